@@ -1,10 +1,10 @@
 //! What an elevator costs per request: insert, dispatch, complete, hashing for merges included.
 //!
-//! Every elevator of the registry goes through the same shapes of load. Where the shape says no lookup, `nomerges` is 1, as
-//! in the measurement of Linux' own code that the figures stand beside.
+//! Every elevator of the registry goes through the same shapes of load. Where the shape says no lookup, `nomerges` is
+//! 1, as in the measurement of Linux' own code that the figures stand beside.
 //!
-//! Times are given in units U: the time to remove a random key from a `BTreeMap<u64, u64>` of 1,024 entries and insert a
-//! new random one, measured in the same run. That makes figures of different machines comparable.
+//! Times are given in units U: the time to remove a random key from a `BTreeMap<u64, u64>` of 1,024 entries and insert
+//! a new random one, measured in the same run. That makes figures of different machines comparable.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
@@ -64,8 +64,8 @@ const OF_BASELINE_MAX: f64 = 1.5;
 /// What an elevator may cost at most, in U: elevator, shape, limit.
 const LIMITS: &[(&str, &str, f64)] = &[("bfq", "random", 2.0), ("bfq", "random, lookup", 2.0)];
 
-/// Linux' own C code, measured the same way: elevator, shape, lowest and highest U. Those of the multi-queue elevators were
-/// taken on a busy machine.
+/// Linux' own C code, measured the same way: elevator, shape, lowest and highest U. Those of the multi-queue elevators
+/// were taken on a busy machine.
 const LINUX: &[(&str, &str, f64, f64)] = &[
     ("cfq", "sequential", 0.51, 0.51),
     ("cfq", "random", 0.85, 0.85),
@@ -271,7 +271,8 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
 }
 
 impl Figure {
-    /// What Linux' own code needs, in U, and the goal this misses, if it does: by the lowest round, which is disturbed least.
+    /// What Linux' own code needs, in U, and the goal this misses, if it does: by the lowest round, which is disturbed
+    /// least.
     fn remarks(&self, baseline: &Self) -> (String, String) {
         let key = (self.elevator, self.shape.name);
         let linux =

@@ -1,8 +1,9 @@
 //! `cargo xtask crash`: a served disk is killed at random moments under load, started again, and looked at.
 //!
-//! A client writes numbered versions of numbered blocks, some to stable storage at once, and flushes now and then; what was acknowledged it
-//! keeps in its own memory. A killed process does not lose what the system's page cache has, so this finds what was acknowledged
-//! while it was only in the server's memory, and blocks that are torn, mixed up or older than they may be.
+//! A client writes numbered versions of numbered blocks, some to stable storage at once, and flushes now and then; what
+//! was acknowledged it keeps in its own memory. A killed process does not lose what the system's page cache has, so
+//! this finds what was acknowledged while it was only in the server's memory, and blocks that are torn, mixed up or
+//! older than they may be.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -31,8 +32,8 @@ const FUA: u16 = 1;
 
 /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
 ///
-/// A killed process does not lose what the system's page cache holds: what is tested is that nothing was acknowledged that was only in the
-/// server's memory, and that no block is torn. A power failure is another test.
+/// A killed process does not lose what the system's page cache holds: what is tested is that nothing was acknowledged
+/// that was only in the server's memory, and that no block is torn. A power failure is another test.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How often.

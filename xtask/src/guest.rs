@@ -1,7 +1,8 @@
-//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk` from outside.
+//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk` from
+//! outside.
 //!
-//! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU runs it without
-//! hardware's help, on any machine.
+//! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU
+//! runs it without hardware's help, on any machine.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -31,8 +32,8 @@ const EMULATOR: &str = "qemu-system-x86_64";
 
 /// Run a kernel with ublk in QEMU, and test iosched ublk there.
 ///
-/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is fetched by apt-get, and kept in
-/// target/guest.
+/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is
+/// fetched by apt-get, and kept in target/guest.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Show all that the guest says.

@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: random operations on every elevator for as long as asked.
 //!
-//! A run is an elevator and a seed; runs are independent and keep all cores busy. The first violation ends the soak: its
-//! operations are shrunk to those it needs, and the command that does them again is printed.
+//! A run is an elevator and a seed; runs are independent and keep all cores busy. The first violation ends the soak:
+//! its operations are shrunk to those it needs, and the command that does them again is printed.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! Whether `iosched tune` finds what a full grid finds, with a tenth of its runs.
 //!
-//! For each case every combination of a few tunables' values is run several times, and the best by its mean is the grid's. Ours
-//! is what a search recommends that may make a tenth of those runs, over the same values. Both are then run with seeds that
-//! neither was chosen by, and those figures are compared.
+//! For each case every combination of a few tunables' values is run several times, and the best by its mean is the
+//! grid's. Ours is what a search recommends that may make a tenth of those runs, over the same values. Both are then
+//! run with seeds that neither was chosen by, and those figures are compared.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -19,7 +19,8 @@ pub struct Advice<'a> {
     pub predicted: TuneResults<'a>,
     /// What runs on the device say, against what was set.
     pub measured: TuneResults<'a>,
-    /// Settings that were confirmed on the device, but for the present one: what was predicted of them and what was measured.
+    /// Settings that were confirmed on the device, but for the present one: what was predicted of them and what was
+    /// measured.
     pub predictions: Vec<Prediction>,
     /// Tasks that starve, in sentences: who gets what others lose.
     pub starved: Vec<String>,
@@ -39,7 +40,8 @@ pub struct Prediction {
 }
 
 impl<'a> Advice<'a> {
-    /// Of a search in simulation and of what was confirmed on the device; `of_device` is what its records say as a comparison.
+    /// Of a search in simulation and of what was confirmed on the device; `of_device` is what its records say as a
+    /// comparison.
     #[must_use]
     pub fn of(
         present: String,

@@ -3,9 +3,9 @@
 use crate::tune::TuneResults;
 use iosched::Setting;
 
-/// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with its defaults, the
-/// best of every other scheduler. Of a model that does not fit only its recommendation is taken, and after it all schedulers with their defaults: then there
-/// may be more than `most`, one for each.
+/// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with
+/// its defaults, the best of every other scheduler. Of a model that does not fit only its recommendation is taken, and
+/// after it all schedulers with their defaults: then there may be more than `most`, one for each.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;

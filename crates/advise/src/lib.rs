@@ -10,8 +10,8 @@
 //! | Which setting is best on that model? | [`tune`](mod@tune) | [`Tuning`](tune::Tuning), [`Goal`](tune::Goal), [`TuneResults`](tune::TuneResults) |
 //! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
 //!
-//! The judge is the same in the last three: confirming runs against a baseline, by the house's verdict. In the search the
-//! baseline is a setting and runs are simulated; in advice it is what is set on the device, and runs are real ones.
+//! The judge is the same in the last three: confirming runs against a baseline, by the house's verdict. In the search
+//! the baseline is a setting and runs are simulated; in advice it is what is set on the device, and runs are real ones.
 //!
 //! The advisor never changes a device: whoever gives it a bench or a measurer does. It never draws, and it never
 //! recommends by the model alone what the device was asked about and denied.

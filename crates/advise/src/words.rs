@@ -61,7 +61,8 @@ impl Advice<'_> {
         wanted.join(" and ")
     }
 
-    /// What a reader should know before following it, in sentences; [`Advice::reservations`] go with the runs on the device.
+    /// What a reader should know before following it, in sentences; [`Advice::reservations`] go with the runs on the
+    /// device.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();

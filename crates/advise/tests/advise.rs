@@ -1,4 +1,5 @@
-//! Advice on a device that is played by a model: what is tried on it, what is advised, and what is said where the search was wrong.
+//! Advice on a device that is played by a model: what is tried on it, what is advised, and what is said where the
+//! search was wrong.
 
 use std::sync::atomic::AtomicBool;
 

@@ -16,8 +16,8 @@ use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
 
 use installed::has_minutes;
 
-/// A disk over a network that serves one command at a time, about 2 ms each, in pieces of 512 KiB, sometimes much later, and not in
-/// order.
+/// A disk over a network that serves one command at a time, about 2 ms each, in pieces of 512 KiB, sometimes much
+/// later, and not in order.
 const ONE_AT_A_TIME: &str = "
 kind = \"server\"
 [server]
@@ -54,7 +54,8 @@ every_ns = 12_000_000
 length = [[0.0, 900_000], [1.0, 1_100_000]]
 ";
 
-/// A virtual disk whose one thread takes all there is at once: latency rises evenly with depth from the first command on.
+/// A virtual disk whose one thread takes all there is at once: latency rises evenly with depth from the first command
+/// on.
 const TOGETHER: &str = "
 kind = \"server\"
 [server]
@@ -87,7 +88,8 @@ fn measured_at<M: Measurer>(device: &mut M, pace: Pace) -> Result<Measurements, 
     measure(device, pace, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
 }
 
-/// Calibrates a device of `profile`; it is of that `kind`, and no figure of a workload held out is further off than `rate`, `p99`.
+/// Calibrates a device of `profile`; it is of that `kind`, and no figure of a workload held out is further off than
+/// `rate`, `p99`.
 #[track_caller]
 fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
     given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
@@ -225,8 +227,9 @@ fn a_device_that_serves_one_at_a_time_is_given_back_and_so_is_what_is_told_of_it
     order_of_schedulers(&again);
 }
 
-/// Two readers, best effort and idle, 8 I/Os each: whether the idle one starves is the scheduler's doing. On the disk that the model
-/// is like, Linux 6.18 gave them, in IOPS: none 223 and 225, kyber 234 and 236, bfq 466 and 5, mq-deadline 469 and 1.
+/// Two readers, best effort and idle, 8 I/Os each: whether the idle one starves is the scheduler's doing. On the disk
+/// that the model is like, Linux 6.18 gave them, in IOPS: none 223 and 225, kyber 234 and 236, bfq 466 and 5,
+/// mq-deadline 469 and 1.
 #[track_caller]
 fn order_of_schedulers(profile: &Profile) {
     let reader = |pid, class| Task {

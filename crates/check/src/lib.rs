@@ -11,18 +11,19 @@
 //!
 //! # What the host does for its part
 //!
-//! After every submission it starts what is kicked. After every completion, exit, switch and change of `nr_requests`, it
-//! carries out a turn, in which the device takes all it has room for or nothing. A task that finds the queue full ends its
-//! plug, waits, and submits again when it is called. Time never goes back. Bios longer than `max_sectors` are split. A process that exited submits nothing more.
+//! After every submission it starts what is kicked. After every completion, exit, switch and change of `nr_requests`,
+//! it carries out a turn, in which the device takes all it has room for or nothing. A task that finds the queue full
+//! ends its plug, waits, and submits again when it is called. Time never goes back. Bios longer than `max_sectors` are
+//! split. A process that exited submits nothing more.
 //!
 //! # What is not asserted
 //!
-//! CFQ promises no bounded wait, and has none. With a depth of 1, two random readers can preempt one another in turn and
-//! starve other random readers for long; any sync request preempts a queue of the sync-noidle kind that is empty and not
-//! alone in its tree, so seeky queues lose to a sequential one; async requests wait for as long as sync ones keep coming,
-//! and the idle class for as long as anything else does. These are the original's, reproduced. What is asserted is
-//! progress: whenever the device is idle and something waits, something is given out or a timer is set, and once
-//! submissions stop everything is served.
+//! CFQ promises no bounded wait, and has none. With a depth of 1, two random readers can preempt one another in turn
+//! and starve other random readers for long; any sync request preempts a queue of the sync-noidle kind that is empty
+//! and not alone in its tree, so seeky queues lose to a sequential one; async requests wait for as long as sync ones
+//! keep coming, and the idle class for as long as anything else does. These are the original's, reproduced. What is
+//! asserted is progress: whenever the device is idle and something waits, something is given out or a timer is set, and
+//! once submissions stop everything is served.
 //!
 //! deadline bounds the wait of an expired request by what its tunables say; with `writes_starved` at 0 reads may be
 //! passed over for ever, which is what that value asks for.

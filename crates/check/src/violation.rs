@@ -17,11 +17,11 @@ pub enum Property {
     SyncJoinsSync,
     /// Flush, PREFLUSH and FUA keep their promises.
     NothingCrossesAFlush,
-    /// What was submitted before a barrier is complete before it is issued; what was submitted after it is not issued before it is
-    /// complete.
+    /// What was submitted before a barrier is complete before it is issued; what was submitted after it is not issued
+    /// before it is complete.
     NothingCrossesABarrier,
-    /// In the single-queue layer never more than one and a half times `nr_requests` of a kind, and full only when it is; in
-    /// both nobody waits for ever.
+    /// In the single-queue layer never more than one and a half times `nr_requests` of a kind, and full only when it
+    /// is; in both nobody waits for ever.
     Allocation,
     /// The statistics are the sums of what happened.
     Statistics,

@@ -1,5 +1,5 @@
-//! All commands. What each takes is declared in its own file; what several take in `options`. Parsing, help, man pages and
-//! completions come from there.
+//! All commands. What each takes is declared in its own file; what several take in `options`. Parsing, help, man pages
+//! and completions come from there.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -7,12 +7,12 @@ use crate::watched::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
-/// Without a command, compares the schedulers that Linux has today (none, mq-deadline, kyber, bfq), and CFQ beside them, on
-/// a recorded pgbench run that comes with iosched, on a modelled 7200 rpm SATA disk: what `iosched compare` does without
-/// options.
+/// Without a command, compares the schedulers that Linux has today (none, mq-deadline, kyber, bfq), and CFQ beside
+/// them, on a recorded pgbench run that comes with iosched, on a modelled 7200 rpm SATA disk: what `iosched compare`
+/// does without options.
 ///
-/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is wrong;
-/// 130 if Ctrl-C ended it early.
+/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is
+/// wrong; 130 if Ctrl-C ended it early.
 #[derive(Debug, Parser)]
 #[command(name = "iosched", version, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -1,4 +1,5 @@
-//! Values that a shell completes: schedulers and their tunables, profiles, disks. What an argument takes is told by the name of its value.
+//! Values that a shell completes: schedulers and their tunables, profiles, disks. What an argument takes is told by the
+//! name of its value.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

@@ -31,8 +31,8 @@ pub(crate) enum DeviceCommand {
     },
     /// Say what a device is like: rates, latencies and flushes as measured on the model, beside the real device's
     Show {
-        /// A profile of `iosched device list`, or a file (with a / or *.toml); flash also as NAME:steady, which is full and was
-        /// overwritten before
+        /// A profile of `iosched device list`, or a file (with a / or *.toml); flash also as NAME:steady, which is full
+        /// and was overwritten before
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
         /// Print everything as one JSON document

@@ -15,9 +15,9 @@ use crate::tree::{Disks, Named};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a mounted disk, or
-    /// a control socket [default: all of the kernel's]; then attributes, as scheduler, nr_requests, iosched/slice_idle, stat or
-    /// clients/3/ioprio; of several disks also as sda/scheduler [default: all there are]
+    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a
+    /// mounted disk, or a control socket [default: all of the kernel's]; then attributes, as scheduler, nr_requests,
+    /// iosched/slice_idle, stat or clients/3/ioprio; of several disks also as sda/scheduler [default: all there are]
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 

@@ -1,4 +1,5 @@
-//! What `iosched` without a command says on a terminal besides its comparison: which disks there are here, and how to go on with them.
+//! What `iosched` without a command says on a terminal besides its comparison: which disks there are here, and how to
+//! go on with them.
 
 use std::fmt::Write as _;
 

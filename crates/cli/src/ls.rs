@@ -16,13 +16,14 @@ use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 
 /// List disks and their schedulers
 ///
-/// By default the kernel's own: how each is scheduled, how many commands its driver takes at once, what it is made of, and what
-/// is mounted on it, its partitions and what is made of them. With --at those of a disk that iosched mounts or serves.
+/// By default the kernel's own: how each is scheduled, how many commands its driver takes at once, what it is made of,
+/// and what is mounted on it, its partitions and what is made of them. With --at those of a disk that iosched mounts or
+/// serves.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// Which disk: as sda, /dev/sda, a mount point or a file on it, live:NAME for a live disk, the directory of a mounted disk, or
-    /// a control socket [default: all of the kernel's, and named live disks]
+    /// Which disk: as sda, /dev/sda, a mount point or a file on it, live:NAME for a live disk, the directory of a
+    /// mounted disk, or a control socket [default: all of the kernel's, and named live disks]
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 

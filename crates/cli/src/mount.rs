@@ -15,8 +15,8 @@ use crate::served::{DiskArgs, Ending, about, end};
 /// Mount a disk as a file, with an elevator in its path
 ///
 /// DIR/NAME is the disk as a file of its size: fio, dd, losetup, mkfs and mount work on it. DIR/block/NAME is what
-/// /sys/block/NAME is of a kernel's disk: read and write it with cat and echo, or with iosched get and set --at DIR. Each
-/// request belongs to the process that makes it, with its ioprio: ionice works.
+/// /sys/block/NAME is of a kernel's disk: read and write it with cat and echo, or with iosched get and set --at DIR.
+/// Each request belongs to the process that makes it, with its ioprio: ionice works.
 ///
 /// Runs until it is unmounted, or a signal (Ctrl-C, SIGTERM) ends it: then it takes itself out of sight, serves whoever
 /// has it still open until they close it, and flushes. A second signal ends it at once.

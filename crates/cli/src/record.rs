@@ -27,8 +27,8 @@ const PROCESSES_SHOWN: usize = 4;
 
 /// Record what a disk is asked: a trace for compare, tune and advise
 ///
-/// Every request of every process, from when it is submitted until it completes, as blktrace records it: with the kernel's tracer
-/// `blk`, which is put back as it was. The disk goes on as it is. Then it says what it saw. As root.
+/// Every request of every process, from when it is submitted until it completes, as blktrace records it: with the
+/// kernel's tracer `blk`, which is put back as it was. The disk goes on as it is. Then it says what it saw. As root.
 ///
 /// Ctrl-C ends it early and keeps what was recorded.
 #[derive(Args, Debug)]
@@ -175,8 +175,8 @@ fn page(device: &BlockDevice, path: &Path, recorded_for: Duration, seen: &TraceS
     lines.join("\n") + "\n"
 }
 
-/// The profile that is most like the device, as far as its name and the kernel tell; `None` of virtual disks and what is made of
-/// others, of which neither says much.
+/// The profile that is most like the device, as far as its name and the kernel tell; `None` of virtual disks and what
+/// is made of others, of which neither says much.
 fn like(device: &BlockDevice) -> Option<&'static str> {
     const DRIVES: [&str; 3] = ["sd", "hd", "nvme"];
     let name = device.disk_name();

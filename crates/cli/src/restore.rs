@@ -15,13 +15,13 @@ use crate::output;
 
 /// Put back what an iosched that was killed has changed
 ///
-/// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they were, and puts
-/// them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it: scheduler, tunables and
-/// attributes, read back after they are written. Directories that were made for files of a workload are removed, and the tracer
-/// of `iosched record` is put back.
+/// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they
+/// were, and puts them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it:
+/// scheduler, tunables and attributes, read back after they are written. Directories that were made for files of a
+/// workload are removed, and the tracer of `iosched record` is put back.
 ///
-/// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are compared with
-/// what was there before, and left.
+/// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are
+/// compared with what was there before, and left.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {

@@ -19,12 +19,13 @@ use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
-/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Exports are declared by --export or in a
-/// file. The clients of each are a group, and groups share the disk by weight; if classes or levels are declared and no weight is, they
-/// decide instead, among all clients. Without a declaration there is one export, reached by every name that is empty.
+/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Exports are declared by
+/// --export or in a file. The clients of each are a group, and groups share the disk by weight; if classes or levels
+/// are declared and no weight is, they decide instead, among all clients. Without a declaration there is one export,
+/// reached by every name that is empty.
 ///
-/// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is on the backing in
-/// any case.
+/// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is
+/// on the backing in any case.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -42,12 +43,13 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// Secure connections: a folder with server-cert.pem and server-key.pem, and ca-cert.pem if clients need certificates
+    /// Secure connections: a folder with server-cert.pem and server-key.pem, and ca-cert.pem if clients need
+    /// certificates
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tls: Option<PathBuf>,
 
-    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in /run/iosched (of who
-    /// is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
+    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
     #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 

@@ -24,8 +24,8 @@ const BY_SIGNAL: i32 = 128;
 /// Which disk is served, and how.
 #[derive(Args, Debug)]
 pub(crate) struct DiskArgs {
-    /// What the data is on: a file or block device, memory:SIZE, or model:PROFILE[,size=SIZE] for a modelled disk in real time
-    /// (see `iosched device list`); fault:PLAN:BACKING fails on purpose
+    /// What the data is on: a file or block device, memory:SIZE, or model:PROFILE[,size=SIZE] for a modelled disk in
+    /// real time (see `iosched device list`); fault:PLAN:BACKING fails on purpose
     #[arg(value_name = "BACKING")]
     backing: Spec,
 
@@ -37,7 +37,8 @@ pub(crate) struct DiskArgs {
     #[arg(short, long, value_name = "SETTING", default_value = "cfq")]
     scheduler: Setting,
 
-    /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their own]
+    /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their
+    /// own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
@@ -45,7 +46,8 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 
-    /// Write a block trace of all that happens, which blkparse and iosched read; as BASE.blktrace.0 blkparse finds it by BASE
+    /// Write a block trace of all that happens, which blkparse and iosched read; as BASE.blktrace.0 blkparse finds it
+    /// by BASE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 

@@ -23,9 +23,9 @@ use crate::tree::{Disks, Named};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
-    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a mounted disk, or
-    /// a control socket; then attributes and their new values, as scheduler=cfq, nr_requests=64, iosched/slice_idle=0 or
-    /// clients/3/ioprio=idle; without a disk, with its name as sda/scheduler=bfq
+    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a
+    /// mounted disk, or a control socket; then attributes and their new values, as scheduler=cfq, nr_requests=64,
+    /// iosched/slice_idle=0 or clients/3/ioprio=idle; without a disk, with its name as sda/scheduler=bfq
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
@@ -33,8 +33,8 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Also at every start, of the kernel's disks: by a udev rule, as `iosched advise` proposes it, which keeps what was set so
-    /// before. It is written to this directory; remove it, and nothing is set any more
+    /// Also at every start, of the kernel's disks: by a udev rule, as `iosched advise` proposes it, which keeps what
+    /// was set so before. It is written to this directory; remove it, and nothing is set any more
     #[arg(long, value_name = "DIRECTORY", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,

@@ -23,15 +23,15 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
-/// What can be set of the given schedulers is searched in simulation, among the values that their declarations call worth trying
-/// (`iosched elevator show NAME`), for what --goal asks. Settings begin with one run each; the better third gets more, and
-/// so on; all are paired by seed with the defaults. The best few are then run with fresh seeds beside the defaults: what is
-/// recommended is better there, for sure and worth speaking of, and sets nothing that makes no difference. Else the
-/// defaults are recommended: that is a finding, too.
+/// What can be set of the given schedulers is searched in simulation, among the values that their declarations call
+/// worth trying (`iosched elevator show NAME`), for what --goal asks. Settings begin with one run each; the better
+/// third gets more, and so on; all are paired by seed with the defaults. The best few are then run with fresh seeds
+/// beside the defaults: what is recommended is better there, for sure and worth speaking of, and sets nothing that
+/// makes no difference. Else the defaults are recommended: that is a finding, too.
 ///
-/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task by its name, as in
-/// p99(sync) or mean(reader); throughput, iops (both also of a task), finish, fairness; or a figure that the
-/// application reports, such as tps. Several goals give the settings between which one has to choose.
+/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task by its
+/// name, as in p99(sync) or mean(reader); throughput, iops (both also of a task), finish, fairness; or a figure that
+/// the application reports, such as tps. Several goals give the settings between which one has to choose.
 ///
 /// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
 #[derive(Args, Debug)]

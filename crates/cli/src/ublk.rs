@@ -15,13 +15,14 @@ use crate::served::{DiskArgs, Ending, about, bind_control, end};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
 ///
-/// Every export is a device, and one client of the disk with its class, level and weight: the kernel does not say which process a request of a
-/// device is from. Give each tenant of a disk a device of its own. Without a declaration there is one device.
+/// Every export is a device, and one client of the disk with its class, level and weight: the kernel does not say which
+/// process a request of a device is from. Give each tenant of a disk a device of its own. Without a declaration there
+/// is one device.
 ///
 /// Needs root, and the kernel's driver: Linux 6.4 or later, modprobe ublk_drv.
 ///
-/// SIGTERM or Ctrl-C take the devices away as soon as nothing is mounted from them, after what the kernel has cached of them is written, and flush;
-/// a second one ends at once.
+/// SIGTERM or Ctrl-C take the devices away as soon as nothing is mounted from them, after what the kernel has cached of
+/// them is written, and flush; a second one ends at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UblkArgs {
@@ -31,12 +32,13 @@ pub(crate) struct UblkArgs {
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// The device's number, the N of /dev/ublkbN; of several exports the first one's, in the order of names [default: any that is free]
+    /// The device's number, the N of /dev/ublkbN; of several exports the first one's, in the order of names [default:
+    /// any that is free]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 
-    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in /run/iosched (of who
-    /// is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
+    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
     #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }

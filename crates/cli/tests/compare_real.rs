@@ -1,5 +1,5 @@
-//! `iosched compare --on`: loop devices under the kernel's own schedulers, as root. Verdicts, what is said with them, and that
-//! everything is put back, also after a kill.
+//! `iosched compare --on`: loop devices under the kernel's own schedulers, as root. Verdicts, what is said with them,
+//! and that everything is put back, also after a kill.
 
 mod common;
 
@@ -80,8 +80,9 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
-    // What is wrong once in 20 is wrong twice in one series of four, and five times in one series of 60 of six: only from nine
-    // times of 60 (3 of 1,000 such series; nearly all that are wrong once in five) does a longer one tell that it is wrong more often.
+    // What is wrong once in 20 is wrong twice in one series of four, and five times in one series of 60 of six: only
+    // from nine times of 60 (3 of 1,000 such series; nearly all that are wrong once in five) does a longer one tell
+    // that it is wrong more often.
     if differ > 1 {
         differ += (20..60).filter(|&seed| differs(seed)).count();
         assert!(differ < 9, "{differ} of 60");

@@ -2,8 +2,8 @@
 //! for event, for every elevator, while clients keep the disk busy and tunables, attributes, priorities and the depth
 //! of the device are changed at random; and while elevators are switched every 10 ms besides.
 //!
-//! `IOSCHED_PREDICTED_REQUESTS` says how many requests are compared at least in all (100,000), `IOSCHED_SHAKE_SEED` which changes are made (1),
-//! `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
+//! `IOSCHED_PREDICTED_REQUESTS` says how many requests are compared at least in all (100,000), `IOSCHED_SHAKE_SEED`
+//! which changes are made (1), `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
 
 mod common;
 

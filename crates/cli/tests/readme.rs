@@ -1,9 +1,10 @@
-//! What README and the book (docs/) say is what the command does: what it prints, the files that its commands name, the help of every
-//! command, where links lead, and which tests show what docs/compat.md says.
+//! What README and the book (docs/) say is what the command does: what it prints, the files that its commands name, the
+//! help of every command, where links lead, and which tests show what docs/compat.md says.
 //!
-//! A block of three backquotes and `console` is a sample: lines that begin with `$ ` are commands, what follows is what they print. A line
-//! `...` stands for lines that are left out. A command that ends with `\` goes on in the next line. `cargo run --release` stands for the
-//! command itself. Commands run at the root of the repository as far as they read, one page after the other, and write elsewhere.
+//! A block of three backquotes and `console` is a sample: lines that begin with `$ ` are commands, what follows is what
+//! they print. A line `...` stands for lines that are left out. A command that ends with `\` goes on in the next line.
+//! `cargo run --release` stands for the command itself. Commands run at the root of the repository as far as they read,
+//! one page after the other, and write elsewhere.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -128,7 +129,8 @@ fn printed(here: &Path, command: &str) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap()
 }
 
-/// The parts of a sample, in between what is left out, must be in what is printed, in their order and with nothing else between.
+/// The parts of a sample, in between what is left out, must be in what is printed, in their order and with nothing else
+/// between.
 #[track_caller]
 fn compare(place: &str, expected: &[&str], printed: &str) {
     let mut rest: Vec<&str> = printed.trim_end().lines().map(|line| without_times(line).trim_end()).collect();

@@ -1,5 +1,5 @@
-//! `iosched serve` from outside: installed clients, clients that misbehave, signals, and what it says of wrong arguments.
-//! Each test says what it skipped where a client is missing; with CI set that is a failure.
+//! `iosched serve` from outside: installed clients, clients that misbehave, signals, and what it says of wrong
+//! arguments. Each test says what it skipped where a client is missing; with CI set that is a failure.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Elevators are switched every 10 ms, and tunables, attributes and priorities changed at random, while fio writes and verifies:
-//! through NBD, and through a mounted disk.
+//! Elevators are switched every 10 ms, and tunables, attributes and priorities changed at random, while fio writes and
+//! verifies: through NBD, and through a mounted disk.
 //!
 //! `IOSCHED_SHAKE_SECONDS` says for how long (5), `IOSCHED_SHAKE_SEED` which changes (1).
 
@@ -17,7 +17,8 @@ use iosched_live::control::{ClientError, ControlClient};
 
 const DEPTHS: [u32; 3] = [1, 16, 64];
 
-/// Shakes while `verify` writes and verifies, which is given a depth and a seed, again and again until the time is over.
+/// Shakes while `verify` writes and verifies, which is given a depth and a seed, again and again until the time is
+/// over.
 fn shake(
     front_end: &str,
     mut write: impl FnMut(&str, &str) -> bool + Send,

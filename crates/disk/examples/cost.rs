@@ -9,7 +9,8 @@ use std::time::Instant;
 use iosched::{Op, Time};
 use iosched_disk::{AnyDevice, Command, Device, Profile};
 
-/// Keeps `depth` commands outstanding until `total` are complete; returns ns of wall time and of virtual time per command.
+/// Keeps `depth` commands outstanding until `total` are complete; returns ns of wall time and of virtual time per
+/// command.
 fn drive(device: &mut AnyDevice, depth: u32, total: u64, mut next: impl FnMut(u64) -> (Op, u64, u32)) -> (f64, f64) {
     let began = Instant::now();
     let mut now = Time::ZERO;

@@ -20,7 +20,8 @@ pub struct DiskConfig {
     pub depth: u32,
     /// Part of a seek that does not depend on the distance, in ns, up to a thousand seconds.
     pub seek_a0_ns: u64,
-    /// Part of a seek that is multiplied by the integer square root of the distance in sectors, in ns, up to a millisecond.
+    /// Part of a seek that is multiplied by the integer square root of the distance in sectors, in ns, up to a
+    /// millisecond.
     pub seek_a1_ns: u64,
     /// Rotational delay after a seek, in ns, up to a thousand seconds.
     pub rot_ns: u64,

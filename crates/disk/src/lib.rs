@@ -1,4 +1,5 @@
-//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array`, `server` and `empirical`, and the profiles of real devices.
+//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array`, `server` and `empirical`, and the profiles
+//! of real devices.
 //!
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
 //! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name

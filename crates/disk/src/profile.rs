@@ -347,8 +347,8 @@ impl Profile {
         EMBEDDED.iter().map(|&(name, _)| name)
     }
 
-    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh`, `:steady`
-    /// or `:depth=N` behind it, as [`named`](Self::named).
+    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh`,
+    /// `:steady` or `:depth=N` behind it, as [`named`](Self::named).
     ///
     /// # Errors
     /// No such name or file, or the file is not a profile, or it cannot be so.
@@ -363,8 +363,8 @@ impl Profile {
         Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
     }
 
-    /// A member of the array in the file `array`. A path is seen from there; that it leads back to the array is no danger, since
-    /// arrays are no members.
+    /// A member of the array in the file `array`. A path is seen from there; that it leads back to the array is no
+    /// danger, since arrays are no members.
     fn load_member(array: &str, member: &str) -> Result<Self, ProfileError> {
         if !is_path(member) {
             return Self::named(member);
@@ -373,8 +373,8 @@ impl Profile {
         Self::parse(&path, &read(&path)?)
     }
 
-    /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of fresh devices,
-    /// do not come along to the steady state.
+    /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of
+    /// fresh devices, do not come along to the steady state.
     ///
     /// # Errors
     /// It is not an `ssd`.
@@ -400,8 +400,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, fit: self.fit, prototype, tags: self.tags })
     }
 
-    /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none). Its
-    /// name tells. Anchors of deeper queues do not come along.
+    /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none).
+    /// Its name tells. Anchors of deeper queues do not come along.
     ///
     /// # Errors
     /// `depth` is 0 or more than the device takes, or the device is an array.

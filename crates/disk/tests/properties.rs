@@ -211,8 +211,8 @@ proptest! {
     #[test]
     fn nobody_starves(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
-        // Once a command is too old only older ones go before it, each with the longest seek, a revolution, its transfer with
-        // track switches, and a piece written back.
+        // Once a command is too old only older ones go before it, each with the longest seek, a revolution, its
+        // transfer with track switches, and a piece written back.
         let longest_ns = outcomes
             .iter()
             .map(|outcome| transfer_ns(&config, u64::from(outcome.command.nr_sectors)) * 4)

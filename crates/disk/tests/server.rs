@@ -43,7 +43,8 @@ fn profile(config: ServerConfig) -> Profile {
     Profile::of("mine", "a test's", Model::Server(Box::new(config)), Vec::new()).unwrap()
 }
 
-/// Latencies of `count` reads of `nr_sectors`, `depth` at a time, in order of completion, and when the last was complete, ns.
+/// Latencies of `count` reads of `nr_sectors`, `depth` at a time, in order of completion, and when the last was
+/// complete, ns.
 fn read(profile: &Profile, depth: u32, nr_sectors: u32, count: usize) -> (Vec<u64>, u64) {
     let command = Command { tag: 0, op: Op::Read, sector: 0, nr_sectors, fua: false };
     let mut left = count;

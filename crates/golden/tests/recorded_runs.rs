@@ -1,9 +1,8 @@
 //! Recorded runs of Linux' own elevators through ours: the same requests, at the same times, for the same reasons.
 //!
-//! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs part;
-//! `cargo xtask golden DIR --record FILE` writes the archives that this test reads. They hold every run that was made for
-//! one rule, so that each rule is met, and of runs made at random those of Linux 4.19 and every second one of the others
-//! (`--thin 2`).
+//! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs part; `cargo xtask golden
+//! DIR --record FILE` writes the archives that this test reads. They hold every run that was made for one rule, so that
+//! each rule is met, and of runs made at random those of Linux 4.19 and every second one of the others (`--thin 2`).
 
 #![allow(clippy::disallowed_methods, reason = "the runs are independent")]
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An io context: one process as the request queue knows it. Given out by [`crate::RequestQueue::create_context`] and usable
-/// until the process has exited and its last request has completed.
+/// An io context: one process as the request queue knows it. Given out by [`crate::RequestQueue::create_context`] and
+/// usable until the process has exited and its last request has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ContextId(pub(crate) u32);
 

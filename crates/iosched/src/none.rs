@@ -1,7 +1,8 @@
-//! none: no elevator. Requests wait in the order they came, one queue for each hardware queue, until the device takes them.
+//! none: no elevator. Requests wait in the order they came, one queue for each hardware queue, until the device takes
+//! them.
 //!
-//! As in Linux, what is queued is sent to the device at once, so bios merge on their process' plug, or, while the device
-//! is full, with the newest requests that wait for it.
+//! As in Linux, what is queued is sent to the device at once, so bios merge on their process' plug, or, while the
+//! device is full, with the newest requests that wait for it.
 
 use crate::collections::List;
 use crate::elevator::{Elevator, Registered};

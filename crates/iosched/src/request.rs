@@ -231,8 +231,8 @@ impl Request {
         self.flags
     }
 
-    /// Whether its submitter wants it on stable storage when it completes. A device that cannot do that itself may ignore
-    /// it: the queue has it followed by a flush.
+    /// Whether its submitter wants it on stable storage when it completes. A device that cannot do that itself may
+    /// ignore it: the queue has it followed by a flush.
     #[must_use]
     pub const fn needs_fua(&self) -> bool {
         self.flags.contains(Flags::FUA)

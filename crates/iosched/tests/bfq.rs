@@ -1,4 +1,5 @@
-//! BFQ, beyond what the recorded runs of Linux show: shares, budgets, who goes first, and that nothing is lost whatever happens.
+//! BFQ, beyond what the recorded runs of Linux show: shares, budgets, who goes first, and that nothing is lost whatever
+//! happens.
 
 use std::collections::BTreeMap;
 

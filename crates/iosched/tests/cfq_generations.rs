@@ -134,8 +134,8 @@ fn whoever_is_alone_is_waited_for_in_2010_whatever_the_hint_unless_it_yields() {
     }
 }
 
-/// How long fifty rounds take of a write by one process and then one by its journal thread, at a distance, each as soon as
-/// the other's is done.
+/// How long fifty rounds take of a write by one process and then one by its journal thread, at a distance, each as soon
+/// as the other's is done.
 fn fsync_rounds_ms(elevator: &str, yielding: bool) -> u64 {
     let mut host = Host::new(elevator);
     if yielding {

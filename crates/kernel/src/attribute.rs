@@ -1,5 +1,6 @@
-//! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of the kernel's
-//! attributes that our request queue lacks. What nobody declared is shown as it is and written as it is given.
+//! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of
+//! the kernel's attributes that our request queue lacks. What nobody declared is shown as it is and written as it is
+//! given.
 
 use std::fs;
 use std::io;
@@ -231,7 +232,8 @@ pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter()
 }
 
-/// What is known of the attribute `name` (as `nr_requests` or `iosched/slice_idle`) where `scheduler` is the present one.
+/// What is known of the attribute `name` (as `nr_requests` or `iosched/slice_idle`) where `scheduler` is the present
+/// one.
 #[must_use]
 pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     if let Some(tunable) = name.strip_prefix(ELEVATOR) {

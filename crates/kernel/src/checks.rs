@@ -1,4 +1,5 @@
-//! What makes figures of a device doubtful, or must be known to understand them: looked for before a run and written into its record.
+//! What makes figures of a device doubtful, or must be known to understand them: looked for before a run and written
+//! into its record.
 
 use std::fmt;
 use std::thread;

@@ -30,8 +30,8 @@ pub struct Finished {
     pub errors: String,
 }
 
-/// Runs `command` to its end, without input, in a process group of its own. `None` if `interrupt` became true: then the whole group
-/// was told to end, and killed 5 s later if it had not.
+/// Runs `command` to its end, without input, in a process group of its own. `None` if `interrupt` became true: then the
+/// whole group was told to end, and killed 5 s later if it had not.
 ///
 /// # Errors
 /// It cannot be started.

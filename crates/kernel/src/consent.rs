@@ -1,5 +1,5 @@
-//! Who may write to a device: a person who typed its name, if nobody else uses it. Whoever opens a device for writing needs a
-//! [`Consent`], and only [`to_write`] makes one.
+//! Who may write to a device: a person who typed its name, if nobody else uses it. Whoever opens a device for writing
+//! needs a [`Consent`], and only [`to_write`] makes one.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,8 +11,8 @@ use crate::block::{BlockDevice, DeviceNumber, Usage};
 /// The option that a person types.
 const OPTION: &str = "--destroy-data";
 
-/// All data on a device may be destroyed: its name was typed, and nobody uses it. As long as this lives, nobody can mount, map or
-/// swap to it.
+/// All data on a device may be destroyed: its name was typed, and nobody uses it. As long as this lives, nobody can
+/// mount, map or swap to it.
 #[derive(Debug)]
 pub struct Consent {
     device: BlockDevice,

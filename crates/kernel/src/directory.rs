@@ -1,5 +1,5 @@
-//! Directories of our own in those that a person names: files of a workload are made there and nowhere else, and go with it. What a
-//! kill leaves is found by the state directory and removed.
+//! Directories of our own in those that a person names: files of a workload are made there and nowhere else, and go
+//! with it. What a kill leaves is found by the state directory and removed.
 
 use std::fs::{self, File};
 use std::io;

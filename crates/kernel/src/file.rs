@@ -1,4 +1,5 @@
-//! Files of somebody's that are read as if they were a device: whether reading one tells anything about the disk below it.
+//! Files of somebody's that are read as if they were a device: whether reading one tells anything about the disk below
+//! it.
 
 use std::fs::{File, OpenOptions};
 use std::io;

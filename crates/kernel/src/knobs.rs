@@ -1,5 +1,5 @@
-//! What is asked for and can change nothing: a knob that the present scheduler does not look at, or whose limit the workload never
-//! reaches. Who turns one and sees no difference should know why.
+//! What is asked for and can change nothing: a knob that the present scheduler does not look at, or whose limit the
+//! workload never reaches. Who turns one and sees no difference should know why.
 
 use std::fmt;
 
@@ -45,7 +45,8 @@ pub struct Supply {
 /// A knob that does nothing. Its `Display` is a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Inert {
-    /// What it is called: an attribute or a tunable as in the setting; `ioprio class`, `ioprio level` or `weight` of the workload.
+    /// What it is called: an attribute or a tunable as in the setting; `ioprio class`, `ioprio level` or `weight` of
+    /// the workload.
     pub knob: String,
     /// Why it does nothing.
     pub reason: Reason,
@@ -120,8 +121,8 @@ pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> 
     of_workload.into_iter().chain(of_setting).collect()
 }
 
-/// Schedulers that serve classes of ioprio differently. Sources: Documentation/block/ioprio.rst of Linux 6.12, and for mq-deadline (since
-/// 5.14) its own; cfq up to 4.20.
+/// Schedulers that serve classes of ioprio differently. Sources: Documentation/block/ioprio.rst of Linux 6.12, and for
+/// mq-deadline (since 5.14) its own; cfq up to 4.20.
 const LOOK_AT_CLASSES: &[&str] = &["mq-deadline", "bfq", "cfq"];
 /// Those that tell levels within a class apart, and weights of cgroups.
 const LOOK_AT_WEIGHTS: &[&str] = &["bfq", "cfq"];
@@ -182,8 +183,8 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
     of_demand.or_else(|| nothing_waits(scheduler, tunable, supply, demand))
 }
 
-/// Deadline hands out whatever it has as long as the driver takes it, but for lower classes; what it sorts and joins must wait first. bfq
-/// holds requests back by itself, and kyber limits what it lets through.
+/// Deadline hands out whatever it has as long as the driver takes it, but for lower classes; what it sorts and joins
+/// must wait first. bfq holds requests back by itself, and kyber limits what it lets through.
 fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
     let sorts = scheduler == "mq-deadline" && !demand.classes;
     let is_about_order =

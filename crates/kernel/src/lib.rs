@@ -1,5 +1,5 @@
-//! The kernel's own schedulers on real devices: what can be known and set through `/sys/block`, and workloads run with real system
-//! calls.
+//! The kernel's own schedulers on real devices: what can be known and set through `/sys/block`, and workloads run with
+//! real system calls.
 //!
 //! | module | what it is |
 //! |---|---|

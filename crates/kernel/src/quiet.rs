@@ -10,7 +10,8 @@ use crate::block::BlockDevice;
 /// How often it is looked whether a device does nothing.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Writes dirty data, and waits until the device has nothing under way, but no longer than `patience`. Whether it has nothing.
+/// Writes dirty data, and waits until the device has nothing under way, but no longer than `patience`. Whether it has
+/// nothing.
 pub fn settle(device: &BlockDevice, patience: Duration) -> bool {
     rustix::fs::sync();
     let begun = Instant::now();

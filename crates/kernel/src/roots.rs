@@ -1,5 +1,5 @@
-//! Where the kernel tells about itself: the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in this crate reads below them, so
-//! that a test can bring a machine of its own.
+//! Where the kernel tells about itself: the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in
+//! this crate reads below them, so that a test can bring a machine of its own.
 
 use std::fs;
 use std::io;

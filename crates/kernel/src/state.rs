@@ -37,8 +37,8 @@ pub enum StateError {
 }
 
 impl StateDirectory {
-    /// The usual one: what IOSCHED_STATE_DIR says, else /var/lib/iosched for root, and `iosched` in $XDG_STATE_HOME or ~/.local/state
-    /// for others.
+    /// The usual one: what IOSCHED_STATE_DIR says, else /var/lib/iosched for root, and `iosched` in $XDG_STATE_HOME or
+    /// ~/.local/state for others.
     ///
     /// # Errors
     /// Nobody says where.

@@ -63,8 +63,8 @@ impl Target {
         Ok(Self { place: OpenTarget::File(FileTarget::open(roots, path)?) })
     }
 
-    /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in mind and which is
-    /// removed with the target.
+    /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in
+    /// mind and which is removed with the target.
     ///
     /// # Errors
     /// `path` is no directory, or nothing can be made in it.
@@ -84,8 +84,8 @@ impl Target {
         })
     }
 
-    /// Of a directory: the size of the file that stands for a device, where a workload addresses one. Without it, what the workload
-    /// reaches to, at most 1 GiB and half of the room there is.
+    /// Of a directory: the size of the file that stands for a device, where a workload addresses one. Without it, what
+    /// the workload reaches to, at most 1 GiB and half of the room there is.
     #[must_use]
     pub fn with_disk_bytes(mut self, bytes: u64) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {
@@ -94,8 +94,9 @@ impl Target {
         self
     }
 
-    /// Of a directory: the file that stands for a device is made and filled once, for all workloads, and is removed with the target.
-    /// It has the size that [`with_disk_bytes`](Self::with_disk_bytes) says, or that the first workload needs.
+    /// Of a directory: the file that stands for a device is made and filled once, for all workloads, and is removed
+    /// with the target. It has the size that [`with_disk_bytes`](Self::with_disk_bytes) says, or that the first
+    /// workload needs.
     #[must_use]
     pub fn keeping_disk(mut self) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {
@@ -121,8 +122,8 @@ impl Target {
         !matches!(self.place, OpenTarget::ReadOnly(_) | OpenTarget::File(_))
     }
 
-    /// Size of the device or file that is only read, or may be written to; `None` of a directory, in which files have the size that a
-    /// workload needs.
+    /// Size of the device or file that is only read, or may be written to; `None` of a directory, in which files have
+    /// the size that a workload needs.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.place {

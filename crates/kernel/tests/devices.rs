@@ -106,7 +106,8 @@ fn what_the_kernel_refuses_is_told_with_what_it_takes() {
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
 }
 
-/// This test's own program, which changes settings and waits to be killed: see [`what_a_killed_process_left_is_put_back`].
+/// This test's own program, which changes settings and waits to be killed: see
+/// [`what_a_killed_process_left_is_put_back`].
 const VICTIM: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
 
 #[test]

@@ -1,9 +1,10 @@
 //! A simulated run as a block trace, for blkparse, btt and whatever else reads what blktrace records.
 //!
-//! What the kernel's queue would have traced is traced: bios (`Q`), allocation (`G`) or the wait for it (`S`), plugs (`P`,
-//! `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). Decisions of CFQ are messages, named as
-//! CFQ names its queues (`cfq4711S`), in our words. I/Os that are too long for the queue appear in the parts that it was
-//! given. All is of CPU 0 of device 8,0; dispatches are of the process that founded the request, completions of pid 0.
+//! What the kernel's queue would have traced is traced: bios (`Q`), allocation (`G`) or the wait for it (`S`), plugs
+//! (`P`, `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). Decisions of CFQ are messages,
+//! named as CFQ names its queues (`cfq4711S`), in our words. I/Os that are too long for the queue appear in the parts
+//! that it was given. All is of CPU 0 of device 8,0; dispatches are of the process that founded the request,
+//! completions of pid 0.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -122,7 +122,8 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// The 95 % confidence interval of the difference by the bootstrap, which assumes no shape; `None` of a single run.
     pub bootstrap: Option<(f64, f64)>,
-    /// Probability of differences as one-sided if there were none, by their ranks (Wilcoxon); `None` if no pair differs.
+    /// Probability of differences as one-sided if there were none, by their ranks (Wilcoxon); `None` if no pair
+    /// differs.
     pub rank_p: Option<f64>,
     /// Where it cannot be told: runs of each setting that would tell 4 times in 5 what these make likely, a
     /// difference or that there is none that matters. `None` where it is told, and where no number of runs would.

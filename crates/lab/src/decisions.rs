@@ -15,8 +15,8 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 
 /// Runs run 0 of every setting on every device again and writes what elevator and queue decided: one line per decision,
-/// with the device's name if there are several, the setting's label, the time in ns (`t`) and the event (`ev`). A run is
-/// a function of its plan, so these are the decisions of the run that was recorded.
+/// with the device's name if there are several, the setting's label, the time in ns (`t`) and the event (`ev`). A run
+/// is a function of its plan, so these are the decisions of the run that was recorded.
 ///
 /// # Errors
 /// A run fails, or writing does.

@@ -1,8 +1,8 @@
 //! Runs an experiment on several threads.
 //!
-//! Settings take turns: every round runs each of them once on every device, with one seed, and the next round begins with
-//! another. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so they do
-//! not depend on the number of threads.
+//! Settings take turns: every round runs each of them once on every device, with one seed, and the next round begins
+//! with another. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so
+//! they do not depend on the number of threads.
 
 use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 

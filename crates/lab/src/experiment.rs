@@ -202,7 +202,8 @@ impl Experiment {
         }
     }
 
-    /// The seed of run number `run`, the same for every setting and device. Below 2^53, so that every reader of JSON keeps it.
+    /// The seed of run number `run`, the same for every setting and device. Below 2^53, so that every reader of JSON
+    /// keeps it.
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
         run_seed(self.seed, run)

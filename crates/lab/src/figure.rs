@@ -171,8 +171,8 @@ figures! {
 }
 
 impl Figure {
-    /// The figures of an application, in the order in which it reports them. Of several of one name the first is the one
-    /// that closing sentences speak of: they tell the same in different units.
+    /// The figures of an application, in the order in which it reports them. Of several of one name the first is the
+    /// one that closing sentences speak of: they tell the same in different units.
     #[must_use]
     pub fn reported(report: &app::Report) -> Vec<Self> {
         let figures = &report.figures;
@@ -192,7 +192,8 @@ impl Figure {
         figures.iter().enumerate().map(figure).collect()
     }
 
-    /// A figure that is measured by whoever asks for it, of that name, unit, direction and smallest relevant difference.
+    /// A figure that is measured by whoever asks for it, of that name, unit, direction and smallest relevant
+    /// difference.
     #[must_use]
     pub fn measured(name: &str, unit: &str, direction: Direction, relevant_percent: f64) -> Self {
         let (id, unit) = (name.to_owned(), unit.to_owned());
@@ -387,8 +388,8 @@ struct Declaration {
     doc: &'static str,
 }
 
-/// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as applications
-/// have figures, and workloads have tasks with names.
+/// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as
+/// applications have figures, and workloads have tasks with names.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,8 +3,8 @@
 //! Of each setting on each device the first run is told. One setting on one device gives fio's document itself, several
 //! give a list of such documents; each says `device` and `scheduler` beside fio's own keys.
 //!
-//! What fio measures of its own host is not known here: `usr_cpu`, `sys_cpu`, `ctx`, `majf` and `minf` are 0, and so are
-//! the timestamps. `bw_*` and `iops_*` are of 500 ms windows; with `group_reporting` those of all jobs of a group
+//! What fio measures of its own host is not known here: `usr_cpu`, `sys_cpu`, `ctx`, `majf` and `minf` are 0, and so
+//! are the timestamps. `bw_*` and `iops_*` are of 500 ms windows; with `group_reporting` those of all jobs of a group
 //! are pooled. Deviations of latencies are computed from histograms, exact to 1 %.
 
 use iosched_sim::{DirectionResult, Histogram, JobResult, QueueStatGroup, Samples};

@@ -67,7 +67,8 @@ pub struct Header {
     pub warm_up_ns: u64,
     /// When runs stop early.
     pub limit: Limit,
-    /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the baseline.
+    /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the
+    /// baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_sure_percent: Option<f64>,
     /// Differences within so many per cent of the baseline matter to nobody.
@@ -110,7 +111,8 @@ pub struct WorkloadRecord {
     pub reads: Option<u64>,
     /// From the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
-    /// Whether it runs for a given time, whatever it gets done: then how long it took says nothing, and throughput does.
+    /// Whether it runs for a given time, whatever it gets done: then how long it took says nothing, and throughput
+    /// does.
     #[serde(default, skip_serializing_if = "is_not")]
     pub timed: bool,
     /// What was wrong with its file, in sentences; the first of them.

@@ -307,12 +307,12 @@ impl FigureResults {
     }
 }
 
-/// How the probability of a false difference is shared on a real device between figures that something is concluded from and all others,
-/// so that both together err once in 20 comparisons.
+/// How the probability of a false difference is shared on a real device between figures that something is concluded
+/// from and all others, so that both together err once in 20 comparisons.
 const SHARES: [f64; 2] = [0.8, 0.2];
 
-/// Marks the comparisons that stay significant among all of them: those that something is concluded from by themselves, so that
-/// the many others do not hide what they show.
+/// Marks the comparisons that stay significant among all of them: those that something is concluded from by themselves,
+/// so that the many others do not hide what they show.
 fn correct_for_many(figures: &mut [FigureResults], measured: bool) {
     for (concludes, share) in [true, false].into_iter().zip(SHARES) {
         let significance = if measured { SIGNIFICANCE * share } else { SIGNIFICANCE };

@@ -20,11 +20,12 @@ pub struct Unclear {
     pub within_percent: f64,
 }
 
-/// The comparisons that are not clear yet. One is clear if there is a difference beyond doubt, or if it is known to within
-/// `percent` of the baseline on either side (95 %) and so can be told from what matters.
+/// The comparisons that are not clear yet. One is clear if there is a difference beyond doubt, or if it is known to
+/// within `percent` of the baseline on either side (95 %) and so can be told from what matters.
 ///
-/// Whoever looks after every round and ends when a difference shows up will see one by chance sooner or later. So each look may err
-/// with a part of the 5 % only, the first with half, the next with a sixth, and so on (1 / (n (n + 1)), which adds up to 1).
+/// Whoever looks after every round and ends when a difference shows up will see one by chance sooner or later. So each
+/// look may err with a part of the 5 % only, the first with half, the next with a sixth, and so on (1 / (n (n + 1)),
+/// which adds up to 1).
 #[must_use]
 pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let looks = f64::from((results.rounds + 1).saturating_sub(ROUNDS_MIN).max(1));

@@ -10,7 +10,8 @@ use iosched_lab::{Control, Experiment, RunRecord, execute, write_blktrace};
 use iosched_trace::{Action, EventReader, Payload, TraceReader};
 use iosched_workload::{TaskSet, Workload};
 
-/// Random reads, batches of neighbouring writes that collect on a plug and merge, and a writer that overfills the queue.
+/// Random reads, batches of neighbouring writes that collect on a plug and merge, and a writer that overfills the
+/// queue.
 const TASKS: &str = r#"
 name = "mixed"
 [[tasks]]
@@ -94,7 +95,8 @@ fn what_is_read_back_is_every_io_with_its_process_and_its_latency() {
             let own: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
             assert_eq!(own.len() as u64, task.ios);
             let sum_ns: u64 = own.iter().map(|request| request.latency_ns.expect("a completion")).sum();
-            // From submission; a task that waits for a free request submits what comes after later than it asked for it.
+            // From submission; a task that waits for a free request submits what comes after later than it asked for
+            // it.
             let exact = !SETTINGS[run.setting].contains("nr_requests");
             assert!(sum_ns == task.latency.sum_ns() || !exact && sum_ns < task.latency.sum_ns(), "{}", task.pid);
             let name = reader.process_names().get(&task.pid).map(|name| name.to_text());

@@ -1,5 +1,5 @@
-//! The hdd model against real disks. The traces are others' and stand beside the repository; without them, this test says
-//! so and passes.
+//! The hdd model against real disks. The traces are others' and stand beside the repository; without them, this test
+//! says so and passes.
 
 use std::path::{Path, PathBuf};
 

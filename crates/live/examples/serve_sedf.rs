@@ -1,4 +1,5 @@
-//! A host that serves a file under an elevator of one's own, by NBD: `cargo run -p iosched-live --example serve_sedf disk.img disk.sock`.
+//! A host that serves a file under an elevator of one's own, by NBD: `cargo run -p iosched-live --example serve_sedf
+//! disk.img disk.sock`.
 
 #[path = "../../iosched/examples/sedf.rs"]
 #[allow(dead_code, reason = "the elevator of that example, without its program")]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
-/// Who takes a killed server's place finds it listening until the kernel has cleared its io_uring away: it is asked so many times
-/// more.
+/// Who takes a killed server's place finds it listening until the kernel has cleared its io_uring away: it is asked so
+/// many times more.
 const TRIES: u32 = 20;
 /// After so long each.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -168,8 +168,8 @@ fn clear(path: &Path) -> Result<bool, SocketError> {
     }
 }
 
-/// Whether the process that listens at the other end is alive: not if it was killed and the kernel still clears it away, nor if it is none
-/// that we can see.
+/// Whether the process that listens at the other end is alive: not if it was killed and the kernel still clears it
+/// away, nor if it is none that we can see.
 fn is_served(connection: &UnixStream) -> bool {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else { return false };
     let stat = fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();

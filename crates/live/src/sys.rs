@@ -120,7 +120,8 @@ fn direct_alignment(file: &File) -> Option<u32> {
     Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
 }
 
-/// The device that a file system is on. Some have a number of their own (`device`, as btrfs): it is then what was mounted.
+/// The device that a file system is on. Some have a number of their own (`device`, as btrfs): it is then what was
+/// mounted.
 fn device_of_file_system(file: &File, device: u64) -> u64 {
     if libc::major(device) != 0 {
         return device;
@@ -147,15 +148,16 @@ pub(crate) fn sleep_exactly() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// The calling thread runs as soon as it has something to do, as the kernel's own threads for disks do: clients wait for it.
+/// The calling thread runs as soon as it has something to do, as the kernel's own threads for disks do: clients wait
+/// for it.
 pub(crate) fn run_before_others() {
     const NICE: i32 = -15;
     // Without CAP_SYS_NICE it has its turn like others.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// What the calling thread allocates never waits for dirty memory to be written: it may be the one that others wait for to
-/// write it. Needs CAP_SYS_RESOURCE.
+/// What the calling thread allocates never waits for dirty memory to be written: it may be the one that others wait for
+/// to write it. Needs CAP_SYS_RESOURCE.
 pub(crate) fn serve_writeback() {
     // Without it a machine that is out of memory may wait for itself, which is no worse than not to serve.
     let _ = rustix::process::configure_io_flusher_behavior(true);

@@ -1,17 +1,18 @@
 //! Readahead: how many pages a read that misses the cache fetches, and when the pages behind are fetched ahead of need.
 //!
-//! The on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as published by Fengguang Wu and others ("On the design of a new Linux
-//! readahead framework", Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux Symposium 2007).
-//! It acts on two occasions only: a page that is read is [absent](Readahead::sync), or it carries [a mark](Readahead::hit_mark) that an
-//! earlier readahead left. The mark is set so that the next window is asked for while the pages behind the mark are still to be
-//! read.
+//! The on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as published by Fengguang Wu
+//! and others ("On the design of a new Linux readahead framework", Operating Systems Review 42(5), 2008; "Linux
+//! Readahead: Less Tricks for More", Ottawa Linux Symposium 2007). It acts on two occasions only: a page that is read
+//! is [absent](Readahead::sync), or it carries [a mark](Readahead::hit_mark) that an earlier readahead left. The mark
+//! is set so that the next window is asked for while the pages behind the mark are still to be read.
 //!
-//! A window begins small and grows up to the largest. There is no detection of backward or strided reads: each such read is taken for
-//! random and gets what it asks for, or, if it asks for more than the largest window, for the beginning of a sequential one.
-//! The older algorithm of two windows (up to 2.6.22) is not here, nor are requests larger than the window (from 4.10 on).
+//! A window begins small and grows up to the largest. There is no detection of backward or strided reads: each such
+//! read is taken for random and gets what it asks for, or, if it asks for more than the largest window, for the
+//! beginning of a sequential one. The older algorithm of two windows (up to 2.6.22) is not here, nor are requests
+//! larger than the window (from 4.10 on).
 //!
-//! Which pages of a plan are cached already, where the file ends, and whether the queue is too congested for reading ahead are known
-//! to the caller, who leaves such pages out.
+//! Which pages of a plan are cached already, where the file ends, and whether the queue is too congested for reading
+//! ahead are known to the caller, who leaves such pages out.
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub enum Generation {
     /// Linux 2.6.23 to 2.6.30.
     #[default]
     Linux2_6_23,
-    /// Linux 2.6.31 to 3.11: the first page of a file always begins a window; so does a miss behind cached pages, the traces
-    /// of a sequential reader; a mark of another stream counts what the read still wants in.
+    /// Linux 2.6.31 to 3.11: the first page of a file always begins a window; so does a miss behind cached pages, the
+    /// traces of a sequential reader; a mark of another stream counts what the read still wants in.
     Linux2_6_31,
     /// Linux from 3.12 on: traces count only if there are more of them than pages wanted, and begin a smaller window.
     Linux3_12,
@@ -58,7 +59,8 @@ impl Readahead {
         Self { start: 0, size: 0, async_size: 0, previous: None, generation }
     }
 
-    /// The largest window in pages: `read_ahead_kb`, but no more than half of the memory that is free or on the inactive list.
+    /// The largest window in pages: `read_ahead_kb`, but no more than half of the memory that is free or on the
+    /// inactive list.
     #[must_use]
     pub const fn pages_max(read_ahead_kb: u64, free_pages: u64, inactive_pages: u64) -> u64 {
         let wished = read_ahead_kb * 1024 / crate::PAGE_BYTES;
@@ -77,9 +79,9 @@ impl Readahead {
         self.previous = Some(last_page);
     }
 
-    /// `page` is absent and the read call wants `wanted_pages` from there on, 1 or more. `max_pages` is the largest window; 0
-    /// switches readahead off. `cached_before` says how many pages directly before `page` are cached, and is asked only if that
-    /// matters; more than `max_pages` need not be counted.
+    /// `page` is absent and the read call wants `wanted_pages` from there on, 1 or more. `max_pages` is the largest
+    /// window; 0 switches readahead off. `cached_before` says how many pages directly before `page` are cached, and is
+    /// asked only if that matters; more than `max_pages` need not be counted.
     pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
         if max_pages == 0 {
             return Plan { start: page, pages: 1, mark: None };
@@ -99,8 +101,9 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// `page` is read and had a mark, which is gone with this; the read call wants `wanted_pages` from there on. `next_absent` is the
-    /// first page behind it that is not cached: where another reader of the same file, or this one after a seek, finds its window.
+    /// `page` is read and had a mark, which is gone with this; the read call wants `wanted_pages` from there on.
+    /// `next_absent` is the first page behind it that is not cached: where another reader of the same file, or this one
+    /// after a seek, finds its window.
     pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
         if max_pages == 0 {
             return None;
@@ -207,8 +210,8 @@ mod tests {
         Plan { start, pages, mark: None }
     }
 
-    /// What reads of `pages` each, at these pages, one after the other, fetch with a largest window of `max` from a file that is
-    /// not cached.
+    /// What reads of `pages` each, at these pages, one after the other, fetch with a largest window of `max` from a
+    /// file that is not cached.
     fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
         let mut cached = std::collections::BTreeSet::new();
         let mut marks = std::collections::BTreeSet::new();

@@ -2,8 +2,8 @@
 //!
 //! Two things, each within bounds that the machine's description gives. *Memory*: the kernel and other programs do not
 //! always hold the same. *Processor*: the same program runs at another speed each time, since its pages, the kernel's
-//! tables and what shares the caches with them lie elsewhere; it stays so for as long as the run lasts, and no number of
-//! repetitions within the run averages it out (Kalibera, Bulej and Tůma, "Benchmark precision and random initial
+//! tables and what shares the caches with them lie elsewhere; it stays so for as long as the run lasts, and no number
+//! of repetitions within the run averages it out (Kalibera, Bulej and Tůma, "Benchmark precision and random initial
 //! state", 2005; Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing anything obviously
 //! wrong!", 2009). Where files come to lie and when periodic threads begin is decided elsewhere.
 

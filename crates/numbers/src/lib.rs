@@ -1,8 +1,9 @@
 //! Random numbers ([`SplitMix64`]) and distributions of times ([`Histogram`]), as every model, simulation and record
 //! has them, and what samples say ([`stat`]).
 //!
-//! The first two are ours, though libraries have the like: what a seed gives, and how a histogram is written in a record,
-//! must not change with a library's version. None knows anything of I/O; nothing here reads a clock or draws a seed.
+//! The first two are ours, though libraries have the like: what a seed gives, and how a histogram is written in a
+//! record, must not change with a library's version. None knows anything of I/O; nothing here reads a clock or draws a
+//! seed.
 //!
 //! ```
 //! use iosched_numbers::{Histogram, SplitMix64};

@@ -28,10 +28,12 @@ use crate::whole::whole;
 // What Python shows as defaults are literals.
 const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 
-/// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is: `iosched compare` in simulation.
+/// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is:
+/// `iosched compare` in simulation.
 ///
-/// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with iosched. `device` and
-/// `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as "cfq:slice_idle=0..8/2", "all" or "today".
+/// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with
+/// iosched. `device` and `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as
+/// "cfq:slice_idle=0..8/2", "all" or "today".
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, *, baseline=None, runs=10, seed=1, machine=None, replay=None, speed=None,
@@ -164,8 +166,8 @@ impl Comparison {
         })
     }
 
-    /// A row for each figure of each setting on each device: its mean and standard deviation over complete rounds, and what the comparison with the
-    /// baseline says, with its 95 % interval.
+    /// A row for each figure of each setting on each device: its mean and standard deviation over complete rounds, and
+    /// what the comparison with the baseline says, with its 95 % interval.
     #[getter]
     fn verdicts(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -253,8 +255,8 @@ impl Comparison {
         &self.records.header.command
     }
 
-    /// One of its runs again, I/O by I/O: `.requests` of it is a table. Of records that were read there are none: nothing says where their workload
-    /// is.
+    /// One of its runs again, I/O by I/O: `.requests` of it is a table. Of records that were read there are none:
+    /// nothing says where their workload is.
     #[pyo3(signature = (scheduler, *, device=0, run=0))]
     fn run(&self, py: Python<'_>, scheduler: &Bound<'_, PyAny>, device: usize, run: u32) -> PyResult<Run> {
         let (experiment, policies) = self

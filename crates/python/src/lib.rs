@@ -1,4 +1,5 @@
-//! The native part of the Python package `iosched`: the simulator and the lab, with values, tables and exceptions as Python has them.
+//! The native part of the Python package `iosched`: the simulator and the lab, with values, tables and exceptions as
+//! Python has them.
 //!
 //! | file | what it has |
 //! |---|---|

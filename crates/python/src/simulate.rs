@@ -339,10 +339,11 @@ impl Run {
         self.result.notes.iter().map(ToString::to_string).collect()
     }
 
-    /// A row for each bio, in the order they were handed to the queue: submitted_ns, dispatched_ns, completed_ns, op, sync, sector, nr_sectors,
-    /// pid, process, request (the row of the one whose request it joined, its own if none), and reason: what the elevator decided last before it was
-    /// dispatched, by the event of `decisions`; None of elevators that decide nothing else. An I/O too large for one request is several.
-    /// Flushes have no dispatch of their own: the queue makes one request of several.
+    /// A row for each bio, in the order they were handed to the queue: submitted_ns, dispatched_ns, completed_ns, op,
+    /// sync, sector, nr_sectors, pid, process, request (the row of the one whose request it joined, its own if none),
+    /// and reason: what the elevator decided last before it was dispatched, by the event of `decisions`; None of
+    /// elevators that decide nothing else. An I/O too large for one request is several. Flushes have no dispatch of
+    /// their own: the queue makes one request of several.
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(Settled { rows, tasks, reasons }) = &self.watch else {

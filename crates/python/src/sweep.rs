@@ -1,4 +1,5 @@
-//! Sweeps: plans, units that are made anywhere, and what a dataset says. Who makes them where is told in Python: `iosched.sweep`.
+//! Sweeps: plans, units that are made anywhere, and what a dataset says. Who makes them where is told in Python:
+//! `iosched.sweep`.
 
 use std::path::{Path, PathBuf};
 
@@ -72,8 +73,8 @@ impl SweepPlan {
         &self.text
     }
 
-    /// All its units, in its order, and what cannot be found, as pairs of a workload and what is wrong. `remote` is asked for patterns that are URLs: a
-    /// list of (URL, what its content is known by, its size in bytes).
+    /// All its units, in its order, and what cannot be found, as pairs of a workload and what is wrong. `remote` is
+    /// asked for patterns that are URLs: a list of (URL, what its content is known by, its size in bytes).
     #[pyo3(signature = (remote=None))]
     fn units(&self, py: Python<'_>, remote: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<SweepUnit>, Vec<Refused>)> {
         let found = |pattern: &str| -> Result<Vec<Found>, String> {
@@ -173,8 +174,8 @@ impl SweepUnit {
         Unit::from_json(text).map(Self).map_err(|error| of_sweep(&error))
     }
 
-    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or its content as bytes, where it is no file of this machine; it is called
-    /// unless the workload is one of those that were wanted last.
+    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or its content as bytes, where it
+    /// is no file of this machine; it is called unless the workload is one of those that were wanted last.
     #[pyo3(signature = (read=None, *, jobs=1))]
     fn make<'py>(
         &self,
@@ -220,8 +221,8 @@ fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
     }
 }
 
-/// What units will take, by trying some: units, runs, bytes, core_s, memory_bytes, unreadable. `read` gives the workload of a unit that is no file
-/// of this machine, or None.
+/// What units will take, by trying some: units, runs, bytes, core_s, memory_bytes, unreadable. `read` gives the
+/// workload of a unit that is no file of this machine, or None.
 #[pyfunction]
 #[pyo3(signature = (units, read=None))]
 pub(crate) fn estimate<'py>(
@@ -270,7 +271,8 @@ fn each(files: &Files<'_>, mut take: impl FnMut(Rows) -> Result<(), SweepError> 
 
 #[pymethods]
 impl FleetSummary {
-    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `figure` is the id of a figure.
+    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `figure` is the id of
+    /// a figure.
     #[new]
     fn new(runs: &Bound<'_, PyAny>, verdicts: &Bound<'_, PyAny>, figure: &str) -> PyResult<Self> {
         let mut gathering = Gathering::new(figure);
@@ -297,7 +299,8 @@ impl FleetSummary {
         self.0.doubts.clone()
     }
 
-    /// A row for each volume: workload, device, baseline, chosen, choice (better, nothing_better or cannot_tell), maybe, percent, runs, ios.
+    /// A row for each volume: workload, device, baseline, chosen, choice (better, nothing_better or cannot_tell),
+    /// maybe, percent, runs, ios.
     #[getter]
     fn volumes(&self) -> PyResult<Table> {
         let all = &self.0.volumes;
@@ -319,8 +322,8 @@ impl FleetSummary {
             .table()
     }
 
-    /// A row for each way to choose (common, per_device, per_volume): strategy, settings, percent of a typical volume with its 95 % interval (low, high),
-    /// total_percent, volumes.
+    /// A row for each way to choose (common, per_device, per_volume): strategy, settings, percent of a typical volume
+    /// with its 95 % interval (low, high), total_percent, volumes.
     #[getter]
     fn gains(&self) -> PyResult<Table> {
         let all = &self.0.gains;

@@ -101,10 +101,11 @@ pub(crate) fn words<'w>(
     words.collect()
 }
 
-/// Reads a trace: a path, an open file in binary mode, or a URL that fsspec opens. Of a name without a file, the per-CPU files that begin with
-/// it. Parquet files need pyarrow.
+/// Reads a trace: a path, an open file in binary mode, or a URL that fsspec opens. Of a name without a file, the
+/// per-CPU files that begin with it. Parquet files need pyarrow.
 ///
-/// `format` is told by the content unless given; `columns` names those of a table; `partial` takes what is there of a recording that is not whole.
+/// `format` is told by the content unless given; `columns` names those of a table; `partial` takes what is there of a
+/// recording that is not whole.
 #[pyfunction]
 #[pyo3(signature = (source, *, format=None, columns=None, partial=false, name=None))]
 pub(crate) fn read_trace(
@@ -144,9 +145,10 @@ pub(crate) fn read_trace(
 
 #[pymethods]
 impl Trace {
-    /// A trace of any table that speaks the Arrow PyCapsule protocol (pandas, polars, DuckDB, pyarrow). Its columns are those of
-    /// docs/traces.md: a time (time_ns, time_us, time_ms, time_s or arrival_ns), op, sector or offset_bytes, nr_sectors or length_bytes; perhaps
-    /// pid, process, device, sync, flags, latency_ns. Rows are in order of time. `resolution_ns` is how exact their times are.
+    /// A trace of any table that speaks the Arrow PyCapsule protocol (pandas, polars, DuckDB, pyarrow). Its columns are
+    /// those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s or arrival_ns), op, sector or offset_bytes,
+    /// nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, latency_ns. Rows are in order of time.
+    /// `resolution_ns` is how exact their times are.
     #[staticmethod]
     #[pyo3(signature = (table, name="table", resolution_ns=1))]
     fn from_arrow(table: AnyRecordBatch, name: &str, resolution_ns: u64) -> PyResult<Self> {
@@ -182,8 +184,8 @@ impl Trace {
         })
     }
 
-    /// Writes it to a file, in the format named or that the file's name ends in (.csv, .iolog, .msr ...); how many I/Os the format has no place
-    /// for.
+    /// Writes it to a file, in the format named or that the file's name ends in (.csv, .iolog, .msr ...); how many I/Os
+    /// the format has no place for.
     #[pyo3(signature = (path, format=None))]
     fn write(&self, py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<u64> {
         let name = path.to_string_lossy().into_owned();

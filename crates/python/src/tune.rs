@@ -23,7 +23,8 @@ use crate::values::{Device, Setting, one_or_more};
 use crate::waiting::interruptible;
 use crate::whole::whole;
 
-/// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application reports.
+/// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application
+/// reports.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Goal(advise::Goal);
@@ -89,8 +90,8 @@ fn selection(
     Ok(Selection { vary: names(vary)?, also: names(also)?, fix })
 }
 
-/// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and `dimensions`, each of which
-/// has name, unit, values (rising) and default. `vary`, `also` and `fix` are as of `tune`.
+/// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and
+/// `dimensions`, each of which has name, unit, values (rising) and default. `vary`, `also` and `fix` are as of `tune`.
 #[pyfunction]
 #[pyo3(signature = (scheduler, device=None, *, vary=None, also=None, fix=None))]
 pub(crate) fn space<'py>(
@@ -128,10 +129,11 @@ pub(crate) fn space<'py>(
     told.collect()
 }
 
-/// Searches, among the values that declarations call worth trying, for the settings that serve a workload best on a modelled device: `iosched tune`.
+/// Searches, among the values that declarations call worth trying, for the settings that serve a workload best on a
+/// modelled device: `iosched tune`.
 ///
-/// `goal` is one or several (see `Goal`), `subject_to` constraints such as "throughput >= 95%"; the best are run again with seeds that nothing was
-/// chosen by, beside the baseline, and what is recommended is better there for sure.
+/// `goal` is one or several (see `Goal`), `subject_to` constraints such as "throughput >= 95%"; the best are run again
+/// with seeds that nothing was chosen by, beside the baseline, and what is recommended is better there for sure.
 #[pyfunction]
 #[pyo3(signature = (
     workload, device, scheduler, goal, *, subject_to=None, baseline=None, budget=200, vary=None, also=None, fix=None, seed=1, machine=None,
@@ -240,7 +242,8 @@ impl Search {
         Setting(self.tuned.header.baseline.clone())
     }
 
-    /// better, allowed (the baseline breaks a constraint), nothing_better, cannot_tell, idle, nothing_allowed or unconfirmed.
+    /// better, allowed (the baseline breaks a constraint), nothing_better, cannot_tell, idle, nothing_allowed or
+    /// unconfirmed.
     #[getter]
     fn finding(&self) -> PyResult<String> {
         let told =
@@ -266,8 +269,9 @@ impl Search {
         self.results().recommended().map(|best| advise::commands(&best.setting)).unwrap_or_default()
     }
 
-    /// A row for each measure of each confirmed setting, the baseline first, then what is better, best first: scheduler, measure, unit, better,
-    /// goal, mean, sd, verdict, percent with its 95 % interval (low_percent, high_percent), and whether it keeps the constraints.
+    /// A row for each measure of each confirmed setting, the baseline first, then what is better, best first:
+    /// scheduler, measure, unit, better, goal, mean, sd, verdict, percent with its 95 % interval (low_percent,
+    /// high_percent), and whether it keeps the constraints.
     #[getter]
     fn standings(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -302,8 +306,8 @@ impl Search {
         })
     }
 
-    /// A row for each measure of each run that was made, in the order of the search: scheduler, run, seed, phase (search or confirm), measure, value,
-    /// unit.
+    /// A row for each measure of each run that was made, in the order of the search: scheduler, run, seed, phase
+    /// (search or confirm), measure, value, unit.
     #[getter]
     fn trials(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {

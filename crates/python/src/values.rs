@@ -320,8 +320,8 @@ impl Workload {
 
 #[pymethods]
 impl Workload {
-    /// A trace of any format that is known, a fio job file (*.fio, *.job, *.ini), a task file (*.toml), or the command line of an application.
-    /// `format`, `columns` and `partial` are for traces.
+    /// A trace of any format that is known, a fio job file (*.fio, *.job, *.ini), a task file (*.toml), or the command
+    /// line of an application. `format`, `columns` and `partial` are for traces.
     #[new]
     #[pyo3(signature = (path, *, format=None, columns=None, partial=false))]
     fn new(

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 /// How soon Ctrl-C is noticed.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Does `work` on another thread, while Python's other threads go on. A signal that Python has a handler for calls `stop`, after which `work`
-/// should end soon; what the handler raised is the result then.
+/// Does `work` on another thread, while Python's other threads go on. A signal that Python has a handler for calls
+/// `stop`, after which `work` should end soon; what the handler raised is the result then.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,

@@ -1,4 +1,5 @@
-//! The page of advice: the answer and how to set it, what was measured on the device, what was predicted, and what the model is.
+//! The page of advice: the answer and how to set it, what was measured on the device, what was predicted, and what the
+//! model is.
 
 use iosched_advise::calibrate::{Calibration, Measurements};
 use iosched_advise::{Advice, Prediction};

@@ -12,9 +12,9 @@
 //! | what to set on a device | [`advice_html`] | [`Advice`] and the records it rests on |
 //! | a model against a recorded disk | [`validation_html`] | [`Validation`] |
 //!
-//! Sections of a comparison look at one `View` of a device: its records, its results and how each setting is shown. Each
-//! setting has one colour throughout; every plot has a description and, where a plot alone would hide figures, a table.
-//! Of several devices a page begins with who wins where.
+//! Sections of a comparison look at one `View` of a device: its records, its results and how each setting is shown.
+//! Each setting has one colour throughout; every plot has a description and, where a plot alone would hide figures, a
+//! table. Of several devices a page begins with who wins where.
 //!
 //! The report never runs anything, never judges and reads no file: the same records give the same bytes. A page needs
 //! nothing else: style, plots and scripts are in it, and nothing is fetched. Every plot is drawn here, as SVG. Scripts
@@ -101,8 +101,8 @@ pub fn calibration_html(measurements: &Measurements, calibration: &Calibration) 
     calibrate::page(measurements, calibration).into_string()
 }
 
-/// Advice for a device as one HTML page: `records` are the runs on the device, `calibration` what its model was made of, `lasting` how
-/// what is recommended is set.
+/// Advice for a device as one HTML page: `records` are the runs on the device, `calibration` what its model was made
+/// of, `lasting` how what is recommended is set.
 #[must_use]
 pub fn advice_html(
     advice: &Advice<'_>,

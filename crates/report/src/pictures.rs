@@ -33,8 +33,8 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixels.encode_png().map_err(|error| error.to_string())
 }
 
-/// The same as PDF, with text that can be selected. The same SVG gives the same picture, not the same bytes: the order of
-/// a page's resources is chance's in `svg2pdf` 0.13.
+/// The same as PDF, with text that can be selected. The same SVG gives the same picture, not the same bytes: the order
+/// of a page's resources is chance's in `svg2pdf` 0.13.
 ///
 /// # Errors
 /// What is wrong with it.

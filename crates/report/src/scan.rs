@@ -1,5 +1,6 @@
-//! Figures over a parameter that was scanned: settings of one scheduler that differ in the value of one tunable or attribute, as
-//! `--scheduler cfq:slice_idle=0..8/2` makes them. A line is of settings that are alike in everything else.
+//! Figures over a parameter that was scanned: settings of one scheduler that differ in the value of one tunable or
+//! attribute, as `--scheduler cfq:slice_idle=0..8/2` makes them. A line is of settings that are alike in everything
+//! else.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A figure of a short run, request by request: whose request the device has, who waits, where the device is sent, and when
-//! the elevator holds it back. It stands alone: an SVG file.
+//! A figure of a short run, request by request: whose request the device has, who waits, where the device is sent, and
+//! when the elevator holds it back. It stands alone: an SVG file.
 
 use iosched_sim::{Service, ServiceLog};
 use maud::{Markup, html};

@@ -161,8 +161,8 @@ impl Turns {
         turns.chain(self.waits.iter().map(|wait| wait.to_ns)).max().unwrap_or(0)
     }
 
-    /// A window for a close look: the busiest second; narrower if that holds more than `most` changes of turn, wider if it holds
-    /// fewer than `fewest`; everything if that is not much longer.
+    /// A window for a close look: the busiest second; narrower if that holds more than `most` changes of turn, wider if
+    /// it holds fewer than `fewest`; everything if that is not much longer.
     pub(crate) fn window(&self, end_ns: u64, fewest: usize, most: usize) -> (u64, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         // 1, 2, 5, 10 …: from 1 ms on.

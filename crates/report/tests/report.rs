@@ -1,7 +1,7 @@
 //! The report: a page that is well-formed, the same every time, and whole whatever was run.
 //!
-//! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-report --test report`, the records it is made
-//! of with `RECORD_GOLDEN=records`.
+//! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-report --test report`, the records it is
+//! made of with `RECORD_GOLDEN=records`.
 
 mod common;
 mod samples;

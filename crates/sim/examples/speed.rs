@@ -1,7 +1,7 @@
 //! How fast the engine is: simulated requests per second of real time, on one core.
 //!
-//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`, as in `noop fixed 2000000`
-//! or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
+//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`, as in `noop fixed
+//! 2000000` or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
 
 #![allow(clippy::disallowed_methods, reason = "it measures this machine")]
 

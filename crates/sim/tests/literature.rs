@@ -1,5 +1,5 @@
-//! What the field's literature says of elevators, on modelled devices. Each test names its source; figures are printed with
-//! `cargo test -p iosched-sim --test literature -- --nocapture`.
+//! What the field's literature says of elevators, on modelled devices. Each test names its source; figures are printed
+//! with `cargo test -p iosched-sim --test literature -- --nocapture`.
 
 use iosched::{Decision, Setting};
 use iosched_disk::Profile;
@@ -33,8 +33,8 @@ fn sequential_reader(pid: u32, place: u64, think_us: u64) -> String {
     )
 }
 
-/// A stream through the page cache: readahead, or writeback, keeps two requests of 64 KiB under way. Each begins a second after the
-/// one before: those that begin together BFQ takes for parts of one program.
+/// A stream through the page cache: readahead, or writeback, keeps two requests of 64 KiB under way. Each begins a
+/// second after the one before: those that begin together BFQ takes for parts of one program.
 fn stream(pid: u32, op: &str) -> String {
     let start_ns = u64::from(pid) * 1_000_000_000;
     let sync = op == "read";
@@ -138,8 +138,8 @@ fn an_interactive_start_up_is_at_least_twice_as_fast_under_bfq_as_under_none() {
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
 }
 
-/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ with several sequential streams, since
-/// a budget lasts while it is used and no clock cuts it short.
+/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ with several
+/// sequential streams, since a budget lasts while it is used and no clock cuts it short.
 #[test]
 fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     let mut best: f64 = 0.0;
@@ -205,7 +205,8 @@ fn beside_sixteen_writers_on_nvme_bfq_and_kyber_make_a_readers_p99_an_order_of_m
     assert!(10.0 * kyber <= none && 10.0 * bfq <= none, "none {none} ms, kyber {kyber} ms, bfq {bfq} ms");
 }
 
-/// What kyber is for. Reads are slower until it has seen enough of both directions to cut the writers' tokens, in the second second.
+/// What kyber is for. Reads are slower until it has seen enough of both directions to cut the writers' tokens, in the
+/// second second.
 #[test]
 fn kyber_holds_read_latency_at_its_target_beside_heavy_writers() {
     let tasks = reader_beside_writers(30, 128, 2);

@@ -47,8 +47,8 @@ struct Tried {
     requests: u64,
 }
 
-/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between, as `open` gives them. Those that cannot be
-/// made are left out.
+/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between, as `open`
+/// gives them. Those that cannot be made are left out.
 pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Estimate {
     let mut by_size: Vec<&Unit> = units.iter().collect();
     by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));

@@ -68,7 +68,8 @@ fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
     Ok((bytes, hasher.finish_128()))
 }
 
-/// The files that `pattern` names, seen from `directory`, by name. What is there and cannot be read has [`Found::problem`].
+/// The files that `pattern` names, seen from `directory`, by name. What is there and cannot be read has
+/// [`Found::problem`].
 ///
 /// # Errors
 /// There is none, or it is no pattern.

@@ -1,8 +1,9 @@
 //! Many comparisons, of a fleet's volumes or of a study's cases, on one machine or on many.
 //!
-//! A [`Plan`] says which workloads, devices, settings and seeds are to be crossed. It is cut into [`Unit`]s: a unit is one comparison of all settings for
-//! one workload on one device, and is named by what goes into it, so that it is made once, wherever and in whatever order. A unit gives rows, which go
-//! into a dataset of Parquet files ([`dataset`]), and a [`Summary`] says of a dataset which setting each volume should have, and what the fleet gains.
+//! A [`Plan`] says which workloads, devices, settings and seeds are to be crossed. It is cut into [`Unit`]s: a unit is
+//! one comparison of all settings for one workload on one device, and is named by what goes into it, so that it is made
+//! once, wherever and in whatever order. A unit gives rows, which go into a dataset of Parquet files ([`dataset`]), and
+//! a [`Summary`] says of a dataset which setting each volume should have, and what the fleet gains.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -16,7 +17,8 @@
 //! | `estimate.rs` | what a plan will take |
 //! | `summary/` | what a dataset says |
 //!
-//! Nothing here knows of clusters: whoever runs units elsewhere hands them out as JSON and puts their files where [`dataset`] says.
+//! Nothing here knows of clusters: whoever runs units elsewhere hands them out as JSON and puts their files where
+//! [`dataset`] says.
 #![forbid(unsafe_code)]
 
 mod axis;

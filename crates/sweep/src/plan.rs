@@ -148,7 +148,8 @@ impl Plan {
         &self.directory
     }
 
-    /// Its units. `find` says which workloads a path, pattern or URL stands for; what it cannot find is refused, and no reason to stop.
+    /// Its units. `find` says which workloads a path, pattern or URL stands for; what it cannot find is refused, and no
+    /// reason to stop.
     pub fn units(&self, mut find: impl FnMut(&str) -> Result<Vec<Found>, String>) -> Units {
         let mut all = Units::default();
         let mut found: BTreeMap<String, Result<Vec<Found>, String>> = BTreeMap::new();

@@ -96,7 +96,8 @@ fn gains_are_what_settings_are_worth() {
 
 #[test]
 fn chance_is_no_gain() {
-    // All settings are the same, and each volume's best of eight looks better by chance: who judged by the same runs would see 8 % less.
+    // All settings are the same, and each volume's best of eight looks better by chance: who judged by the same runs
+    // would see 8 % less.
     let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut settings: Vec<(&str, f64, &str)> = labels.iter().map(|label| (*label, 10.0, "cannot_tell")).collect();
     settings[0].2 = "";

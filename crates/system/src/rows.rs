@@ -1,5 +1,5 @@
-//! Rows of plain numbers, however many: in memory as long as they are few, else in a file without a name, of which the kernel keeps in memory what is
-//! looked at.
+//! Rows of plain numbers, however many: in memory as long as they are few, else in a file without a name, of which the
+//! kernel keeps in memory what is looked at.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

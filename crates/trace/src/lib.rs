@@ -8,8 +8,9 @@
 //! Less than the whole recording, a file cut short or a CPU's that is missing, is an error at the end, unless
 //! [`ReadOptions::partial`] says that it will do; what is missing is told as [`Gap`]s by [`TraceReader::completeness`].
 //!
-//! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it in another format. [`EventWriter`] writes a block
-//! trace event by event, of a simulated run as of a recorded one. [`read_rates`] reads what is no trace: iostat's and sar's tables.
+//! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it
+//! in another format. [`EventWriter`] writes a block trace event by event, of a simulated run as of a recorded one.
+//! [`read_rates`] reads what is no trace: iostat's and sar's tables.
 //!
 //! ```
 //! use iosched_trace::{TraceError, TraceReader, summarize};

@@ -7,7 +7,8 @@ use iosched::{Flags, Op, Sector, Time};
 /// One submission to the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// When it was submitted, since the trace's origin (see [`FormatSpec::from_first`](crate::FormatSpec)). Never less than that of the item before.
+    /// When it was submitted, since the trace's origin (see [`FormatSpec::from_first`](crate::FormatSpec)). Never less
+    /// than that of the item before.
     pub arrival: Time,
     /// Who submitted it; 0 where the format does not say.
     pub pid: u32,

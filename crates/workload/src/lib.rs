@@ -60,9 +60,9 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Reads a workload: a task file if the name ends in `.toml`, a fio job file if it ends in `.fio`, `.job` or `.ini`,
-    /// a command line if it begins with the name of one of [`app::programs`] and no file is called so,
-    /// else a trace in any format that [`iosched_trace`] knows. Variables in job files are not set.
+    /// Reads a workload: a task file if the name ends in `.toml`, a fio job file if it ends in `.fio`, `.job` or
+    /// `.ini`, a command line if it begins with the name of one of [`app::programs`] and no file is called so, else a
+    /// trace in any format that [`iosched_trace`] knows. Variables in job files are not set.
     ///
     /// # Errors
     /// When it cannot be read or is not what its name says.

@@ -42,11 +42,11 @@ struct Follower {
     ring_length: u32,
 }
 
-/// Processes of a trace in closed replay: each keeps its order and its think times. Of a process' completions only those are kept
-/// that an I/O may still look back to.
+/// Processes of a trace in closed replay: each keeps its order and its think times. Of a process' completions only
+/// those are kept that an I/O may still look back to.
 ///
-/// Whoever runs them [takes](Followers::take) a process' next submission when it is [due](Followers::due_ns), and tells what is
-/// [done](Followers::completed).
+/// Whoever runs them [takes](Followers::take) a process' next submission when it is [due](Followers::due_ns), and tells
+/// what is [done](Followers::completed).
 pub struct Followers<'a> {
     trace: &'a Trace,
     closed: &'a ClosedLoop,
@@ -72,8 +72,8 @@ impl<'a> Followers<'a> {
         Self { trace, closed, first, followers, rings: vec![PENDING; ring] }
     }
 
-    /// When the next submission of a process is due, ns, which may be past. `None`: it has none left, or waits for a completion, and
-    /// may be asked again when [`completed`](Self::completed) says so.
+    /// When the next submission of a process is due, ns, which may be past. `None`: it has none left, or waits for a
+    /// completion, and may be asked again when [`completed`](Self::completed) says so.
     pub fn due_ns(&mut self, process: usize) -> Option<u64> {
         let state = &mut self.followers[process - self.first];
         if state.next as usize >= self.trace.by_process().entries(process).len() {

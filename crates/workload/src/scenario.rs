@@ -64,8 +64,8 @@ pub struct Scenario {
     /// Tunables of the elevator that are written while running.
     #[serde(default)]
     pub tunable_changes: Vec<TunableChange>,
-    /// Scheduler tags, and that a request needs one; `None` (missing or 0): there are always enough. `nr_requests` means
-    /// the same.
+    /// Scheduler tags, and that a request needs one; `None` (missing or 0): there are always enough. `nr_requests`
+    /// means the same.
     #[serde(default, alias = "nr_requests", deserialize_with = "none_if_zero")]
     pub tags: Option<u32>,
     /// How tags are kept.

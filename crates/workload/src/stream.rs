@@ -20,8 +20,8 @@ enum Content {
     Trace,
 }
 
-/// Told by the first line that is neither empty nor a comment nor, in a task file, a value of the whole set: `[[tasks]]` begins a task, and
-/// `[name]` a job. No format of traces has lines that begin so.
+/// Told by the first line that is neither empty nor a comment nor, in a task file, a value of the whole set:
+/// `[[tasks]]` begins a task, and `[name]` a job. No format of traces has lines that begin so.
 fn content(text: &str) -> Content {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     for line in lines {
@@ -39,8 +39,9 @@ fn content(text: &str) -> Content {
 }
 
 impl Workload {
-    /// Reads a workload that has no name of a file: a task file, a fio job file, or a trace in any format that [`iosched_trace`] knows. What has a
-    /// format or columns given is a trace. `name` stands for it in errors and results.
+    /// Reads a workload that has no name of a file: a task file, a fio job file, or a trace in any format that
+    /// [`iosched_trace`] knows. What has a format or columns given is a trace. `name` stands for it in errors and
+    /// results.
     ///
     /// # Errors
     /// When it cannot be read, or is none of these.

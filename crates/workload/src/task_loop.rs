@@ -1,7 +1,8 @@
 //! A task's closed loop at work: how many I/Os it submits when, given what is done. It knows neither queue nor device.
 //!
-//! Whoever runs it lets the [first](TaskLoop::first) I/Os arrive at the task's start, asks for the [place](TaskLoop::next_place) of
-//! each I/O that [arrives](TaskLoop::arrive), and does what follows when one [completes](TaskLoop::completed).
+//! Whoever runs it lets the [first](TaskLoop::first) I/Os arrive at the task's start, asks for the
+//! [place](TaskLoop::next_place) of each I/O that [arrives](TaskLoop::arrive), and does what follows when one
+//! [completes](TaskLoop::completed).
 
 use crate::program::Program;
 use crate::tasks::{Task, TaskSet};

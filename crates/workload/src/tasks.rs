@@ -80,18 +80,18 @@ pub struct Task {
     /// Completions it waits for before it submits as many I/Os at once; 1 if missing.
     #[serde(default = "one")]
     pub batch: u32,
-    /// Pid of the task that goes on in its stead: when an I/O of this task is done and no other is under way, it thinks,
-    /// and then the other task submits [`relay_n`](Self::relay_n) I/Os if it has so many left. Two tasks that relay to each
-    /// other take turns, as a process that calls fsync and the journal's thread do. Copies relay to the pid as much
-    /// further.
+    /// Pid of the task that goes on in its stead: when an I/O of this task is done and no other is under way, it
+    /// thinks, and then the other task submits [`relay_n`](Self::relay_n) I/Os if it has so many left. Two tasks that
+    /// relay to each other take turns, as a process that calls fsync and the journal's thread do. Copies relay to the
+    /// pid as much further.
     #[serde(default)]
     pub relay: Option<u32>,
     /// I/Os that the task it relays to submits at once, at least 1; 1 if missing.
     #[serde(default = "one")]
     pub relay_n: u32,
     /// Pid of the task that each completion wakes: when an I/O of this task is done, it thinks, and then the other task
-    /// submits one I/O if it has any left; this task submits nothing but what others wake it for. Stages of a pipeline do
-    /// that. Copies wake the pid as much further.
+    /// submits one I/O if it has any left; this task submits nothing but what others wake it for. Stages of a pipeline
+    /// do that. Copies wake the pid as much further.
     #[serde(default)]
     pub wakes: Option<u32>,
     /// I/Os it does altogether; if missing, the sum of its phases' counts, or no end.
@@ -248,8 +248,8 @@ pub struct Arrival(
     pub Hints,
 );
 
-/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata). Recordings have
-/// `true` for 1, too.
+/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata). Recordings
+/// have `true` for 1, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
 pub struct Hints {
@@ -291,7 +291,8 @@ pub struct Cgroup {
     /// default (500, 100).
     #[serde(default)]
     pub weight: u32,
-    /// The share of its own tasks against its children, 10 to 1000; 0 or missing: the elevator's default. bfq knows none.
+    /// The share of its own tasks against its children, 10 to 1000; 0 or missing: the elevator's default. bfq knows
+    /// none.
     #[serde(default)]
     pub leaf_weight: u32,
 }
@@ -485,7 +486,8 @@ impl Task {
 }
 
 impl Arrival {
-    /// Its flags: a sync write carries the hint that more follow, as O_DIRECT writes do, unless its hints say otherwise.
+    /// Its flags: a sync write carries the hint that more follow, as O_DIRECT writes do, unless its hints say
+    /// otherwise.
     #[must_use]
     pub fn flags(&self) -> Flags {
         let Self(_, _, op, sync, _, _, hints) = *self;

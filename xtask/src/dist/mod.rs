@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package and a tarball.
+//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package and a
+//! tarball.
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -24,7 +25,8 @@ use crate::page;
 /// Needs cc, dpkg-deb and tar; for --try also mmdebstrap, root, and a configured apt-get.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away with.
+    /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away
+    /// with.
     #[arg(long)]
     quick: bool,
     /// Install the package in a fresh root of Debian packages, use it there, and remove it again.
@@ -79,8 +81,8 @@ fn printed(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The target that the binary is for, and whether it is one of musl: that of this machine's processor, if its standard library is
-/// installed; else glibc, linked statically.
+/// The target that the binary is for, and whether it is one of musl: that of this machine's processor, if its standard
+/// library is installed; else glibc, linked statically.
 fn target() -> Result<(String, bool)> {
     let told = printed(Command::new("rustc").arg("-vV"))?;
     let host = told.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;

@@ -24,7 +24,8 @@ const IN_THE_END: Effort = Effort { ios: 4_000, runs: 3 };
 const STALLS: u64 = 20;
 /// A figure that varies so much from run to run counts half.
 const VARIATION_HALF: f64 = 0.1;
-/// No single figure counts more than this, as the logarithm of a ratio: a model may miss one thing and get the others right.
+/// No single figure counts more than this, as the logarithm of a ratio: a model may miss one thing and get the others
+/// right.
 const MISS_MAX: f64 = 1.0;
 /// What rate, median and p99 count.
 pub(super) const WEIGHTS: [f64; 3] = [1.0, 0.5, 0.5];
@@ -128,8 +129,8 @@ impl Evidence {
         Ok(found)
     }
 
-    /// How far `profile` is from the probes of `roles`: mean logarithm of ratios, 0 if it is like them. A short run has a stall or
-    /// has none, so of models that stall medians alone are looked at.
+    /// How far `profile` is from the probes of `roles`: mean logarithm of ratios, 0 if it is like them. A short run has
+    /// a stall or has none, so of models that stall medians alone are looked at.
     pub(super) fn miss(&self, profile: &Profile, roles: &[Role]) -> Result<f64, CalibrateError> {
         let stalls = matches!(profile.model(), Model::Server(config) if config.stalls.is_some());
         let weights = if stalls { [0.0, 1.0, 0.0] } else { WEIGHTS };

@@ -14,7 +14,8 @@ pub const NOISY: f64 = 0.1;
 /// A model fits if it meets so large a share of the rates of the probes, and misses none by more than this.
 const MET_SHARE: f64 = 0.7;
 const MISS_MAX: f64 = 0.5;
-/// Rates drift if their mean changes by more than this from the first round to the last, and nearly all in one direction.
+/// Rates drift if their mean changes by more than this from the first round to the last, and nearly all in one
+/// direction.
 const DRIFT_MIN: f64 = 0.05;
 const DRIFT_OTHERS_MAX: f64 = 0.25;
 

@@ -1,7 +1,7 @@
 //! Where the optimiser is asked: the one file that knows the crate `tpe`.
 //!
-//! TPE models, for each dimension, where good trials lie and where the others do, and proposes what is likelier among the
-//! good. It takes what our space has: dimensions that exist under one elevator only, few trials, any order of
+//! TPE models, for each dimension, where good trials lie and where the others do, and proposes what is likelier among
+//! the good. It takes what our space has: dimensions that exist under one elevator only, few trials, any order of
 //! magnitude of the objective (only ranks count), no gradients.
 
 use std::convert::Infallible;

@@ -130,7 +130,8 @@ impl fmt::Display for Constraint {
 }
 
 impl Bound {
-    /// The bound in `unit`, that of a figure; a bound in per cent is left alone. `Err` if it was written in a unit of another kind.
+    /// The bound in `unit`, that of a figure; a bound in per cent is left alone. `Err` if it was written in a unit of
+    /// another kind.
     pub(super) fn in_unit(self, unit: &str) -> Result<Self, String> {
         let Self::Value(value, Some((own, kind, scale))) = self else { return Ok(self) };
         let figures = UNITS.iter().find(|known| known.0 == unit);

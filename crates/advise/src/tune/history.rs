@@ -103,7 +103,8 @@ impl<'a> History<'a> {
         pairs.unzip()
     }
 
-    /// By goal: the mean logarithm of the ratio to the baseline, below 0 if better. `None` before there is a run to compare.
+    /// By goal: the mean logarithm of the ratio to the baseline, below 0 if better. `None` before there is a run to
+    /// compare.
     pub(super) fn ratios(&self, phase: Phase, candidate: usize) -> Option<Vec<f64>> {
         let own = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
@@ -137,7 +138,8 @@ impl<'a> History<'a> {
         Some(if excess > 0.0 { BROKEN + excess } else { sum })
     }
 
-    /// By how much a candidate's loss is above another's in the runs of the search that both have, and the standard error of that.
+    /// By how much a candidate's loss is above another's in the runs of the search that both have, and the standard
+    /// error of that.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
         let [own, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
         let pairs = own.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));

@@ -1,8 +1,8 @@
 //! Which values of an elevator's tunables serve a workload best on a device, by searching in simulation.
 //!
 //! [`Tuning`] says what is searched and for what; [`tune`] makes the runs and hands on records as they are made;
-//! [`TuneResults::of`] computes from records alone what is recommended, and how sure that is. What to run next is a function of
-//! what was run: the same plan and seed give the same records, whatever the number of threads.
+//! [`TuneResults::of`] computes from records alone what is recommended, and how sure that is. What to run next is a
+//! function of what was run: the same plan and seed give the same records, whatever the number of threads.
 
 mod adapter;
 mod goal;

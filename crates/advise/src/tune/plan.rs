@@ -96,7 +96,8 @@ pub struct Tuned {
 }
 
 impl Tuning {
-    /// The settings of `experiment` are the elevators, each with what is fixed of it; the first is the baseline. 200 runs.
+    /// The settings of `experiment` are the elevators, each with what is fixed of it; the first is the baseline. 200
+    /// runs.
     ///
     /// # Errors
     /// Not one device, or what `selection` names cannot be varied.
@@ -195,8 +196,8 @@ impl Tuning {
     }
 }
 
-/// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the order of
-/// the search, and may not be confirmed.
+/// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the
+/// order of the search, and may not be confirmed.
 ///
 /// # Errors
 /// Nothing can be tuned so, a run fails, or `observe` does.

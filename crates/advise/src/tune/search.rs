@@ -1,10 +1,10 @@
 //! The search: what is run next, and when it is enough.
 //!
-//! First each tunable by itself, at both ends. Then *brackets* of successive halving: some new settings are run once, the better
-//! third of them three times, the best of those as often as the budget lets; all with seeds that the baseline was run with, so that
-//! what chance does to both drops out. New settings are half the optimiser's proposals and half neighbours of the best known.
-//! Then what of the best can be put back to its default without loss is put back, and the best few are confirmed
-//! with seeds that nothing was chosen by, beside the baseline.
+//! First each tunable by itself, at both ends. Then *brackets* of successive halving: some new settings are run once,
+//! the better third of them three times, the best of those as often as the budget lets; all with seeds that the
+//! baseline was run with, so that what chance does to both drops out. New settings are half the optimiser's proposals
+//! and half neighbours of the best known. Then what of the best can be put back to its default without loss is put
+//! back, and the best few are confirmed with seeds that nothing was chosen by, beside the baseline.
 
 use std::collections::BTreeMap;
 
@@ -142,7 +142,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         all
     }
 
-    /// Candidates with at least `runs` runs, best first; of those that are the same in every run, the one that changes least.
+    /// Candidates with at least `runs` runs, best first; of those that are the same in every run, the one that changes
+    /// least.
     fn ranked(&self, weights: &[f64], runs: usize) -> Vec<usize> {
         let loss = |number: usize| self.history.loss(Phase::Search, number, weights);
         let enough = |number: &usize| self.history.candidates[*number].runs(Phase::Search).len() >= runs.max(1);
@@ -164,8 +165,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.ranked(weights, certain).into_iter().find(in_space).unwrap_or(0)
     }
 
-    /// One bracket; `false` once there is no budget for another beside tidying up (of at least so many changes), or nothing new
-    /// to try.
+    /// One bracket; `false` once there is no budget for another beside tidying up (of at least so many changes), or
+    /// nothing new to try.
     fn bracket(&mut self, number: usize, changes_usual: usize) -> Result<bool, Halt> {
         let all_weights = self.all_weights();
         let weights = &all_weights[number % all_weights.len()];
@@ -201,8 +202,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(())
     }
 
-    /// What each tunable does by itself: from every elevator's defaults to both ends, as far as a third of the runs reach, else to
-    /// the end that is farther away.
+    /// What each tunable does by itself: from every elevator's defaults to both ends, as far as a third of the runs
+    /// reach, else to the end that is farther away.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());
@@ -282,8 +283,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         adapter::propose(&history.header.space, &told, &mut self.random)
     }
 
-    /// Looks what of the best setting can go. Each change is put back in one run; then the half that seems to matter is kept, a
-    /// quarter of it, and so on, and what is as good with less goes the whole way.
+    /// Looks what of the best setting can go. Each change is put back in one run; then the half that seems to matter is
+    /// kept, a quarter of it, and so on, and what is as good with less goes the whole way.
     fn tidy(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let best = self.incumbent(weights);
@@ -343,8 +344,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Confirm, &[0, hopeful], if self.history.header.seeds_matter { runs } else { 0 })
     }
 
-    /// Who is confirmed: in each direction the best, the simplest that is as good, and those behind them; and of every elevator the
-    /// best.
+    /// Who is confirmed: in each direction the best, the simplest that is as good, and those behind them; and of every
+    /// elevator the best.
     fn finalists(&self) -> Vec<usize> {
         let all_weights = self.all_weights();
         let certain = self.allotment.certain() as usize;
@@ -381,8 +382,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         known.is_some_and(|number| self.is_as_good(number, than, &weights))
     }
 
-    /// What is to be confirmed beside the setting that would be recommended, as far as the budget goes: itself with all put
-    /// back together that seem to make no difference, and with each change put back.
+    /// What is to be confirmed beside the setting that would be recommended, as far as the budget goes: itself with all
+    /// put back together that seem to make no difference, and with each change put back.
     fn put_back(&mut self) -> Vec<usize> {
         let space = self.space();
         let left =
@@ -425,7 +426,8 @@ fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize)
     }
 }
 
-/// A point one step from `point`: often a small one, sometimes any, sometimes back to a default, now and then two at once.
+/// A point one step from `point`: often a small one, sometimes any, sometimes back to a default, now and then two at
+/// once.
 fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let mut point = point.clone();
     if random.below(space.elevators.len() as u64 * 4) == 0 {

@@ -1,8 +1,8 @@
 //! How much each tunable matters: the share of what differs between the settings tried that goes with its value.
 //!
-//! A search does not deal values out at random: settings that are good in one tunable share the values of others. So shares are
-//! taken one after the other: the tunable that explains most (a main effect, omega squared), then what explains most of the
-//! rest. It ends where values dealt out at random would explain as much. Settings are taken by the
+//! A search does not deal values out at random: settings that are good in one tunable share the values of others. So
+//! shares are taken one after the other: the tunable that explains most (a main effect, omega squared), then what
+//! explains most of the rest. It ends where values dealt out at random would explain as much. Settings are taken by the
 //! logarithm of their ratio to the baseline, run by run; intervals are a bootstrap over settings.
 
 use iosched_lab::{SIGNIFICANCE, stat};
@@ -30,7 +30,8 @@ pub struct Share {
     pub interval_percent: (f64, f64),
 }
 
-/// What is beyond chance, of the tunables of one elevator: by goal, in the order in which they explain most of the rest.
+/// What is beyond chance, of the tunables of one elevator: by goal, in the order in which they explain most of the
+/// rest.
 pub(super) fn shares(history: &History<'_>, elevator: usize) -> Vec<Share> {
     let dimensions = &history.header.space.elevators[elevator].dimensions;
     let mut random = SplitMix64::new(history.header.seed);
@@ -124,7 +125,8 @@ fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Set
     history.candidates.iter().enumerate().filter_map(of).collect()
 }
 
-/// The share of the variance that goes with the level; below 0 if less than chance would show. `None` if nothing differs.
+/// The share of the variance that goes with the level; below 0 if less than chance would show. `None` if nothing
+/// differs.
 fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
     let mean = stat::mean(&all);

@@ -1,8 +1,8 @@
 //! The space that is searched: elevators, what may be set of each, and the values worth trying, all from the
 //! declarations.
 //!
-//! A tunable is tried at its default, in steps of two up and down from there (of four where those would be many), and at 0 where
-//! that is declared to mean something. Nobody needs to know whether 7 is better than 8.
+//! A tunable is tried at its default, in steps of two up and down from there (of four where those would be many), and
+//! at 0 where that is declared to mean something. Nobody needs to know whether 7 is better than 8.
 
 use std::collections::BTreeSet;
 

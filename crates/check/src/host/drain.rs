@@ -16,8 +16,8 @@ impl Host {
         for task in 0..self.tasks.len() {
             self.unplug(task)?;
         }
-        // A round serves a request or lets a timer fire; a request may need a flush before it and one after it, and waits
-        // for one timer.
+        // A round serves a request or lets a timer fire; a request may need a flush before it and one after it, and
+        // waits for one timer.
         let mut asked_later_ns = 0;
         let mut rounds_left = 80 + 4 * (self.model.live() + self.parts_left() as usize);
         loop {

@@ -308,7 +308,8 @@ impl Host {
         }
         let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
-            // Once expiry is shortened, requests look younger than they are: it waits until they are as old as they look.
+            // Once expiry is shortened, requests look younger than they are: it waits until they are as old as they
+            // look.
             self.coverage.idle += 1;
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! What barriers promise: everything submitted before one is complete before it is issued, nothing submitted after it is
-//! issued before it is complete.
+//! What barriers promise: everything submitted before one is complete before it is issued, nothing submitted after it
+//! is issued before it is complete.
 //!
 //! A bio's cookie says when it was submitted: later ones are larger.
 

@@ -2,9 +2,9 @@
 //!
 //! Once a request and all that came before it in its direction have expired, every batch of that direction begins with
 //! the oldest of them. Of k before it, k + 1 such batches begin until it is served. A batch has at most B =
-//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most `writes_starved` of reads; between two
-//! of reads at most one of writes, if `writes_starved` is not 0, else any number. The batch under way may have B - 1 to
-//! go. So at most (B - 1) + (k + 1) others B + k B requests pass it over.
+//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most `writes_starved` of reads; between
+//! two of reads at most one of writes, if `writes_starved` is not 0, else any number. The batch under way may have B -
+//! 1 to go. So at most (B - 1) + (k + 1) others B + k B requests pass it over.
 
 use std::collections::VecDeque;
 

@@ -26,16 +26,17 @@ use steps::Plan;
 
 /// Say what to set on a device for a workload, with the evidence
 ///
-/// The device is measured into a model (or a model is given); schedulers that it has, and their tunables, are searched on the model for what --goal
-/// asks; the best few and what is set now are then compared on the device itself, under the kernel's own schedulers, in random order. What is
-/// recommended is better there beyond doubt; otherwise the advice is to leave the device as it is.
+/// The device is measured into a model (or a model is given); schedulers that it has, and their tunables, are searched
+/// on the model for what --goal asks; the best few and what is set now are then compared on the device itself, under
+/// the kernel's own schedulers, in random order. What is recommended is better there beyond doubt; otherwise the advice
+/// is to leave the device as it is.
 ///
-/// Nothing is changed in the end, unless --apply says so: everything that was set is put back, also after Ctrl-C; after a crash by iosched
-/// restore. A device is only read, unless --destroy-data names it; in a directory only files of its own are made. Needs root, since
-/// schedulers are set.
+/// Nothing is changed in the end, unless --apply says so: everything that was set is put back, also after Ctrl-C; after
+/// a crash by iosched restore. A device is only read, unless --destroy-data names it; in a directory only files of its
+/// own are made. Needs root, since schedulers are set.
 ///
-/// Ctrl-C ends it after the current run; what was measured is kept with --output, and a profile that is there need not be measured
-/// again (--profile).
+/// Ctrl-C ends it after the current run; what was measured is kept with --output, and a profile that is there need not
+/// be measured again (--profile).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -83,14 +84,16 @@ pub(crate) struct AdviseArgs {
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is now; --runs is the most
+    /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is
+    /// now; --runs is the most
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
     until_sure: Option<f64>,
 
     #[command(flatten)]
     length: options::RunLength,
 
-    /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed again
+    /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed
+    /// again
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 

@@ -15,8 +15,9 @@ const RUNS_UNTIL_SURE: u32 = 60;
 
 /// Say which scheduler and settings serve a workload best on a device, and how sure that is.
 ///
-/// In simulation, on a modelled device (--device); or on a real one, under the kernel's own schedulers (--on), where also any other
-/// command can be compared, as hyperfine would: what fio, iozone, fs_mark, fdtree, dd and pgbench print is read.
+/// In simulation, on a modelled device (--device); or on a real one, under the kernel's own schedulers (--on), where
+/// also any other command can be compared, as hyperfine would: what fio, iozone, fs_mark, fdtree, dd and pgbench print
+/// is read.
 ///
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
 /// others. With several devices that is done on each of them, and the end says which setting wins where.
@@ -55,10 +56,10 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
-    /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
-    /// once per setting to compare; cfq:slice_idle=0..8/2 scans from 0 to 8 in steps of 2, a setting each; all stands for
-    /// every elevator there is, today for those that Linux has today
-    /// [default: those that Linux has today, and cfq; with --on, those that the device has]
+    /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512; once
+    /// per setting to compare; cfq:slice_idle=0..8/2 scans from 0 to 8 in steps of 2, a setting each; all stands for
+    /// every elevator there is, today for those that Linux has today [default: those that Linux has today, and cfq;
+    /// with --on, those that the device has]
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
 
@@ -70,8 +71,8 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) real: RealArgs,
 
-    /// Runs of each setting on each device; in simulation they differ in where the platters are at the start and in arrivals within the
-    /// recording's resolution [default: 10; with --until-sure at most 60]
+    /// Runs of each setting on each device; in simulation they differ in where the platters are at the start and in
+    /// arrivals within the recording's resolution [default: 10; with --until-sure at most 60]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
@@ -83,8 +84,8 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// How a trace's times are used [default: closed if the recording says when I/Os completed, and no --speed is given;
-    /// else open]
+    /// How a trace's times are used [default: closed if the recording says when I/Os completed, and no --speed is
+    /// given; else open]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 
@@ -124,8 +125,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) decisions: Option<PathBuf>,
 
-    /// Write the first run of each setting on each device to this directory, in blktrace's binary format: look at it with
-    /// blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
+    /// Write the first run of each setting on each device to this directory, in blktrace's binary format: look at it
+    /// with blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -167,8 +168,8 @@ pub(crate) enum OutputFormat {
     Csv,
     /// Tables in Markdown
     Markdown,
-    /// The first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of them;
-    /// the workload is a job file
+    /// The first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of
+    /// them; the workload is a job file
     FioJson,
 }
 

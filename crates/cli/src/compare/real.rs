@@ -22,15 +22,15 @@ use crate::watched::on_interrupt;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "On a real device")]
 pub(crate) struct RealArgs {
-    /// Run on a real device under the kernel's own schedulers: on files of our own in a directory of a file system on it, or on the
-    /// device itself, as /dev/sdb, which is only read. Schedulers and their tunables are set, which needs root, and put back;
-    /// after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the kernel's defaults for what is not
-    /// named; present is the scheduler that is there, as it is set
+    /// Run on a real device under the kernel's own schedulers: on files of our own in a directory of a file system on
+    /// it, or on the device itself, as /dev/sdb, which is only read. Schedulers and their tunables are set, which needs
+    /// root, and put back; after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the
+    /// kernel's defaults for what is not named; present is the scheduler that is there, as it is set
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs"])]
     pub(crate) on: Option<PathBuf>,
 
-    /// Let the workload write to the device of --on, which destroys what is on it; the name is typed again, and whoever uses the device is
-    /// named and left alone
+    /// Let the workload write to the device of --on, which destroys what is on it; the name is typed again, and whoever
+    /// uses the device is named and left alone
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 
@@ -168,7 +168,8 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
     Ok(settings)
 }
 
-/// The number of the setting that others are compared with: the one that was named, the scheduler that is there, or the first.
+/// The number of the setting that others are compared with: the one that was named, the scheduler that is there, or the
+/// first.
 fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice) -> Result<usize> {
     let number = |label: &str| settings.iter().position(|setting| setting.label == label);
     let Some(named) = &args.baseline else {

@@ -1,4 +1,5 @@
-//! Advice as text: what the model is, what was confirmed on the device, what is doubtful, the answer and how to set it last.
+//! Advice as text: what the model is, what was confirmed on the device, what is doubtful, the answer and how to set it
+//! last.
 
 use std::fmt::Write as _;
 use std::path::Path;

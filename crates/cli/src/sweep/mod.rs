@@ -15,17 +15,19 @@ use absent as present;
 
 /// Compare schedulers for many workloads, on many devices, with many seeds
 ///
-/// A plan says in TOML which workloads, devices, schedulers and seeds are crossed; each workload on each device with each seed is a comparison of its
-/// own, and what it gives goes into a dataset of Parquet files as soon as it is there. A sweep that was stopped, or extended, makes what is missing:
-/// a comparison is known by all that goes into it, the content of the trace and the version of iosched included. A workload that cannot be read is told
-/// at the end, and stops nothing.
+/// A plan says in TOML which workloads, devices, schedulers and seeds are crossed; each workload on each device with
+/// each seed is a comparison of its own, and what it gives goes into a dataset of Parquet files as soon as it is there.
+/// A sweep that was stopped, or extended, makes what is missing: a comparison is known by all that goes into it, the
+/// content of the trace and the version of iosched included. A workload that cannot be read is told at the end, and
+/// stops nothing.
 ///
-/// In the end it is said which setting each volume (a workload on a device) should have, and what all gain together by one setting for all, by one for
-/// each device, or by one for each volume.
+/// In the end it is said which setting each volume (a workload on a device) should have, and what all gain together by
+/// one setting for all, by one for each device, or by one for each volume.
 ///
 /// On more machines than one the same plan is swept by python -m iosched.sweep, with Ray or Dask.
 ///
-/// Ctrl-C finishes the comparisons under way and begins no others; a second Ctrl-C ends those, too, and they are made the next time.
+/// Ctrl-C finishes the comparisons under way and begins no others; a second Ctrl-C ends those, too, and they are made
+/// the next time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
@@ -37,7 +39,8 @@ pub(crate) struct SweepArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Only say what the plan is, and how long it takes and how much memory it needs, by trying a few of its comparisons
+    /// Only say what the plan is, and how long it takes and how much memory it needs, by trying a few of its
+    /// comparisons
     #[arg(long)]
     dry_run: bool,
 

@@ -1,4 +1,5 @@
-//! The kernel's disks, from the counters of `/sys/block/DISK/stat` (Documentation/block/stat.rst), with iostat's figures.
+//! The kernel's disks, from the counters of `/sys/block/DISK/stat` (Documentation/block/stat.rst), with iostat's
+//! figures.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -24,16 +24,16 @@ use crate::tree::{Disks, SYS_BLOCK};
 
 /// Show what disks do and who uses them: rates, waits and shares
 ///
-/// Of a live disk its clients: who has how much of it and how long they wait. Else the kernel's disks, as iostat has them, each with its scheduler.
-/// Rates and waits are of the interval.
+/// Of a live disk its clients: who has how much of it and how long they wait. Else the kernel's disks, as iostat has
+/// them, each with its scheduler. Rates and waits are of the interval.
 ///
-/// On a terminal the table is drawn anew every interval, and keys sort it, filter it and set clients' priorities; elsewhere one table follows
-/// the other.
+/// On a terminal the table is drawn anew every interval, and keys sort it, filter it and set clients' priorities;
+/// elsewhere one table follows the other.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
-    /// Which disk: live:NAME, the directory of a mounted disk, a control socket, or one of the kernel's as sda or /dev/sda [default: all of the
-    /// kernel's]
+    /// Which disk: live:NAME, the directory of a mounted disk, a control socket, or one of the kernel's as sda or
+    /// /dev/sda [default: all of the kernel's]
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! Trees of attribute files of the shape of `/sys/block`: the kernel's own, a mounted disk's, and a server's behind its control
-//! socket, all the same to whoever lists, reads and writes them.
+//! Trees of attribute files of the shape of `/sys/block`: the kernel's own, a mounted disk's, and a server's behind its
+//! control socket, all the same to whoever lists, reads and writes them.
 
 mod directory;
 mod name;
@@ -71,8 +71,8 @@ pub(crate) struct Disks {
 }
 
 impl Disks {
-    /// Those that a command line names: with --at, or with its first word, which is not among the words that are left then. Else
-    /// all of the kernel's.
+    /// Those that a command line names: with --at, or with its first word, which is not among the words that are left
+    /// then. Else all of the kernel's.
     pub(crate) fn of<'w>(at: Option<&Path>, words: &'w [String]) -> Result<(Self, &'w [String])> {
         match (at, words.split_first()) {
             (Some(at), _) => Ok((Self::open(at)?, words)),
@@ -81,8 +81,9 @@ impl Disks {
         }
     }
 
-    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a control socket, a
-    /// live disk's name, a kernel's disk's name or device file, or what is on one: a mount point, a file.
+    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a
+    /// control socket, a live disk's name, a kernel's disk's name or device file, or what is on one: a mount point, a
+    /// file.
     pub(crate) fn open(at: &Path) -> Result<Self> {
         if let Some(socket) = place::live(at)? {
             return Self::open(&socket);

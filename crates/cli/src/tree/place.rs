@@ -26,8 +26,8 @@ pub(super) fn is_place(word: &str) -> bool {
         || iosched_live::control::is_socket(Path::new(word))
 }
 
-/// Directories of control sockets that have names, those first in which this process makes its own: what systemd gives a
-/// service, the administrator's, and the user's.
+/// Directories of control sockets that have names, those first in which this process makes its own: what systemd gives
+/// a service, the administrator's, and the user's.
 fn directories() -> Vec<PathBuf> {
     let of_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(|of_user| Path::new(&of_user).join("iosched"));
@@ -69,7 +69,8 @@ pub(crate) fn lives() -> Vec<String> {
     names
 }
 
-/// Where a control socket is made: the path itself, or in the directory of this process' sockets, which is made with it.
+/// Where a control socket is made: the path itself, or in the directory of this process' sockets, which is made with
+/// it.
 pub(crate) fn socket_to_make(given: &Path) -> Result<PathBuf> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
     let file = file(name)?;

@@ -22,10 +22,10 @@ use crate::{import, output};
 
 /// Hold models beside what was measured, and the simulator beside what was decided
 ///
-/// `iosched validate DEVICE --profile P` runs twelve workloads, none of them a probe of a calibration, on the device under each of
-/// its schedulers, and the same on the profile. It shows rates and slowest I/Os as predicted and as measured, says
-/// whether the order of schedulers is told rightly where the device shows one, and comes to one figure of trust, which
-/// the profile then carries (--output): differences that it cannot tell are told by nobody any more.
+/// `iosched validate DEVICE --profile P` runs twelve workloads, none of them a probe of a calibration, on the device
+/// under each of its schedulers, and the same on the profile. It shows rates and slowest I/Os as predicted and as
+/// measured, says whether the order of schedulers is told rightly where the device shows one, and comes to one figure
+/// of trust, which the profile then carries (--output): differences that it cannot tell are told by nobody any more.
 ///
 /// A device is only read, unless its data may be destroyed, and so is a file, always; in a directory, a file is made
 /// and written. Schedulers are set, which needs root, and put back.

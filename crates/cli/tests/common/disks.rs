@@ -1,4 +1,5 @@
-//! Disks of the kernel for tests of what is done to real devices: quick ones in memory, and one that does one thing at a time.
+//! Disks of the kernel for tests of what is done to real devices: quick ones in memory, and one that does one thing at
+//! a time.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The list of odd inputs and hostile clients: what users and others gave the command, and what must come of it.
 //!
-//! A case is a name, which states what must hold, and a function that makes it happen in a directory of its own. Every case
-//! of a list is tried, also after one has failed.
+//! A case is a name, which states what must hold, and a function that makes it happen in a directory of its own. Every
+//! case of a list is tried, also after one has failed.
 
 #[path = "../common/mod.rs"]
 mod common;

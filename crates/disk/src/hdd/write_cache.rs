@@ -177,7 +177,8 @@ impl WriteCache {
         self.fill(position, end);
     }
 
-    /// Extends the extent at `position`, and those behind it that are in the way, until everything before `end` is held.
+    /// Extends the extent at `position`, and those behind it that are in the way, until everything before `end` is
+    /// held.
     fn fill(&mut self, mut position: usize, end: u64) {
         loop {
             let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);

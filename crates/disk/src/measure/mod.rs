@@ -53,7 +53,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// How far the model is from the real device, as a share of the real value: 0.1 is 10 % more. `None` without anchor.
+    /// How far the model is from the real device, as a share of the real value: 0.1 is 10 % more. `None` without
+    /// anchor.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.anchor.as_ref().map(|anchor| self.value / anchor.value - 1.0)
@@ -96,8 +97,8 @@ pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
     }
 }
 
-/// Measures one figure, counted as its quantity is (ns, IOPS, bytes per second). `None` if a device of this kind has no such
-/// figure: flash has no seeks.
+/// Measures one figure, counted as its quantity is (ns, IOPS, bytes per second). `None` if a device of this kind has no
+/// such figure: flash has no seeks.
 #[must_use]
 pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
     if !applies(profile.model(), profile.card(), figure) {
@@ -259,8 +260,8 @@ impl<'a> Bench<'a> {
         closed_loop(&mut device, 0, 1, 0, random(Op::Write, self.capacity, WRITES_AFTER_REST, 6))
     }
 
-    /// Bytes a second of 128 KiB commands one after another; one at a time on rotating disks, which read ahead, and 32 elsewhere.
-    /// The first quarter does not count: it may go into a cache.
+    /// Bytes a second of 128 KiB commands one after another; one at a time on rotating disks, which read ahead, and 32
+    /// elsewhere. The first quarter does not count: it may go into a cache.
     fn sequential(&self, op: Op, place: SequentialStart) -> f64 {
         let chunk = u64::from(SEQUENTIAL_SECTORS);
         let chunks = self.capacity / chunk;

@@ -43,8 +43,8 @@ pub struct ServerConfig {
     /// How many of them work on writes at once, at least 1; all, if absent. Not together with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
-    /// A free server takes any of so many commands that have waited longest, at least 1; 1, as if absent: the one that has.
-    /// Threads that wait for one lock are served like that.
+    /// A free server takes any of so many commands that have waited longest, at least 1; 1, as if absent: the one that
+    /// has. Threads that wait for one lock are served like that.
     #[serde(default = "one")]
     pub choice: u32,
     /// Whether turns are missed; never if absent.
@@ -53,7 +53,8 @@ pub struct ServerConfig {
     /// Whether servers take several commands at once, which come back together; each for itself if absent.
     #[serde(default)]
     pub batch: Option<ServerBatch>,
-    /// Commands are served in pieces of so many sectors, 8 to 65,536, one after the other or by several servers; whole if absent.
+    /// Commands are served in pieces of so many sectors, 8 to 65,536, one after the other or by several servers; whole
+    /// if absent.
     #[serde(default)]
     pub piece_sectors: Option<u32>,
     /// Rate of the link that all servers share, in bytes per second, 10,000 to a trillion; without limit if absent.
@@ -88,15 +89,15 @@ pub struct ServerMissedTurns {
     pub behind: u32,
 }
 
-/// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then one after the
-/// other, and tells of them together.
+/// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then
+/// one after the other, and tells of them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
     /// Most pieces that a server takes at once, 1 to 65,535.
     pub commands: u32,
-    /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds. What comes meanwhile
-    /// is taken with it, and so is what a program sends on the return of those before.
+    /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds.
+    /// What comes meanwhile is taken with it, and so is what a program sends on the return of those before.
     pub gather_ns: u64,
 }
 
@@ -108,15 +109,16 @@ pub struct ServerTimes {
     pub transit_ns: u64,
     /// Each of its pieces keeps a server busy.
     pub service_ns: u64,
-    /// And that much longer for its data: rate of one server, in bytes per second, 10,000 to a trillion; no longer if absent.
+    /// And that much longer for its data: rate of one server, in bytes per second, 10,000 to a trillion; no longer if
+    /// absent.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way. Of commands that are taken together, that of the
-    /// first holds for all.
+    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way. Of commands that are taken
+    /// together, that of the first holds for all.
     #[serde(default)]
     pub extra_in_service: f64,
-    /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these points.
-    /// The first has share 0, the last 1; nothing if there is none.
+    /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these
+    /// points. The first has share 0, the last 1; nothing if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<QuantilePoint>,
 }

@@ -1,7 +1,7 @@
 //! The write buffer: pages on their way to the dies, in the order in which they came.
 //!
-//! Pages gather until a die can be given as many as it programs at once: a unit. A unit's room is free again when it and all
-//! units before it are programmed.
+//! Pages gather until a die can be given as many as it programs at once: a unit. A unit's room is free again when it
+//! and all units before it are programmed.
 
 use std::collections::VecDeque;
 
@@ -65,7 +65,8 @@ impl Buffer {
         self.pages > 0 && self.held.contains(page)
     }
 
-    /// Takes pages from `first` on, at most `nr` and at most what completes a unit; returns how many. There is room for one.
+    /// Takes pages from `first` on, at most `nr` and at most what completes a unit; returns how many. There is room for
+    /// one.
     #[inline]
     pub(super) fn take(&mut self, first: u64, nr: u32) -> u32 {
         let taken = nr.min(self.unit_pages - self.open.pages).min(self.room());
@@ -125,7 +126,8 @@ impl Buffer {
     }
 }
 
-/// A set of pages that counts how often each is in it. Open addressing with linear probing; nothing depends on the order inside.
+/// A set of pages that counts how often each is in it. Open addressing with linear probing; nothing depends on the
+/// order inside.
 #[derive(Clone, Debug, Default)]
 struct PageSet {
     /// Page and count; a count of 0 is an empty place. A power of two of them, at most half in use.

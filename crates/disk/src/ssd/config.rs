@@ -88,8 +88,8 @@ pub struct SsdBufferConfig {
     /// Whether the device says that it has a volatile cache; if absent, it does unless power loss is provided for.
     #[serde(default)]
     pub reported: Option<bool>,
-    /// What a flush costs beyond programming what was written: when something was written if the buffer is volatile, and
-    /// always if it is not. In ns, up to a thousand seconds.
+    /// What a flush costs beyond programming what was written: when something was written if the buffer is volatile,
+    /// and always if it is not. In ns, up to a thousand seconds.
     pub flush_ns: u64,
 }
 
@@ -111,9 +111,9 @@ pub enum SsdVictim {
     /// The one with the fewest valid pages.
     #[default]
     Greedy,
-    /// The one with the most to win for the work, older ones before: (1 - u) x age / 2u, with u the share of valid pages
-    /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, as used for flash by
-    /// Kawaguchi and others, 1995).
+    /// The one with the most to win for the work, older ones before: (1 - u) x age / 2u, with u the share of valid
+    /// pages (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, as used
+    /// for flash by Kawaguchi and others, 1995).
     CostBenefit,
 }
 

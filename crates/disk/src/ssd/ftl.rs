@@ -1,10 +1,11 @@
 //! The flash translation layer's accounts: how full blocks are, how much of each is still valid, which is cleaned, and
 //! what that costs.
 //!
-//! Only every so many pages one is followed. Pages come in groups of 2^k neighbours, of each group one page, at a place that a hash
-//! says, stands for all (spatial sampling, as Waldspurger and others do for caches in "Efficient MRC construction with SHARDS",
-//! 2015). Blocks fill by the page; how much of one is valid is the number of followed pages in it, times 2^k. So
-//! the memory is 6 MiB at most, however large the device, most writes touch none of it, and small devices are followed exactly.
+//! Only every so many pages one is followed. Pages come in groups of 2^k neighbours, of each group one page, at a place
+//! that a hash says, stands for all (spatial sampling, as Waldspurger and others do for caches in "Efficient MRC
+//! construction with SHARDS", 2015). Blocks fill by the page; how much of one is valid is the number of followed pages
+//! in it, times 2^k. So the memory is 6 MiB at most, however large the device, most writes touch none of it, and small
+//! devices are followed exactly.
 //!
 //! Where a page lies within its block, and thus on which die, is not known here.
 
@@ -88,7 +89,8 @@ struct Victim {
     ratio: u64,
 }
 
-/// A followed page: the block it is in plus one (0 if it was never written), and its neighbours in the block's list plus one.
+/// A followed page: the block it is in plus one (0 if it was never written), and its neighbours in the block's list
+/// plus one.
 type Followed = [u32; 3];
 const BLOCK: usize = 0;
 const NEXT: usize = 1;
@@ -174,7 +176,8 @@ impl Ftl {
         (group << self.shift) + (scramble(group) & ((1 << self.shift) - 1))
     }
 
-    /// Notes that the host wrote pages `first..end`. What has to be moved and erased for it shows in [`wear`](Self::wear).
+    /// Notes that the host wrote pages `first..end`. What has to be moved and erased for it shows in
+    /// [`wear`](Self::wear).
     #[inline]
     pub(super) fn write(&mut self, first: u64, end: u64) {
         let end = end.min(self.pages);
@@ -304,7 +307,8 @@ impl Ftl {
         }
     }
 
-    /// Opens a free block. There is one: the configuration has enough to spare, and the host leaves the last to cleaning.
+    /// Opens a free block. There is one: the configuration has enough to spare, and the host leaves the last to
+    /// cleaning.
     fn open(&mut self) -> Open {
         let Some(block) = self.free.pop_front() else { unreachable!("the last free block is left to cleaning") };
         self.blocks[block as usize].state = State::Open;
@@ -379,9 +383,9 @@ mod tests {
         ftl.wear().since(&before).write_amplification()
     }
 
-    /// What theory says of uniform random writes and large blocks, cleaned in the order of their age, which is what greedy
-    /// choice comes to (Desnoyers, "Analytic modeling of SSD write performance", 2012): a / (a + W(-a exp(-a))), a being the
-    /// flash over the capacity.
+    /// What theory says of uniform random writes and large blocks, cleaned in the order of their age, which is what
+    /// greedy choice comes to (Desnoyers, "Analytic modeling of SSD write performance", 2012): a / (a + W(-a exp(-a))),
+    /// a being the flash over the capacity.
     fn predicted(flash_over_capacity: f64) -> f64 {
         let a = flash_over_capacity;
         // A page is still valid after one round through the flash with probability u = exp(-a (1 - u)).

@@ -9,8 +9,8 @@
 //!   cleaning programs; a device may [start](SsdStartConfig) in that state.
 //! - A flush programs what is in the buffer and waits for it, unless the buffer outlives a loss of power.
 //!
-//! Left out: wear and bad blocks, caching in single-level cells, cleaning while idle, reading faster what was never written, where
-//! on the dies the pages of an address lie after it was written again, limits on power and heat.
+//! Left out: wear and bad blocks, caching in single-level cells, cleaning while idle, reading faster what was never
+//! written, where on the dies the pages of an address lie after it was written again, limits on power and heat.
 
 mod buffer;
 mod config;
@@ -56,7 +56,8 @@ struct Settings {
     flush_ns: u64,
 }
 
-/// What all devices of a profile share: what they are, and the accounts they start with, made when the first one writes.
+/// What all devices of a profile share: what they are, and the accounts they start with, made when the first one
+/// writes.
 #[derive(Debug)]
 struct Template {
     config: SsdConfig,

@@ -19,7 +19,8 @@ impl Outcome {
 }
 
 /// A closed loop: up to `depth` commands outstanding, of which as many in the device as it takes. `next` gives the
-/// think time before each command, in ns, and the command; its tag is ignored. Returns the outcomes in order of completion.
+/// think time before each command, in ns, and the command; its tag is ignored. Returns the outcomes in order of
+/// completion.
 ///
 /// Fails if a command does not complete exactly once, or if the device wants to be looked at in the past.
 pub(crate) fn closed_loop(

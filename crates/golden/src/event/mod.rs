@@ -1,7 +1,7 @@
 //! Events of a recorded run: gathered from a run of ours, and as the recordings write them.
 //!
-//! What the recordings of all elevators have in common is here. What a family of elevators adds, or writes in its own way,
-//! is in a file of its own.
+//! What the recordings of all elevators have in common is here. What a family of elevators adds, or writes in its own
+//! way, is in a file of its own.
 
 mod anticipatory;
 mod bfq;
@@ -99,8 +99,8 @@ impl Observer for Events {
     }
 }
 
-/// How the recordings of a family of elevators are written. It sees the events in their order, so that a line may have what
-/// an event before it said.
+/// How the recordings of a family of elevators are written. It sees the events in their order, so that a line may have
+/// what an event before it said.
 trait Family {
     /// Appends the event's name in quotes and its fields to the line. `false`: there is no line for it.
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {

@@ -1,5 +1,5 @@
-//! Lines of mq-deadline and kyber. What they say when asked for a request stands in the line of the dispatch, or, if they
-//! gave none, in a line of its own.
+//! Lines of mq-deadline and kyber. What they say when asked for a request stands in the line of the dispatch, or, if
+//! they gave none, in a line of its own.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
-//! Anticipation: whether to wait for the next request of the process that was served last, rather than seek to another's.
+//! Anticipation: whether to wait for the next request of the process that was served last, rather than seek to
+//! another's.
 //!
-//! It pays if that process will soon send a request near its last one. What it did so far says whether it will; of a new
-//! process, what others did after their first request.
+//! It pays if that process will soon send a request near its last one. What it did so far says whether it will; of a
+//! new process, what others did after their first request.
 
 use super::{Anticipatory, SYNC};
 use crate::decision::Anticipation;
@@ -75,8 +76,8 @@ impl Anticipatory {
         }
     }
 
-    /// Whether there is nothing to wait for, or `request` is as good as what is waited for. Learns from it: each time it
-    /// is asked counts.
+    /// Whether there is nothing to wait for, or `request` is as good as what is waited for. Learns from it: each time
+    /// it is asked counts.
     pub(super) fn can_break(&mut self, env: &Env, request: Option<RequestId>) -> bool {
         let Some(awaited) = self.awaited else { return true };
         if request.is_some_and(|id| self.processes.of(env, id) == awaited) {

@@ -1,8 +1,8 @@
 //! Batches: sync and async requests take turns, and how many async ones a turn may have.
 //!
-//! A batch of sync requests ends by time, one of async requests by time or number. Async requests are served from a write
-//! cache perhaps, long before they are written: how long their batch took shows only in when the first sync request
-//! after it completes. The number is steered so that this is about when the batch should have ended.
+//! A batch of sync requests ends by time, one of async requests by time or number. Async requests are served from a
+//! write cache perhaps, long before they are written: how long their batch took shows only in when the first sync
+//! request after it completes. The number is steered so that this is about when the batch should have ended.
 
 use super::tunables::Tunables;
 
@@ -25,7 +25,8 @@ pub(super) struct Batch {
     pub(super) idled: bool,
 }
 
-/// Fraction of a second that an async batch lasts unless told otherwise, and async requests that are thought to take one jiffy.
+/// Fraction of a second that an async batch lasts unless told otherwise, and async requests that are thought to take
+/// one jiffy.
 const WRITE_BATCH_FRACTION: u64 = 8;
 const JIFFIES_PER_WRITE: u64 = 10;
 /// A batch that takes this many times too long, or too little, is corrected by halves instead of by one.
@@ -91,8 +92,8 @@ impl Batch {
         self.new = false;
     }
 
-    /// Learns from how long the async batch before took. After a batch that [`drained`](Self::drained) the end is one to
-    /// come, so it seems to have taken no time at all: so it is in Linux.
+    /// Learns from how long the async batch before took. After a batch that [`drained`](Self::drained) the end is one
+    /// to come, so it seems to have taken no time at all: so it is in Linux.
     fn adjust_quota(&mut self, jiffy: u64, should_take: u64) {
         let took = (jiffy + should_take).saturating_sub(self.end);
         if took > should_take && !self.idled {

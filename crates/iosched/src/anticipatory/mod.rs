@@ -1,4 +1,5 @@
-//! anticipatory: after a read, the disk stays where it is for a moment, because the same process will read on from there.
+//! anticipatory: after a read, the disk stays where it is for a moment, because the same process will read on from
+//! there.
 //!
 //! As in Linux 2.6.30 and 2.6.32. Sync requests (reads, and writes somebody waits for) and async ones are served in
 //! batches by turns, each in sector order, and none waits much longer than its deadline. Time is counted in jiffies.
@@ -238,8 +239,8 @@ fn tick(env: &Env, jiffy: u64) -> Time {
 
 impl Elevator for Anticipatory {
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
-        // Linux looks among the requests of the wrong kind: a write finds sync ones, of which writes can be joined, and a read
-        // finds async ones, which it cannot join.
+        // Linux looks among the requests of the wrong kind: a write finds sync ones, of which writes can be joined, and
+        // a read finds async ones, which it cannot join.
         let kind = if bio.op.is_write() { SYNC } else { ASYNC };
         self.directions[kind].sorted.find(&env.requests, bio.end())
     }

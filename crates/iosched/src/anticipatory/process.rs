@@ -82,8 +82,8 @@ impl Processes {
         ProcessId(env.requests[id].context.index() + 1)
     }
 
-    /// The process behind a context that sends a request: a new one if its last one has exited. `awaited` goes on meaning the
-    /// same process.
+    /// The process behind a context that sends a request: a new one if its last one has exited. `awaited` goes on
+    /// meaning the same process.
     pub(super) fn enter(&mut self, context: ContextId, awaited: &mut Option<ProcessId>) -> ProcessId {
         let id = ProcessId(context.index() + 1);
         if self.table.len() <= id.0 {

@@ -1,5 +1,5 @@
-//! Budgets: how many sectors a queue may have served in a turn. A queue that uses them up soon gets more next time, one that
-//! idles gets less; what all may have at most follows the device's peak rate.
+//! Budgets: how many sectors a queue may have served in a turn. A queue that uses them up soon gets more next time, one
+//! that idles gets less; what all may have at most follows the device's peak rate.
 
 use super::Bfq;
 use super::data::budget::DEFAULT_MAX;

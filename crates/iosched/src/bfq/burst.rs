@@ -1,5 +1,5 @@
-//! Bursts: queues that come up in numbers at once are those of some service starting, not of a person waiting, and are not
-//! raised.
+//! Bursts: queues that come up in numbers at once are those of some service starting, not of a person waiting, and are
+//! not raised.
 
 use super::Bfq;
 use super::data::queue::QueueId;

@@ -17,8 +17,8 @@ const LONG_US: u64 = 20_000;
 const CHARGED_FRACTION: u64 = 8;
 
 impl Bfq {
-    /// Whether the queue in service was slow, and the time its turn counts for in ms. `waited`: the turn ended when the wait
-    /// for its next request did, and counts up to its beginning.
+    /// Whether the queue in service was slow, and the time its turn counts for in ms. `waited`: the turn ended when the
+    /// wait for its next request did, and counts up to its beginning.
     fn is_slow(&self, env: &Env, id: QueueId, waited: bool) -> (bool, u64) {
         let queue = &self.queues[id];
         if !queue.sync {

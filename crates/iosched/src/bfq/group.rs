@@ -1,4 +1,5 @@
-//! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups; removal.
+//! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups;
+//! removal.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity, EntityId, EntityTree};
@@ -46,8 +47,8 @@ impl Bfq {
         }
     }
 
-    /// One request more (or less) belongs to a queue, and to the groups above. One that began before its queue moved counts for
-    /// the old groups for good and is taken off the new ones, as in Linux.
+    /// One request more (or less) belongs to a queue, and to the groups above. One that began before its queue moved
+    /// counts for the old groups for good and is taken off the new ones, as in Linux.
     #[inline]
     pub(super) fn count_request(&mut self, id: QueueId, more: i64) {
         let mut group = self.entities[id.entity()].group;

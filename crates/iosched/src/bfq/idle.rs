@@ -52,8 +52,8 @@ impl Bfq {
         }
     }
 
-    /// The request that was waited for has come: a small one, of a queue that makes the device fast, may be joined by others
-    /// before it is given out.
+    /// The request that was waited for has come: a small one, of a queue that makes the device fast, may be joined by
+    /// others before it is given out.
     pub(super) fn end_wait(&mut self, env: &mut Env, id: QueueId, nr_sectors: u32) {
         let timed_out = self.jiffies(env) >= self.queues[id].budget_timeout;
         let alone = self.queues[id].queued == 1 && nr_sectors < SMALL_SECTORS;

@@ -1,7 +1,8 @@
-//! Injection: requests of other queues given out while the one in service is waited for, as many as do not delay its own.
+//! Injection: requests of other queues given out while the one in service is waited for, as many as do not delay its
+//! own.
 //!
-//! How many that is, is learnt: the service time of a request that comes to an empty queue is measured, with injection and
-//! without.
+//! How many that is, is learnt: the service time of a request that comes to an empty queue is measured, with injection
+//! and without.
 
 use super::Bfq;
 use super::data::injection::Injection;

@@ -142,8 +142,8 @@ impl Bfq {
         arrival.interactive
     }
 
-    /// The budget of a queue that becomes busy: what was left of it, if the queue gave way of itself and came back in time.
-    /// Returns whether it goes on so.
+    /// The budget of a queue that becomes busy: what was left of it, if the queue gave way of itself and came back in
+    /// time. Returns whether it goes on so.
     fn budget_for_arrival(&mut self, env: &Env, id: QueueId, in_time: bool) -> bool {
         let charge = self.next_charge(env, id).unwrap_or(0);
         let queue = &mut self.queues[id];

@@ -1,5 +1,5 @@
-//! Merging of queues: processes that work on the same place of the disk share one queue, and so do processes that came up
-//! together. On fast devices that queue commands only the latter.
+//! Merging of queues: processes that work on the same place of the disk share one queue, and so do processes that came
+//! up together. On fast devices that queue commands only the latter.
 //!
 //! A merge is planned first; the process goes over with its next request or bio.
 
@@ -208,8 +208,8 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// A new queue meets the one that came up before it: on a fast device they are merged at once if they came up together,
-    /// on others perhaps later.
+    /// A new queue meets the one that came up before it: on a fast device they are merged at once if they came up
+    /// together, on others perhaps later.
     pub(super) fn meet_last_created(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> QueueId {
         let now = self.jiffies(env);
         let group = self.entities[id.entity()].group;
@@ -240,7 +240,8 @@ impl Bfq {
         id
     }
 
-    /// A request or bio of the process goes to `sector`: merges its queue if it is to be. Returns the queue it has then.
+    /// A request or bio of the process goes to `sector`: merges its queue if it is to be. Returns the queue it has
+    /// then.
     pub(super) fn merge_if_close(&mut self, env: &mut Env, context: ContextId, id: QueueId, sector: Sector) -> QueueId {
         match self.cooperator(env, id, sector, context) {
             Some(into) => {

@@ -1,17 +1,18 @@
 //! BFQ, Budget Fair Queueing, as in Linux 6.12.
 //!
 //! Every process has a queue for its sync requests; async ones share a queue per class and level. Queues get budgets in
-//! turn: sectors, not time, in the order of virtual finish times (B-WF2Q+), so that each has its share of the sectors served
-//! and none lags behind it by more than a budget. While a queue is worth it, the disk waits a little for its next request
-//! rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that a person seems to
-//! wait for have their weights raised. Groups of queues share by weight in the same way, level by level.
+//! turn: sectors, not time, in the order of virtual finish times (B-WF2Q+), so that each has its share of the sectors
+//! served and none lags behind it by more than a budget. While a queue is worth it, the disk waits a little for its
+//! next request rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that
+//! a person seems to wait for have their weights raised. Groups of queues share by weight in the same way, level by
+//! level.
 //!
-//! Each file decides one thing: `schedule` which queue is served, `dispatch` how long,
-//! `budget` how much, `expire` what a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to
-//! wait, `inject` what is served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up,
-//! `raising` who is raised, `burst` who is not after all, `think` what a process is like, `merge` who shares a
-//! queue, found by `position`, `split` who no longer does, `process` whose queue is which, `group` where it belongs,
-//! `peak_rate` how fast the device is, `tags` who may have how many requests. What they all work on is in `data`.
+//! Each file decides one thing: `schedule` which queue is served, `dispatch` how long, `budget` how much, `expire` what
+//! a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to wait, `inject` what is
+//! served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up, `raising` who is raised,
+//! `burst` who is not after all, `think` what a process is like, `merge` who shares a queue, found by `position`,
+//! `split` who no longer does, `process` whose queue is which, `group` where it belongs, `peak_rate` how fast the
+//! device is, `tags` who may have how many requests. What they all work on is in `data`.
 
 mod budget;
 mod burst;
@@ -109,7 +110,8 @@ struct Bfq {
     sample: Sample,
     /// Queues that wait or are in service.
     busy: u32,
-    /// The same by class. A queue that changes its class on the way is counted in and out of different ones, as in Linux.
+    /// The same by class. A queue that changes its class on the way is counted in and out of different ones, as in
+    /// Linux.
     busy_of_class: [u32; 3],
     /// Raised ones among them; fewer than none after low_latency was turned off, as in Linux.
     raised_busy: i32,

@@ -1,5 +1,5 @@
-//! Queues of a group by position: re-sorted when a queue's next request changes by an insert or a removal, and when its turn
-//! ends.
+//! Queues of a group by position: re-sorted when a queue's next request changes by an insert or a removal, and when its
+//! turn ends.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -9,8 +9,8 @@ use crate::env::Env;
 use crate::request::Sector;
 
 impl Bfq {
-    /// Puts a queue where its next sector belongs, unless it is not to be merged anyway. A second queue at the very same sector
-    /// stays out.
+    /// Puts a queue where its next sector belongs, unless it is not to be merged anyway. A second queue at the very
+    /// same sector stays out.
     #[inline]
     pub(super) fn refresh_position(&mut self, env: &Env, id: QueueId) {
         if !self.is_fast(env) {

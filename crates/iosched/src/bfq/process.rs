@@ -113,8 +113,8 @@ impl Bfq {
         }
     }
 
-    /// The process' ioprio is not what it was. It goes to another async queue at once; its sync queue takes the new one over
-    /// when it next gets a place in a service tree.
+    /// The process' ioprio is not what it was. It goes to another async queue at once; its sync queue takes the new one
+    /// over when it next gets a place in a service tree.
     fn notice_priority(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId, ioprio: IoPriority) {
         let [async_queue, sync_queue] = self.process_mut(context).queues;
         if let Some(old) = async_queue {

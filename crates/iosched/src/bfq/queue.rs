@@ -1,5 +1,5 @@
-//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which of them
-//! is served next, and when the queue itself is no more.
+//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which of
+//! them is served next, and when the queue itself is no more.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity};

@@ -1,7 +1,8 @@
-//! The hierarchy: which queue is served next, when every group shares out among its queues and groups what it gets itself.
+//! The hierarchy: which queue is served next, when every group shares out among its queues and groups what it gets
+//! itself.
 //!
-//! Each group knows its next entity beforehand. It is looked for again only when an entity comes, goes, or is taken into
-//! service, and what it means for the group's own place is handed up level by level.
+//! Each group knows its next entity beforehand. It is looked for again only when an entity comes, goes, or is taken
+//! into service, and what it means for the group's own place is handed up level by level.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId, EntityTree};
@@ -251,8 +252,8 @@ impl Bfq {
         self.groups[group].trees[class.index()].pick(&self.entities, vtime)
     }
 
-    /// The next entity of `group` may be another: `new`, if that came, or whichever is found. Returns whether the group's
-    /// own place is affected.
+    /// The next entity of `group` may be another: `new`, if that came, or whichever is found. Returns whether the
+    /// group's own place is affected.
     fn update_next(&mut self, env: &mut Env, group: GroupId, new: Option<EntityId>, expiring: bool) -> bool {
         let cached = self.groups[group].next;
         let at_once = match (new, cached) {

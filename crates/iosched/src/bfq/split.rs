@@ -1,5 +1,5 @@
-//! Splitting: a process that does not work where the others of its shared queue do gets a queue of its own again, treated as
-//! the one was that it had before.
+//! Splitting: a process that does not work where the others of its shared queue do gets a queue of its own again,
+//! treated as the one was that it had before.
 
 use super::Bfq;
 use super::data::queue::{NEVER, Queue, QueueId};

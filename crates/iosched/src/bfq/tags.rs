@@ -1,5 +1,5 @@
-//! Tags: of how many a request may have one. Writes leave some to reads, more while something is raised; and nobody takes
-//! more than the share of his weight while others are active.
+//! Tags: of how many a request may have one. Writes leave some to reads, more while something is raised; and nobody
+//! takes more than the share of his weight while others are active.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId};

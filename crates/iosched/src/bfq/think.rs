@@ -16,8 +16,8 @@ const WINDOW_NS: u64 = 200 * MILLISECOND_NS;
 const LIMIT_KEPT_MS: u64 = 100;
 
 impl Queue {
-    /// A request comes to a queue that had nothing: the process thought since the last completion. The clock of a new queue
-    /// begins 1 ns late, so that a request at once counts as one after the longest time.
+    /// A request comes to a queue that had nothing: the process thought since the last completion. The clock of a new
+    /// queue begins 1 ns late, so that a request at once counts as one after the longest time.
     fn sample_think_time(&mut self, now_ns: u64, idle_ns: u64) {
         if self.in_flight == 0 && !self.busy {
             self.think.record(now_ns.wrapping_sub(self.last_completion_ns).min(2 * idle_ns));

@@ -1,5 +1,5 @@
-//! Wakers: a queue whose process goes on, again and again, right after a completion of another queue, is woken by that one. The
-//! waker may be served in its turn.
+//! Wakers: a queue whose process goes on, again and again, right after a completion of another queue, is woken by that
+//! one. The waker may be served in its turn.
 
 use super::Bfq;
 use super::data::queue::QueueId;

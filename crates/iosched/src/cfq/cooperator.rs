@@ -1,7 +1,7 @@
 //! Cooperators: processes that work on the same place of the disk share one queue.
 //!
-//! Queues of the same original level stand in a tree by position. A queue is re-sorted there only when an insert changes its next
-//! request and when it is re-sorted for service.
+//! Queues of the same original level stand in a tree by position. A queue is re-sorted there only when an insert
+//! changes its next request and when it is re-sorted for service.
 
 use super::Cfq;
 use super::data::queue::QueueId;

@@ -1,8 +1,8 @@
 //! What a generation of CFQ is: the rules of one kernel's, in one place.
 //!
 //! A rule that most generations share is the default here and stands in the file of what it decides; a generation
-//! overrides what it does in its own way. All of it is known when the elevator is compiled: a rule that a generation does not
-//! have costs nothing.
+//! overrides what it does in its own way. All of it is known when the elevator is compiled: a rule that a generation
+//! does not have costs nothing.
 
 use super::Cfq;
 use super::clock::Clock;
@@ -42,8 +42,8 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Requests of a queue
 
-    /// A queue holds one request a sector; a newcomer to the sector has the other released to the device. What is released, then
-    /// or in its turn, goes to the dispatch list.
+    /// A queue holds one request a sector; a newcomer to the sector has the other released to the device. What is
+    /// released, then or in its turn, goes to the dispatch list.
     const UNIQUE_SECTORS: bool = true;
 
     /// Whether a request has waited too long in its queue's FIFO.
@@ -53,8 +53,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         env.requests[id].deadline <= env.now
     }
 
-    /// The FIFO is looked at before the limits of dispatching, and an overdue request passes them all. Otherwise it is looked
-    /// at once a request will be given out for sure.
+    /// The FIFO is looked at before the limits of dispatching, and an overdue request passes them all. Otherwise it is
+    /// looked at once a request will be given out for sure.
     const OVERDUE_PASSES_LIMITS: bool = false;
 
     /// The request to serve next of a queue that `id` is about to leave.
@@ -76,8 +76,8 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// Requests flagged so lift their queue out of the idle class and the lower levels.
     const LIFTED_BY: Flags = Flags::FS_EXCL;
 
-    /// After a change of ioprio a process' async queue is looked up with the one before that. Otherwise with the new one, for
-    /// which, if none is registered there, the process' present one is registered too.
+    /// After a change of ioprio a process' async queue is looked up with the one before that. Otherwise with the new
+    /// one, for which, if none is registered there, the process' present one is registered too.
     const ASYNC_FOLLOWS_LATE: bool = false;
 
     /// The class of a queue may have changed.
@@ -91,7 +91,8 @@ pub(super) trait Generation: Sized + Send + 'static {
     /// All queues of a group stand in one tree, by class first, and there are no kinds of work.
     const ONE_TREE: bool = false;
 
-    /// A queue leaves service with its last request. Otherwise the active one stays, to be waited for, until its turn ends.
+    /// A queue leaves service with its last request. Otherwise the active one stays, to be waited for, until its turn
+    /// ends.
     const EMPTY_LEAVES_SERVICE: bool = false;
 
     /// The key of an idle-class queue: behind the last of its tree.
@@ -114,7 +115,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.key_in_turn(env, id)
     }
 
-    /// What the active queue is owed if it times out before the clock of its slice has started; `None`: what it was owed before.
+    /// What the active queue is owed if it times out before the clock of its slice has started; `None`: what it was
+    /// owed before.
     #[inline]
     fn residual_of_unstarted(cfq: &mut Cfq<Self>, id: QueueId) -> Option<i64> {
         let _ = (cfq, id);
@@ -167,8 +169,8 @@ pub(super) trait Generation: Sized + Send + 'static {
 
     // ---- Habits
 
-    /// Think times are kept of service trees and groups too, and async requests do not count. Otherwise they are kept of
-    /// processes alone, and each request is a sample.
+    /// Think times are kept of service trees and groups too, and async requests do not count. Otherwise they are kept
+    /// of processes alone, and each request is a sample.
     const TREES_HAVE_THINK_TIMES: bool = false;
 
     /// A request came: how far from the one before.
@@ -185,7 +187,8 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.queues[queue].seek.record(sector, nr_sectors, env.rotational);
     }
 
-    /// Whether the requests of a queue, to which `context` has just sent one, are too far apart to be worth waiting for.
+    /// Whether the requests of a queue, to which `context` has just sent one, are too far apart to be worth waiting
+    /// for.
     #[inline]
     fn is_scattered(cfq: &Cfq<Self>, queue: QueueId, context: ContextId) -> bool {
         let _ = context;
@@ -233,14 +236,14 @@ pub(super) trait Generation: Sized + Send + 'static {
         cfq.tunables.slice_idle
     }
 
-    /// After a request that ends the wait the queue still counts as waited for, and once what was asked for then is done, its next
-    /// request is owed to it too.
+    /// After a request that ends the wait the queue still counts as waited for, and once what was asked for then is
+    /// done, its next request is owed to it too.
     const GOES_ON_WAITING: bool = false;
 
     // ---- Preemption
 
-    /// Once the slice of the active queue is over, a request of any other queue preempts it, whatever their classes; and
-    /// a real-time queue has no more protection than that.
+    /// Once the slice of the active queue is over, a request of any other queue preempts it, whatever their classes;
+    /// and a real-time queue has no more protection than that.
     const USED_SLICE_FALLS_TO_ANY: bool = false;
 
     /// Whether the active queue, which is empty, gives way to `new`.

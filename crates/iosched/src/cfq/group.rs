@@ -1,6 +1,7 @@
 //! Groups: the queues of one cgroup, and the share of the disk that its weight gives it.
 //!
-//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all weights.
+//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all
+//! weights.
 
 use super::Cfq;
 use super::clock::Clock as _;

@@ -1,5 +1,5 @@
-//! CFQ as in Linux 2.6.30: all queues in one tree, classes first; no kinds of work, no shared queues, no scaled slices. The
-//! active queue gives way to one close to the head, but nothing merges.
+//! CFQ as in Linux 2.6.30: all queues in one tree, classes first; no kinds of work, no shared queues, no scaled slices.
+//! The active queue gives way to one close to the head, but nothing merges.
 //!
 //! The key of a queue holds its rank above its time, so that one comparison tells classes and turns apart. The rank is
 //! that of the present class: a queue lifted in service does not move, but newcomers are compared with what it is now.
@@ -121,8 +121,8 @@ impl Generation for Linux2_6_30 {
         ranked(cfq.queues[id].class, 0)
     }
 
-    /// Now, later the lesser its priority (for 32 bits: where that is negative, very much later), and later too by what it was
-    /// owed of its last slice.
+    /// Now, later the lesser its priority (for 32 bits: where that is negative, very much later), and later too by what
+    /// it was owed of its last slice.
     fn turn_key(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> i64 {
         let queue = &cfq.queues[id];
         let offset = i64::from(cfq.slice_offset(id, cfq.busy_queues) as u32);

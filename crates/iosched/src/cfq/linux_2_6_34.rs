@@ -1,5 +1,5 @@
-//! CFQ as in Linux 2.6.34: the kinds of work and shared queues of the last one, but no groups here, jiffies, and a wait for
-//! whichever queue is alone. Queue yielding was written for this one.
+//! CFQ as in Linux 2.6.34: the kinds of work and shared queues of the last one, but no groups here, jiffies, and a wait
+//! for whichever queue is alone. Queue yielding was written for this one.
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};
@@ -60,8 +60,8 @@ impl Generation for Linux2_6_34 {
     const PLANS_INCLUDE_THE_GONE: bool = true;
     const SPLIT_FORGETS_PLAN: bool = true;
 
-    /// The kind of work idles, or a queue of this turn of it ended on a request without the hint that no other follows; or the
-    /// queue is the only busy one, whatever the hint.
+    /// The kind of work idles, or a queue of this turn of it ended on a request without the hint that no other follows;
+    /// or the queue is the only busy one, whatever the hint.
     fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
         cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1

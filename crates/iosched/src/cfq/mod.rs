@@ -6,16 +6,16 @@
 //! work take turns as queues do. Groups of queues share the disk by weight.
 //!
 //! A [`Generation`] is what one kernel's CFQ does in its own way: `linux_4_19` (the last one), `linux_2_6_34`,
-//! `linux_2_6_30`. What they share stands once, in files that decide one thing each and leave to the generation what it names
-//! there. 2.6.30 has one tree of queues and neither kinds of work nor shared queues: its tree is the first of the group's,
-//! its keys tell the classes apart, and what it does not have it never reaches. `linux_2_6_16` is older still and stands by itself: it
-//! shares hardly a rule with them.
+//! `linux_2_6_30`. What they share stands once, in files that decide one thing each and leave to the generation what it
+//! names there. 2.6.30 has one tree of queues and neither kinds of work nor shared queues: its tree is the first of the
+//! group's, its keys tell the classes apart, and what it does not have it never reaches. `linux_2_6_16` is older still
+//! and stands by itself: it shares hardly a rule with them.
 //!
-//! The files: `generation` what differs; `choose` which queue is served, `dispatch` how much of it at once, `queue` which
-//! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
-//! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
-//! which, `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in.
-//! What they all work on is in `data`.
+//! The files: `generation` what differs; `choose` which queue is served, `dispatch` how much of it at once, `queue`
+//! which of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
+//! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is which,
+//! `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in. What
+//! they all work on is in `data`.
 
 mod choose;
 mod clock;

@@ -176,8 +176,8 @@ impl<G: Generation> Cfq<G> {
         id
     }
 
-    /// The group's async queue for an ioprio, used by one more process. If there is none, `old` becomes it too: it keeps
-    /// its own class and level.
+    /// The group's async queue for an ioprio, used by one more process. If there is none, `old` becomes it too: it
+    /// keeps its own class and level.
     fn async_queue_or(&mut self, group: GroupId, ioprio: IoPriority, old: QueueId) -> QueueId {
         let (class, level) = effective(ioprio);
         let id = *self.groups[group].async_queue(class, level).get_or_insert(old);

@@ -38,7 +38,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The request to serve after `id`, with the head at `position`: its successor, or the first of all; or its predecessor.
+    /// The request to serve after `id`, with the head at `position`: its successor, or the first of all; or its
+    /// predecessor.
     #[inline(always)]
     pub(super) fn next_after(&self, env: &Env, queue: QueueId, id: RequestId, position: Sector) -> Option<RequestId> {
         let (successor, predecessor) = self.queues[queue].sorted.neighbours(&env.requests, id);

@@ -62,7 +62,8 @@ impl<G: Generation> Cfq<G> {
         tree.first_key(&self.queues).unwrap_or(G::Clock::now(env) as i64) - G::Clock::ticks(env, FRONT_NS) as i64
     }
 
-    /// A key at the queue's turn: now, later the lesser its priority, and earlier by what it was owed of its last slice.
+    /// A key at the queue's turn: now, later the lesser its priority, and earlier by what it was owed of its last
+    /// slice.
     pub(super) fn key_in_turn(&self, env: &Env, id: QueueId) -> i64 {
         let queue = &self.queues[id];
         let queues = self.groups[queue.group].busy_queues;

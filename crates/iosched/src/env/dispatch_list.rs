@@ -56,8 +56,8 @@ impl DispatchList {
         self.given_back.get_or_insert(id);
     }
 
-    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. It goes past
-    /// no barrier, and with `keep_directions` past no request of the other direction.
+    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest
+    /// sector. It goes past no barrier, and with `keep_directions` past no request of the other direction.
     pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {
         let boundary = self.taken_end;
         let (sector, writes) = (requests[id].sector, requests[id].op.is_write());

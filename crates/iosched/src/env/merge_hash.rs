@@ -22,8 +22,8 @@ pub(crate) struct MergeCache {
 
 const EMPTY: Slot = Slot { end: 0, request: NIL };
 
-/// A hash of queued requests by end sector, with linear probing; at most a quarter full. Of requests with the same end, the
-/// newest is met first.
+/// A hash of queued requests by end sector, with linear probing; at most a quarter full. Of requests with the same end,
+/// the newest is met first.
 #[derive(Debug)]
 pub(crate) struct MergeHash {
     slots: Vec<Slot>,

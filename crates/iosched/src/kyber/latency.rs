@@ -1,8 +1,8 @@
 //! What kyber knows of a domain's latencies, and how many requests of it that allows.
 //!
-//! Latencies are counted in eight buckets, quarters of the target. At most ten times a second a percentile of each kind is taken, once
-//! there are samples enough or a second has passed. The two kinds of latency share that second, so that the one kept
-//! waiting by the other may wait for samples alone.
+//! Latencies are counted in eight buckets, quarters of the target. At most ten times a second a percentile of each kind
+//! is taken, once there are samples enough or a second has passed. The two kinds of latency share that second, so that
+//! the one kept waiting by the other may wait for samples alone.
 
 use crate::decision::LatencyKind;
 use crate::time::SECOND_NS;

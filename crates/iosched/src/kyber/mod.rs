@@ -1,8 +1,8 @@
 //! kyber: latency targets for reads and writes, kept by limiting how many requests of each domain are in the device.
 //!
-//! As in Linux 6.12. Requests are neither sorted nor told apart by process or class. Each domain has tokens, one for every
-//! request in the device; when latencies miss the targets, domains that could do with fewer tokens lose some, and those
-//! that suffer gain some. Which percentile says so is decided in [`latency`].
+//! As in Linux 6.12. Requests are neither sorted nor told apart by process or class. Each domain has tokens, one for
+//! every request in the device; when latencies miss the targets, domains that could do with fewer tokens lose some, and
+//! those that suffer gain some. Which percentile says so is decided in [`latency`].
 
 mod latency;
 

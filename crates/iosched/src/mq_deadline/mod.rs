@@ -1,9 +1,9 @@
-//! mq-deadline: batches in sector order, reads before writes, three priority classes, and nobody waits much longer than a
-//! deadline.
+//! mq-deadline: batches in sector order, reads before writes, three priority classes, and nobody waits much longer than
+//! a deadline.
 //!
-//! As in Linux 6.12. Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its direction
-//! and how long writes were passed over are shared by all classes, so that looking into a class, even in vain, may end the
-//! batch of another.
+//! As in Linux 6.12. Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its
+//! direction and how long writes were passed over are shared by all classes, so that looking into a class, even in
+//! vain, may end the batch of another.
 
 mod tunables;
 

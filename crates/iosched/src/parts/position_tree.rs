@@ -1,7 +1,8 @@
 //! Queues by the first sectors of their next requests: where another process works on the same place.
 //!
-//! The tree is compared with the live sectors, but a queue keeps its place in it until its elevator takes it out and puts it in
-//! again; and which of two neighbours a descent ends at depends on the tree's shape, which is the textbook's.
+//! The tree is compared with the live sectors, but a queue keeps its place in it until its elevator takes it out and
+//! puts it in again; and which of two neighbours a descent ends at depends on the tree's shape, which is the
+//! textbook's.
 
 use std::marker::PhantomData;
 
@@ -94,8 +95,8 @@ impl<I: Id> PositionTree<I> {
         self.tree.remove(nodes, id);
     }
 
-    /// The queue whose next request is at `sector`, or else one within `reach` of it: that which a descent ends at, or its neighbour
-    /// on the other side.
+    /// The queue whose next request is at `sector`, or else one within `reach` of it: that which a descent ends at, or
+    /// its neighbour on the other side.
     pub(crate) fn close(&self, nodes: &[PositionNode], sector: Sector, reach: Sector) -> Option<I> {
         let is_close = |&id: &I| next_sector(nodes, id).abs_diff(sector) <= reach;
         let descent = self.descend(nodes, sector);

@@ -41,8 +41,8 @@ const DISTANCE_MAX_SECTORS: u64 = 1 << 48;
 /// A mean of so many samples or fewer, in the mean's fixed point, is young.
 const SAMPLES_YOUNG: u64 = 60;
 
-/// The mean distance between requests, in sectors, as the 2.6 elevators before 2.6.34 keep it: a single leap counts at most a few times
-/// what is usual.
+/// The mean distance between requests, in sectors, as the 2.6 elevators before 2.6.34 keep it: a single leap counts at
+/// most a few times what is usual.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekMean {
     history: DecayingMean,

@@ -16,8 +16,9 @@ impl Sorted {
         self.tree.insert(requests.sort_nodes_mut(), id, |at| sector < at.sector);
     }
 
-    /// Puts `id` in unless a request that begins at the same sector is there: then that is returned, and `id` stays out. The
-    /// elevators of the single-queue 2.6 kernels hold one request a sector, and release the other ahead of its turn.
+    /// Puts `id` in unless a request that begins at the same sector is there: then that is returned, and `id` stays
+    /// out. The elevators of the single-queue 2.6 kernels hold one request a sector, and release the other ahead of its
+    /// turn.
     pub(crate) fn insert_alone(&mut self, requests: &mut Requests, id: RequestId) -> Result<(), RequestId> {
         match self.find(requests, requests[id].sector) {
             Some(other) => Err(other),
@@ -69,8 +70,8 @@ impl Sorted {
         self.tree.prev(requests.sort_nodes(), id)
     }
 
-    /// What could be served after `id`: its successor, or the first of all; and its predecessor. Of two requests each is both to the
-    /// other.
+    /// What could be served after `id`: its successor, or the first of all; and its predecessor. Of two requests each
+    /// is both to the other.
     #[inline(always)]
     pub(crate) fn neighbours(&self, requests: &Requests, id: RequestId) -> (Option<RequestId>, Option<RequestId>) {
         let successor = self.next(requests, id).or_else(|| self.first().filter(|&first| first != id));
@@ -114,7 +115,8 @@ impl Sorted {
     }
 }
 
-/// `absorbed` is about to leave: if it has the earlier deadline, `survivor`, in the same FIFO, takes over that and its place.
+/// `absorbed` is about to leave: if it has the earlier deadline, `survivor`, in the same FIFO, takes over that and its
+/// place.
 pub(crate) fn inherit_fifo_place(
     fifo: &mut List<Fifo>,
     requests: &mut Requests,

@@ -2,8 +2,8 @@
 //!
 //! The rules are those of Linux' sbitmap (6.12), as far as one processor sees them. Numbers are kept in words, so that
 //! takers spread; a number that is given back is only marked, and looks taken until a search of its word fails. A taker
-//! with a limit sees a share of every word: what counts is the *number* it would get, not how many are in use, so takers
-//! without a limit that sit on low numbers shut limited ones out.
+//! with a limit sees a share of every word: what counts is the *number* it would get, not how many are in use, so
+//! takers without a limit that sit on low numbers shut limited ones out.
 //!
 //! The request queue gives every request a tag; `kyber` gives every request in the device a token of its domain.
 

@@ -32,8 +32,8 @@ impl RequestQueue {
         ATTRIBUTES.specs()
     }
 
-    /// Reads an attribute of the queue. `scheduler` reads as all elevators of Linux with the present one in brackets; one that
-    /// is not of Linux stands behind them.
+    /// Reads an attribute of the queue. `scheduler` reads as all elevators of Linux with the present one in brackets;
+    /// one that is not of Linux stands behind them.
     ///
     /// # Errors
     /// If there is none of that name.
@@ -130,14 +130,15 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next request.
+    /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next
+    /// request.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.enter(now);
         self.env.contexts.get_mut(context).cgroup = cgroup;
     }
 
-    /// Removes a cgroup: its processes, and what they have queued, go to the nearest group above it that is not removed. The
-    /// root stays.
+    /// Removes a cgroup: its processes, and what they have queued, go to the nearest group above it that is not
+    /// removed. The root stays.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
         if self.env.cgroups.remove(cgroup)
@@ -170,8 +171,8 @@ impl RequestQueue {
     }
 
     /// Switches to the elevator `registered`, with its defaults: everything queued is released to the device in the old
-    /// one's order, and once it has completed the new one takes over. What arrives meanwhile waits, within `nr_requests`.
-    /// To an elevator of the present one's name: nothing happens.
+    /// one's order, and once it has completed the new one takes over. What arrives meanwhile waits, within
+    /// `nr_requests`. To an elevator of the present one's name: nothing happens.
     pub fn switch(&mut self, now: Time, registered: Registered) {
         self.enter(now);
         if registered.name == self.scheduler() {
@@ -189,7 +190,8 @@ impl RequestQueue {
         }
     }
 
-    /// Whether nothing is left that the elevator has to hear of, and no barrier or flush that new ones would have to be ordered with.
+    /// Whether nothing is left that the elevator has to hear of, and no barrier or flush that new ones would have to be
+    /// ordered with.
     pub(super) fn may_finish_switch(&self) -> bool {
         self.elevator_requests == 0 && (!self.barriers || self.flushes.is_idle())
     }
@@ -203,8 +205,8 @@ impl RequestQueue {
         }
     }
 
-    /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever the elevator waits
-    /// for.
+    /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever
+    /// the elevator waits for.
     pub fn drain(&mut self, now: Time) {
         self.enter(now);
         while let Some(id) = self.elevator.drain(&mut self.env) {
@@ -214,8 +216,8 @@ impl RequestQueue {
         debug_assert_eq!(self.env.queued, 0, "a drained elevator is empty");
     }
 
-    /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it is that
-    /// layer, the multi-queue layer never does.
+    /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it
+    /// is that layer, the multi-queue layer never does.
     fn nr_requests_under(&self, layer: Layer) -> u32 {
         if layer.is_multi_queue() || self.is_multi_queue() {
             default_nr_requests(layer, self.device.depth)

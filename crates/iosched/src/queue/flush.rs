@@ -5,12 +5,13 @@
 //! together share one. A write flagged PREFLUSH waits for such a flush first and then passes the elevator by; a FUA
 //! write on a device that cannot do it itself is followed by one.
 //!
-//! Up to Linux 2.6.36 flushes and what is flagged PREFLUSH were *barriers* (`Documentation/block/barrier.txt` of those versions,
-//! ordering by draining): everything submitted before, collected or queued, is complete before the barrier's own flush and data are
-//! issued, and nothing submitted after it is issued before all of the barrier is done. Elevators expire their active queue for
-//! that, which is why a journal's commit did not leave them idling. A barrier that arrives while elevators are switched waits
-//! for the new one, and the switch for those under way. On a device without a volatile cache data flagged PREFLUSH is a barrier all
-//! the same; a flush, which has nothing to do there, is done at once, while those kernels had it wait for the queue to drain.
+//! Up to Linux 2.6.36 flushes and what is flagged PREFLUSH were *barriers* (`Documentation/block/barrier.txt` of those
+//! versions, ordering by draining): everything submitted before, collected or queued, is complete before the barrier's
+//! own flush and data are issued, and nothing submitted after it is issued before all of the barrier is done. Elevators
+//! expire their active queue for that, which is why a journal's commit did not leave them idling. A barrier that
+//! arrives while elevators are switched waits for the new one, and the switch for those under way. On a device without
+//! a volatile cache data flagged PREFLUSH is a barrier all the same; a flush, which has nothing to do there, is done at
+//! once, while those kernels had it wait for the queue to drain.
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,8 @@ pub(super) struct Flushes {
     device: Option<RequestId>,
     /// Of those above, the ones whose data is written: done after the flush.
     written: Vec<RequestId>,
-    /// Barriers that are not done, in order. On the dispatch list, each behind everything before it, but for the first once it has
-    /// begun.
+    /// Barriers that are not done, in order. On the dispatch list, each behind everything before it, but for the first
+    /// once it has begun.
     barriers: VecDeque<RequestId>,
     /// The first barrier has begun: everything before it is complete.
     barrier_begun: bool,

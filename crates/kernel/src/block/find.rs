@@ -97,7 +97,8 @@ impl BlockDevice {
         Self::named(roots, &name).ok()
     }
 
-    /// The device that `given` stands for: a name as in `/sys/class/block`, a device file, or the one that holds a file or directory.
+    /// The device that `given` stands for: a name as in `/sys/class/block`, a device file, or the one that holds a file
+    /// or directory.
     ///
     /// # Errors
     /// There is no such device or file, or it is in a file system that is not on a block device of this machine.

@@ -199,8 +199,8 @@ impl BlockDevice {
         self.queue_number("nr_requests")
     }
 
-    /// Commands that the driver takes at once from all hardware queues together. Nothing waits in the scheduler before so many are
-    /// outstanding. What SCSI says of the device, else the driver's tags.
+    /// Commands that the driver takes at once from all hardware queues together. Nothing waits in the scheduler before
+    /// so many are outstanding. What SCSI says of the device, else the driver's tags.
     #[must_use]
     pub fn driver_depth(&self) -> Option<u32> {
         let scsi = number::<u32>(&self.disk_directory().join("device/queue_depth"));

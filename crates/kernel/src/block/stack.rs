@@ -1,4 +1,5 @@
-//! What a device is made of, and what is made of it: partitions, loop devices over files, device mapper and RAID over disks.
+//! What a device is made of, and what is made of it: partitions, loop devices over files, device mapper and RAID over
+//! disks.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,8 @@ impl BlockDevice {
         value(&self.disk_directory().join("loop/dio")).map(|text| text == "1")
     }
 
-    /// What is directly below: a partition's disk, the disks of device mapper and RAID, the device that a loop device's file is on.
+    /// What is directly below: a partition's disk, the disks of device mapper and RAID, the device that a loop device's
+    /// file is on.
     #[must_use]
     pub fn below(&self) -> Vec<Self> {
         if self.is_partition() {
@@ -82,8 +84,8 @@ impl BlockDevice {
         found
     }
 
-    /// The disks whose schedulers decide about I/O to this one: the disk itself if it has a scheduler, else what it is made of. Those of
-    /// what a loop device's file is on are not among them.
+    /// The disks whose schedulers decide about I/O to this one: the disk itself if it has a scheduler, else what it is
+    /// made of. Those of what a loop device's file is on are not among them.
     #[must_use]
     pub fn scheduled(&self) -> Vec<Self> {
         let mut found = Vec::new();
@@ -102,8 +104,8 @@ impl BlockDevice {
         }
     }
 
-    /// What it is made of, for people: `/srv/disk.img` of a loop device, `sda2, sdb2` of RAID, a model of a disk; the driver of a disk
-    /// whose model is not known.
+    /// What it is made of, for people: `/srv/disk.img` of a loop device, `sda2, sdb2` of RAID, a model of a disk; the
+    /// driver of a disk whose model is not known.
     #[must_use]
     pub fn made_of(&self) -> String {
         if let Some(file) = self.backing_file() {
@@ -120,8 +122,8 @@ impl BlockDevice {
         }
     }
 
-    /// Whether nothing below it is a real device as far as this machine can tell: a loop device, memory, a virtual machine's disk.
-    /// `None` of an ordinary disk. The sentence says what is below.
+    /// Whether nothing below it is a real device as far as this machine can tell: a loop device, memory, a virtual
+    /// machine's disk. `None` of an ordinary disk. The sentence says what is below.
     #[must_use]
     pub fn virtual_kind(&self) -> Option<&'static str> {
         let name = self.disk_name();

@@ -98,7 +98,8 @@ impl fmt::Display for Usage {
 }
 
 impl BlockDevice {
-    /// Who uses it, its partitions, and whatever is made of them. Of a partition: who uses it, or the whole disk as one.
+    /// Who uses it, its partitions, and whatever is made of them. Of a partition: who uses it, or the whole disk as
+    /// one.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut devices = vec![self.clone()];

@@ -1,7 +1,8 @@
 //! The cgroups of a workload: made below one of our own before the clock starts, and removed after.
 //!
-//! Threads of one process can be in different cgroups where a hierarchy of version 1 has the blkio controller; version 2 moves
-//! processes only. Where there is no such hierarchy, or we may not make cgroups in it, the run goes on without, and says so.
+//! Threads of one process can be in different cgroups where a hierarchy of version 1 has the blkio controller; version
+//! 2 moves processes only. Where there is no such hierarchy, or we may not make cgroups in it, the run goes on without,
+//! and says so.
 
 use std::collections::BTreeMap;
 use std::fs;

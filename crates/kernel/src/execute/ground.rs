@@ -1,5 +1,5 @@
-//! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before the clock starts
-//! and removed after.
+//! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before
+//! the clock starts and removed after.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

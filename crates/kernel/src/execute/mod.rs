@@ -1,5 +1,5 @@
-//! Workloads carried out with real system calls, on a device or in a directory, under whatever scheduler the kernel has set. What
-//! they give is what a simulation of them gives: a [`RunResult`].
+//! Workloads carried out with real system calls, on a device or in a directory, under whatever scheduler the kernel has
+//! set. What they give is what a simulation of them gives: a [`RunResult`].
 //!
 //! | file | what it does |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | `message.rs` | what threads tell each other |
 //! | `memory.rs`, `ioprio.rs` | what is written; priorities as the kernel writes them |
 //!
-//! Each task is a thread with its own ioprio, its own descriptors and, where it has more than one I/O under way, its own io_uring.
-//! All times are of one monotonic clock that starts when every thread is ready.
+//! Each task is a thread with its own ioprio, its own descriptors and, where it has more than one I/O under way, its
+//! own io_uring. All times are of one monotonic clock that starts when every thread is ready.
 
 mod application;
 mod cgroup;
@@ -62,9 +62,11 @@ pub struct ExecuteOptions<'a> {
     pub replay: Replay,
     /// I/Os that complete before this moment do not count, ns since the start.
     pub warm_up_ns: u64,
-    /// Nothing is submitted later than so long after the warm-up, ns; what is under way then completes. `None`: the workload decides.
+    /// Nothing is submitted later than so long after the warm-up, ns; what is under way then completes. `None`: the
+    /// workload decides.
     pub run_for_ns: Option<u64>,
-    /// Whether everything that the machine has cached goes before the run, not only what it has of the target. As root only.
+    /// Whether everything that the machine has cached goes before the run, not only what it has of the target. As root
+    /// only.
     pub drop_caches: bool,
     /// Once it is true, the run ends within 100 ms and what is under way, with [`ExecuteError::Interrupted`].
     pub interrupt: Option<&'a AtomicBool>,
@@ -217,7 +219,8 @@ pub fn run(workload: &Workload, target: &Target, options: &ExecuteOptions<'_>) -
     prepare(workload, target, options.interrupt)?.run(options)
 }
 
-/// A workload on a target: what it needs there is made and filled, and is removed with this. It can be run any number of times.
+/// A workload on a target: what it needs there is made and filled, and is removed with this. It can be run any number
+/// of times.
 #[derive(Debug)]
 pub struct Prepared<'t> {
     workload: &'t Workload,

@@ -1,5 +1,5 @@
-//! What one thread has its I/Os done by: system calls one at a time, or an io_uring. Here they are made whole blocks, carried
-//! out and counted.
+//! What one thread has its I/Os done by: system calls one at a time, or an io_uring. Here they are made whole blocks,
+//! carried out and counted.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -218,7 +218,8 @@ impl<'a> Port<'a> {
         self.done.push(slot);
     }
 
-    /// The system is told of everything that was submitted, if it is not done already. Whether there was anything to tell.
+    /// The system is told of everything that was submitted, if it is not done already. Whether there was anything to
+    /// tell.
     pub(super) fn hand_over(&mut self) -> bool {
         let Engine::Ring(ring) = &mut self.engine else { return false };
         if let Err(error) = ring.submit() {
@@ -227,8 +228,8 @@ impl<'a> Port<'a> {
         true
     }
 
-    /// Waits until an I/O is done or the bell rings, at most for `timeout`; without one, at most for [`LOOK_ROUND`] if no I/O is under
-    /// way.
+    /// Waits until an I/O is done or the bell rings, at most for `timeout`; without one, at most for [`LOOK_ROUND`] if
+    /// no I/O is under way.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if let Some(error) = self.broken.take() {
             return Err(error);

@@ -39,7 +39,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. `bell`, if there is one, ends a wait.
+    /// A ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. `bell`, if there is one, ends a
+    /// wait.
     pub(super) fn new(
         depth: usize,
         io_bytes: usize,

@@ -1,4 +1,5 @@
-//! Traces: a thread for each recorded process, or for several, that submits at recorded times or after recorded think times.
+//! Traces: a thread for each recorded process, or for several, that submits at recorded times or after recorded think
+//! times.
 //!
 //! Everything is direct I/O: what was recorded lay below the page cache. How late each I/O was submitted is measured.
 

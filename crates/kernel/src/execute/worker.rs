@@ -1,4 +1,5 @@
-//! The threads of a run: they start together, each plays its part until that is done, and what they counted is collected.
+//! The threads of a run: they start together, each plays its part until that is done, and what they counted is
+//! collected.
 
 use std::collections::VecDeque;
 use std::io;
@@ -141,7 +142,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Runs a thread for each part. `makers` make them on their threads, before the clock starts; `begin` is called when all are ready.
+/// Runs a thread for each part. `makers` make them on their threads, before the clock starts; `begin` is called when
+/// all are ready.
 ///
 /// # Errors
 /// The first thing that went wrong; or the run was interrupted.

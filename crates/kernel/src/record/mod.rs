@@ -5,8 +5,8 @@
 //! | `tracer.rs` | what is set for it, and that everything is put back |
 //! | `stream.rs` | what is a record in what the kernel gives |
 //!
-//! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for the whole
-//! machine: nobody else may trace at the same time.
+//! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for
+//! the whole machine: nobody else may trace at the same time.
 
 mod stream;
 mod tracer;
@@ -93,7 +93,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record what `device` is asked, a disk or a partition. Until it ends, `state` says what is to be put back.
+    /// Begins to record what `device` is asked, a disk or a partition. Until it ends, `state` says what is to be put
+    /// back.
     ///
     /// # Errors
     /// See [`RecordError`].
@@ -108,8 +109,8 @@ impl Recorder {
         Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer, begun })
     }
 
-    /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for some 8 MiB of
-    /// events a CPU.
+    /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for
+    /// some 8 MiB of events a CPU.
     ///
     /// # Errors
     /// The kernel's events cannot be read, or there is no room to keep them.
@@ -174,7 +175,8 @@ impl Recorded {
         self.stream.foreign_bytes()
     }
 
-    /// Writes it as a block trace of one file, with when it began and the names of processes: what blkparse and btt read, too.
+    /// Writes it as a block trace of one file, with when it began and the names of processes: what blkparse and btt
+    /// read, too.
     ///
     /// # Errors
     /// It cannot be written, or what was kept cannot be read.

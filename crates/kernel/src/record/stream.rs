@@ -49,7 +49,8 @@ impl Stream {
         Ok(())
     }
 
-    /// How long the next piece is: a record, a line of words, or bytes that are neither; `None` if it has not come as a whole.
+    /// How long the next piece is: a record, a line of words, or bytes that are neither; `None` if it has not come as a
+    /// whole.
     fn piece(&self, at: usize) -> Option<usize> {
         let rest = &self.rest[at..];
         if rest.len() < BEGINNING.len() {

@@ -19,13 +19,14 @@ const JOURNAL: &str = "tracer";
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
 const TRACER: &str = "blk";
 const NO_TRACER: &str = "nop";
-/// Room for events on each CPU, KiB: what a device of 100,000 I/Os a second makes in some 0.2 s, while the pipe is read every few ms.
+/// Room for events on each CPU, KiB: what a device of 100,000 I/Os a second makes in some 0.2 s, while the pipe is read
+/// every few ms.
 const BUFFER_KIB: u64 = 8 * 1024;
 /// Names of processes that the kernel remembers.
 const NAMES_MAX: u64 = 4096;
 
-/// What is set for a recording, in this order: records in binary, and nothing before them; times that all CPUs agree on; names of
-/// processes.
+/// What is set for a recording, in this order: records in binary, and nothing before them; times that all CPUs agree
+/// on; names of processes.
 fn settings() -> [(&'static str, String); 8] {
     [
         ("tracing_on", "1".to_owned()),

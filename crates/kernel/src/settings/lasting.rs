@@ -1,5 +1,5 @@
-//! A setting made to last: the commands that set it, the udev rule and the profile of tuned that set it at every start, and the commands
-//! that undo it.
+//! A setting made to last: the commands that set it, the udev rule and the profile of tuned that set it at every start,
+//! and the commands that undo it.
 //!
 //! Everything is text for a person to look at and put in its place; nothing is written here.
 
@@ -57,8 +57,8 @@ impl Lasting {
 }
 
 impl Recorded {
-    /// What is set, as one would ask for it: the scheduler, and what of its tunables is not at the declared default. Tunables that nobody
-    /// declared are left out.
+    /// What is set, as one would ask for it: the scheduler, and what of its tunables is not at the declared default.
+    /// Tunables that nobody declared are left out.
     ///
     /// # Errors
     /// A value that cannot be written in a setting.
@@ -98,7 +98,8 @@ pub fn rule_name(disk: &str) -> String {
     format!("90-iosched-{disk}.rules")
 }
 
-/// The udev rule that gives attributes below `queue` these values, in this order, whenever the device appears. `about` is what it is for.
+/// The udev rule that gives attributes below `queue` these values, in this order, whenever the device appears. `about`
+/// is what it is for.
 #[must_use]
 pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)]) -> String {
     let (known_by, which) = known_by(device);
@@ -137,7 +138,8 @@ fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> 
     [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(own).collect()
 }
 
-/// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has changed.
+/// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has
+/// changed.
 fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
     let touched: Vec<String> = setting.assignments().map(|own| full_name(device, own.name(), scheduler)).collect();

@@ -7,8 +7,9 @@
 //! | `restore.rs` | puts back what a session that was killed has left |
 //! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
 //!
-//! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by then. Dropped,
-//! by whatever way but a kill, it puts everything back; after a kill or a reboot [`restore`] does what the journal says.
+//! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by
+//! then. Dropped, by whatever way but a kill, it puts everything back; after a kill or a reboot [`restore`] does what
+//! the journal says.
 
 mod lasting;
 mod recorded;

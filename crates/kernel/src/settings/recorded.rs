@@ -146,7 +146,8 @@ impl Recorded {
         Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
     }
 
-    /// Whether the same value is among those recorded in a finer unit: written in the coarser one it would lose what that cannot tell.
+    /// Whether the same value is among those recorded in a finer unit: written in the coarser one it would lose what
+    /// that cannot tell.
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {

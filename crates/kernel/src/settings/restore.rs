@@ -27,8 +27,8 @@ pub enum Restoration {
         /// What was changed.
         changes: Vec<Change>,
     },
-    /// It was left alone, and its journal is no longer needed: the kernel has started since, so that its own settings, and those of the
-    /// machine's start, are there. What is not as it was before the session.
+    /// It was left alone, and its journal is no longer needed: the kernel has started since, so that its own settings,
+    /// and those of the machine's start, are there. What is not as it was before the session.
     Rebooted {
         /// What is not as it was.
         changes: Vec<Change>,
@@ -69,7 +69,8 @@ pub enum LeftAlone {
     },
 }
 
-/// The devices whose settings were changed and, it seems, not put back; those that a session is at work on are among them.
+/// The devices whose settings were changed and, it seems, not put back; those that a session is at work on are among
+/// them.
 #[must_use]
 pub fn left_over(state: &StateDirectory) -> Vec<String> {
     state.entries(JOURNALS)

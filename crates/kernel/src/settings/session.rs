@@ -10,8 +10,8 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
-/// Schedulers under which the kernel throttles no writeback, unless the latency was ever written: that it remembers as long as it knows
-/// the device, and nothing puts it back.
+/// Schedulers under which the kernel throttles no writeback, unless the latency was ever written: that it remembers as
+/// long as it knows the device, and nothing puts it back.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
 /// The right to change the settings of a device; ends with everything put back.
@@ -28,7 +28,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins: what can be written of `device` is recorded in `state`, and is on the disk when this returns. Nothing is changed yet.
+    /// Begins: what can be written of `device` is recorded in `state`, and is on the disk when this returns. Nothing is
+    /// changed yet.
     ///
     /// # Errors
     /// It has no scheduler; we may not write its attributes; another session changes them, or one was killed and what it changed has not
@@ -81,8 +82,9 @@ impl Session {
         &self.recorded
     }
 
-    /// Sets the device as `setting` says, whatever was applied before: the scheduler with the kernel's defaults, attributes that it does
-    /// not name as they were, but for those that come with the scheduler (`nr_requests`, `wbt_lat_usec`).
+    /// Sets the device as `setting` says, whatever was applied before: the scheduler with the kernel's defaults,
+    /// attributes that it does not name as they were, but for those that come with the scheduler (`nr_requests`,
+    /// `wbt_lat_usec`).
     ///
     /// # Errors
     /// The kernel lacks the scheduler; a name or value is not taken. What was applied until then stays until the next setting, or the end.
@@ -133,7 +135,8 @@ impl Session {
     fn switch(&self, scheduler: &str) -> Result<(), SettingsError> {
         let others = self.device.schedulers();
         if self.device.scheduler().as_deref() == Some(scheduler) {
-            // Switching to itself changes nothing; none is the quickest way round, and one that is there needs no module.
+            // Switching to itself changes nothing; none is the quickest way round, and one that is there needs no
+            // module.
             let other = others.iter().find(|name| *name == "none").filter(|name| *name != scheduler);
             if let Some(other) = other.or_else(|| others.iter().find(|name| *name != scheduler)) {
                 self.device.set_attribute("scheduler", other)?;

@@ -1,8 +1,8 @@
 //! A machine for tests: the files of `/sys`, `/proc` and `/dev` that a real one would have.
 //!
-//! `sda` has two partitions: the first is mounted on /boot, on the second is `dm-0`, which is mounted on /. `sdb` is idle, its partition
-//! `sdb1` is swapped to. `sdc` is free. `nvme0n1` carries a btrfs on /srv, which shows a number of its own. `loop0` is over a file,
-//! `loop1` over `sdc`'s sibling `sdd`; `zram0` has no scheduler.
+//! `sda` has two partitions: the first is mounted on /boot, on the second is `dm-0`, which is mounted on /. `sdb` is
+//! idle, its partition `sdb1` is swapped to. `sdc` is free. `nvme0n1` carries a btrfs on /srv, which shows a number of
+//! its own. `loop0` is over a file, `loop1` over `sdc`'s sibling `sdd`; `zram0` has no scheduler.
 
 use std::fs;
 use std::os::unix::fs::symlink;

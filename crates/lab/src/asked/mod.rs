@@ -104,7 +104,8 @@ pub enum ReplayMode {
     Open,
 }
 
-/// A comparison in simulation, as it is asked for. [`Asked::default`] asks for what the command does if nothing is said.
+/// A comparison in simulation, as it is asked for. [`Asked::default`] asks for what the command does if nothing is
+/// said.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// A file, `-` for standard input, or an application's command line; a recorded pgbench run if there is none.
@@ -317,8 +318,8 @@ pub fn reading_words(reading: &ReadOptions) -> Vec<String> {
     words
 }
 
-/// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which I/O waited for
-/// which.
+/// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which
+/// I/O waited for which.
 ///
 /// # Errors
 /// It is no trace, or a speed is given to closed replay.

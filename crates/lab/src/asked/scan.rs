@@ -5,7 +5,8 @@ const SETTINGS_MAX: usize = 256;
 
 /// The settings that a text stands for: itself, if nothing in it is scanned; with several scans, every combination.
 ///
-/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, whole numbers, with both ends; the last step may end below `HIGH`.
+/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, whole numbers, with both ends; the last step may end below
+/// `HIGH`.
 ///
 /// # Errors
 /// What is no scan, and what would be one; or that it stands for too many.

@@ -5,8 +5,8 @@ use iosched::{Registered, Registry, Setting, SettingError};
 use super::nearest::{did_you_mean, listed};
 use super::scan::scanned;
 
-/// What one --scheduler names of the elevators of `registry`: a setting, one for each value of a scan, or several elevators with their
-/// defaults.
+/// What one --scheduler names of the elevators of `registry`: a setting, one for each value of a scan, or several
+/// elevators with their defaults.
 ///
 /// # Errors
 /// What is wrong with it, and what was meant, most likely.

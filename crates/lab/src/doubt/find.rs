@@ -280,7 +280,8 @@ impl Finder<'_> {
     }
 }
 
-/// Tasks of a setting's runs that starve in all of them: by name, with their share of what the best served gets, per cent.
+/// Tasks of a setting's runs that starve in all of them: by name, with their share of what the best served gets, per
+/// cent.
 fn starved_in(runs: &[&RunRecord]) -> Vec<(String, f64)> {
     let mut starving: Option<Vec<(String, f64)>> = None;
     for run in runs {

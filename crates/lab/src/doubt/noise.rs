@@ -30,7 +30,8 @@ impl Finder<'_> {
         self.records.header().settings[setting].label.clone()
     }
 
-    /// Whether runs got better or worse in the order in which they were made. What settings differ in is taken away before.
+    /// Whether runs got better or worse in the order in which they were made. What settings differ in is taken away
+    /// before.
     fn drift(&self, results: &FigureResults) -> Option<Doubt> {
         let mut turns: Vec<(u32, f64)> = Vec::new();
         for (setting, own) in results.settings.iter().enumerate() {

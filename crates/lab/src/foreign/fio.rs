@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::figure;
 
-/// Of every job (or group, if it reports by group) and direction: I/Os per second, bandwidth, mean and 99th percentile of the
-/// completion latency.
+/// Of every job (or group, if it reports by group) and direction: I/Os per second, bandwidth, mean and 99th percentile
+/// of the completion latency.
 pub(super) fn figures(output: &str) -> Vec<Figure> {
     // Remarks may stand before and behind the document.
     let Some(begin) = output.find("\n{").map(|at| at + 1).or_else(|| output.starts_with('{').then_some(0)) else {

@@ -1,6 +1,7 @@
 //! What other benchmarks print, read as figures: fio, `IOzone`, `fs_mark`, fdtree, dd and pgbench.
 //!
-//! A program is known by its name. What it prints that is not understood gives no figures, and then only its time counts.
+//! A program is known by its name. What it prints that is not understood gives no figures, and then only its time
+//! counts.
 
 mod fio;
 mod tables;
@@ -30,8 +31,8 @@ impl Benchmark {
     /// The names of all, for people.
     pub const NAMES: &str = "fio, iozone, fs_mark, fdtree, dd and pgbench";
 
-    /// Which a command line runs; `None` if it is none of them. Programs that only run others, as `env` and `sudo`, are passed over
-    /// with their options.
+    /// Which a command line runs; `None` if it is none of them. Programs that only run others, as `env` and `sudo`, are
+    /// passed over with their options.
     #[must_use]
     pub fn of(command: &[String]) -> Option<Self> {
         const RUNNERS: [&str; 9] = ["env", "sudo", "nice", "ionice", "taskset", "timeout", "stdbuf", "bash", "sh"];

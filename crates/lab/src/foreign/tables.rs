@@ -7,8 +7,8 @@ use super::figure;
 /// How far the end of a number may stand from the end of its column's head.
 const COLUMN_SLACK: usize = 4;
 
-/// `IOzone`'s table: a column per test, under heads in one or two lines; numbers end where heads do. Several lines (file and record
-/// sizes) have figures of their own.
+/// `IOzone`'s table: a column per test, under heads in one or two lines; numbers end where heads do. Several lines
+/// (file and record sizes) have figures of their own.
 pub(super) fn iozone(output: &str) -> Vec<Figure> {
     let lines: Vec<&str> = output.lines().collect();
     let Some(head) = lines.iter().position(|line| line.contains("reclen") && line.contains("write")) else {
@@ -94,7 +94,8 @@ pub(super) fn fdtree(output: &str) -> Vec<Figure> {
     figures
 }
 
-/// dd's last line: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s". The rate is computed: what is printed is rounded.
+/// dd's last line: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s". The rate is computed: what is printed is
+/// rounded.
 pub(super) fn dd(errors: &str) -> Vec<Figure> {
     let rate = |line: &str| {
         let (bytes, rest) = line.split_once(" bytes ")?;

@@ -1,7 +1,7 @@
 //! Settings compared on a real device: runs in random order, with other noise than that of seeds.
 //!
-//! The same records come of it as of a simulation, and so everything that is computed and shown is the same. What a run is, and what
-//! it is made on, is a [`Bench`]'s; here is in which order, how often, and when there are enough.
+//! The same records come of it as of a simulation, and so everything that is computed and shown is the same. What a run
+//! is, and what it is made on, is a [`Bench`]'s; here is in which order, how often, and when there are enough.
 
 pub(crate) mod error;
 mod kernel;
@@ -40,8 +40,8 @@ pub trait Bench {
     /// The device does not take it.
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
-    /// Makes a run, with nothing in caches that an earlier one left. `None` if it was ended by `interrupt`, which becomes true when
-    /// runs are to end at once.
+    /// Makes a run, with nothing in caches that an earlier one left. `None` if it was ended by `interrupt`, which
+    /// becomes true when runs are to end at once.
     ///
     /// # Errors
     /// It cannot be made to its end.
@@ -115,8 +115,8 @@ impl Verification {
     }
 }
 
-/// Makes all runs on `bench`, handing `observe` what happens, and puts everything back, whatever happens. Stops early if `control` is
-/// interrupted, or if it is sure.
+/// Makes all runs on `bench`, handing `observe` what happens, and puts everything back, whatever happens. Stops early
+/// if `control` is interrupted, or if it is sure.
 ///
 /// # Errors
 /// A setting is not taken, a run fails, `observe` does, or something cannot be put back.

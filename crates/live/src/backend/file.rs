@@ -1,7 +1,8 @@
 //! A disk that is a file or a block device.
 //!
-//! Reads and writes go past the page cache where the file system can do that. On file systems in memory (tmpfs) they are system calls of the
-//! disk's own thread: nothing there waits for a device, and io_uring would hand them to other threads.
+//! Reads and writes go past the page cache where the file system can do that. On file systems in memory (tmpfs) they
+//! are system calls of the disk's own thread: nothing there waits for a device, and io_uring would hand them to other
+//! threads.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -37,8 +38,8 @@ enum Way {
     Call,
 }
 
-/// How a range is made to read as zeroes: as a hole if it may be one, as room that is zeroed if the file system knows that, else
-/// by writing zeroes.
+/// How a range is made to read as zeroes: as a hole if it may be one, as room that is zeroed if the file system knows
+/// that, else by writing zeroes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zeroing {
     PunchHole,
@@ -121,8 +122,8 @@ fn told(error: &io::Error) -> String {
     }
 }
 
-/// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once its io_uring is
-/// cleared away: whoever takes its place waits for that.
+/// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once
+/// its io_uring is cleared away: whoever takes its place waits for that.
 fn lock(file: &std::fs::File) -> io::Result<()> {
     let mut tries = LOCK_TRIES;
     loop {

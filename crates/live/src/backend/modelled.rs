@@ -28,7 +28,8 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// The device of `profile`, with its size or `capacity_bytes` if that is less. `seed` decides what is left to chance.
+    /// The device of `profile`, with its size or `capacity_bytes` if that is less. `seed` decides what is left to
+    /// chance.
     ///
     /// # Errors
     /// If there is no room for its data in the address space.

@@ -8,7 +8,8 @@ use iosched_disk::{Profile, ProfileError};
 use super::file::OpenError;
 use super::{Backend, FaultPlan, FaultPlanError, Faulty, File, Memory, Modelled};
 
-/// What to keep the data on: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`; before any of them `fault:PLAN:` makes it fail on purpose.
+/// What to keep the data on: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`; before any of them `fault:PLAN:`
+/// makes it fail on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// A file or block device.

@@ -1,8 +1,9 @@
 //! An entry for fuzzing: any bytes are what a client of the control socket sends, while others use the disk.
 //!
-//! The first byte chooses the elevator, the second how the rest is cut; the rest also says what the others do between two requests. Whatever
-//! comes: requests are the same however their bytes are cut, answers read as they were written, what is refused changes nothing, what is
-//! taken can be read, and everything that was asked of the disk is answered in the end.
+//! The first byte chooses the elevator, the second how the rest is cut; the rest also says what the others do between
+//! two requests. Whatever comes: requests are the same however their bytes are cut, answers read as they were written,
+//! what is refused changes nothing, what is taken can be read, and everything that was asked of the disk is answered in
+//! the end.
 //!
 //! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the same entry.
 

@@ -1,8 +1,9 @@
-//! The control socket: one thread that answers requests, for as many clients as there may be, one request of each at a time.
+//! The control socket: one thread that answers requests, for as many clients as there may be, one request of each at a
+//! time.
 //!
-//! What a request means is its handler's business. A client that sends faster than it reads waits; one that sends what cannot be
-//! understood is told so and loses its connection; a new one beyond [`CONNECTIONS_MAX`] takes the place of the one that has been
-//! silent the longest.
+//! What a request means is its handler's business. A client that sends faster than it reads waits; one that sends what
+//! cannot be understood is told so and loses its connection; a new one beyond [`CONNECTIONS_MAX`] takes the place of
+//! the one that has been silent the longest.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;

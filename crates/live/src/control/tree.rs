@@ -9,8 +9,8 @@
 //! clients/<id>/name  pid  ioprio  group  weight  inflight  stat
 //! ```
 //!
-//! Paths have no slash at either end; the root's is empty. What is read ends with a line end; what is written may. A value that is
-//! refused changes nothing.
+//! Paths have no slash at either end; the root's is empty. What is read ends with a line end; what is written may. A
+//! value that is refused changes nothing.
 
 use std::fmt::Write as _;
 

@@ -110,7 +110,8 @@ impl Latencies {
         self.sum_ns
     }
 
-    /// The latency in ns that the part `quantile` (0 to 1) of all is at most at: an upper bound, within a quarter. 0 if there is none.
+    /// The latency in ns that the part `quantile` (0 to 1) of all is at most at: an upper bound, within a quarter. 0 if
+    /// there is none.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = (self.count() as f64 * quantile).ceil() as u64;

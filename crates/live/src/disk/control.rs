@@ -230,7 +230,8 @@ impl LiveDisk {
         }
     }
 
-    /// Moves a client to a group, made if it is not there; `None` is the root. What it asks for from now on belongs there.
+    /// Moves a client to a group, made if it is not there; `None` is the root. What it asks for from now on belongs
+    /// there.
     pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
         let cgroup = self.clients.cgroup(&mut self.driver, group.as_deref());
         if let Some(client) = self.clients.get_mut(id) {
@@ -259,7 +260,8 @@ impl LiveDisk {
         self.driver.queue().weight_range()
     }
 
-    /// Counts what the elevator decides from now on, and keeps the events of a block trace for [`LiveDisk::take_events`] if `trace`.
+    /// Counts what the elevator decides from now on, and keeps the events of a block trace for
+    /// [`LiveDisk::take_events`] if `trace`.
     pub fn watch(&mut self, now: Time, trace: bool) {
         let watch = self.watch.get_or_insert_default();
         watch.trace(trace);
@@ -283,7 +285,8 @@ impl LiveDisk {
         Some(watch.counts)
     }
 
-    /// The block trace since the last call. Whoever has the disk [watched](LiveDisk::watch) asks often, or what is not looked at piles up.
+    /// The block trace since the last call. Whoever has the disk [watched](LiveDisk::watch) asks often, or what is not
+    /// looked at piles up.
     pub fn take_events(&mut self) -> Vec<BlkEvent> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
         watch.look(&mut self.driver);
@@ -298,8 +301,8 @@ impl LiveDisk {
         }
     }
 
-    /// What the disk's driver was told and what was decided since the last call, if the disk is recorded. Whoever has it recorded asks often,
-    /// or what is not taken piles up.
+    /// What the disk's driver was told and what was decided since the last call, if the disk is recorded. Whoever has
+    /// it recorded asks often, or what is not taken piles up.
     pub fn take_records(&mut self) -> Vec<Record> {
         let mut records = self.driver.take_records();
         if let Some(watch) = &mut self.watch {

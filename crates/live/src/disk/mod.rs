@@ -1,6 +1,8 @@
-//! The live request queue: what clients ask for becomes bios, goes through the elevator, and reaches a back end as commands.
+//! The live request queue: what clients ask for becomes bios, goes through the elevator, and reaches a back end as
+//! commands.
 //!
-//! It is sans-IO: the caller owns time, the clients' connections and the back end. In the order a host makes them, the calls are:
+//! It is sans-IO: the caller owns time, the clients' connections and the back end. In the order a host makes them, the
+//! calls are:
 //!
 //! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`], [`LiveDisk::group`]: who asks, with which priority and weight.
 //! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length; [`LiveDisk::has_room`] says whether a front end should
@@ -11,14 +13,14 @@
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
 //! - *control*: elevator, attributes and tunables, at any moment.
 //!
-//! Each completion, each timer and all that arrives at one moment are an event of the [`Driver`], and after each event the host asks for
-//! commands until there is none: that is the event's turn. So a disk goes the way that the simulator's engine goes, which a recording of one
-//! shows when it is replayed there.
+//! Each completion, each timer and all that arrives at one moment are an event of the [`Driver`], and after each event
+//! the host asks for commands until there is none: that is the event's turn. So a disk goes the way that the
+//! simulator's engine goes, which a recording of one shows when it is replayed there.
 //!
-//! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own errors and no other
-//! operation's; a flush covers every write answered before it was submitted. Memory is bounded: each client has `nr_requests` of
-//! its own in the queue (as each cgroup had in Linux), front ends see to it that what operations hold stays within
-//! the byte budget, and what is beyond waits with the client.
+//! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own
+//! errors and no other operation's; a flush covers every write answered before it was submitted. Memory is bounded:
+//! each client has `nr_requests` of its own in the queue (as each cgroup had in Linux), front ends see to it that what
+//! operations hold stays within the byte budget, and what is beyond waits with the client.
 
 mod client;
 mod control;
@@ -166,7 +168,8 @@ pub struct LiveDisk {
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
-    /// Operations that may begin, or go on, before the present call ends: one ends another's waiting, however many those are.
+    /// Operations that may begin, or go on, before the present call ends: one ends another's waiting, however many
+    /// those are.
     free: VecDeque<u32>,
     done: Vec<Done>,
     /// As users see it: for each client.
@@ -277,7 +280,8 @@ impl LiveDisk {
         Ok(id)
     }
 
-    /// The client is gone. What it asked for and is not yet in the queue fails with ESHUTDOWN; the rest goes on to its end.
+    /// The client is gone. What it asked for and is not yet in the queue fails with ESHUTDOWN; the rest goes on to its
+    /// end.
     pub fn disconnect(&mut self, now: Time, id: ClientId) {
         let Some(client) = self.clients.get_mut(id) else { return };
         if std::mem::replace(&mut client.leaving, true) {
@@ -448,8 +452,8 @@ impl LiveDisk {
 
     // ---- commands
 
-    /// What the back end is to do next, in the turn of the last event: if it has room and the elevator gives something. The places of the data
-    /// are put into `segments`; they stay until the command is complete.
+    /// What the back end is to do next, in the turn of the last event: if it has room and the elevator gives something.
+    /// The places of the data are put into `segments`; they stay until the command is complete.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
         segments.clear();
         if let Some((request, part)) = self.salvages.next() {
@@ -469,8 +473,8 @@ impl LiveDisk {
         }
     }
 
-    /// Hands in what completions and the turns after them have made possible: an event. Whether there was anything; the host asks until there
-    /// is nothing.
+    /// Hands in what completions and the turns after them have made possible: an event. Whether there was anything; the
+    /// host asks until there is nothing.
     pub fn arrive(&mut self, now: Time) -> bool {
         let switched = self.follow_switch(now);
         let (rescale, declined) = (std::mem::take(&mut self.rescale), std::mem::take(&mut self.declined));
@@ -582,7 +586,8 @@ impl LiveDisk {
         self.begin_free(now);
     }
 
-    /// Whoever waited for room in the queue may have some now. What is offered to one that no longer wants it is the others'.
+    /// Whoever waited for room in the queue may have some now. What is offered to one that no longer wants it is the
+    /// others'.
     fn wake(&mut self, now: Time, context: ContextId) {
         let id = self.owner(context);
         self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());

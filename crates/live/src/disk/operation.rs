@@ -335,8 +335,8 @@ impl Running {
         self.next_piece = self.nr_pieces;
     }
 
-    /// How the queue is to take a part of it: somebody waits for reads, and for what has to be on stable storage; other writes
-    /// are the clients' write-back.
+    /// How the queue is to take a part of it: somebody waits for reads, and for what has to be on stable storage; other
+    /// writes are the clients' write-back.
     pub(super) fn flags(&self, op: Op) -> Flags {
         match op {
             Op::Write if self.fua && !self.gathers => Flags::FUA | Flags::SYNC,

@@ -1,5 +1,5 @@
-//! A request that failed although it carries several operations' data is tried again part by part, so that each operation hears of its own
-//! errors and of no other's.
+//! A request that failed although it carries several operations' data is tried again part by part, so that each
+//! operation hears of its own errors and of no other's.
 
 use std::collections::BTreeMap;
 

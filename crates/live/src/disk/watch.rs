@@ -1,7 +1,9 @@
-//! What is watched of a live disk if somebody wants to know: how often the elevator decided what, and the events of a block trace.
+//! What is watched of a live disk if somebody wants to know: how often the elevator decided what, and the events of a
+//! block trace.
 //!
-//! The trace has what the kernel's queue would have traced: bios (`Q`), allocation (`G`), insertion (`I`), merges (`M`, `F`), dispatch
-//! (`D`) and completion (`C`), all of CPU 0 of device 8,0; dispatches are of the process that founded the request, completions of pid 0.
+//! The trace has what the kernel's queue would have traced: bios (`Q`), allocation (`G`), insertion (`I`), merges (`M`,
+//! `F`), dispatch (`D`) and completion (`C`), all of CPU 0 of device 8,0; dispatches are of the process that founded
+//! the request, completions of pid 0.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! A live disk as a file system: `DIR/<name>` is the disk as one file, and `DIR/block/<name>/` its control tree.
 //!
-//! The file has the disk's size and no page cache: each read and write goes through the elevator as a request of the process that
-//! made it, with that process' ioprio, and is answered when the disk has done it. `fsync` is a flush, `O_SYNC` and `O_DSYNC`
-//! are force-unit-access, a punched hole is a trim, a zeroed range is written as zeroes.
+//! The file has the disk's size and no page cache: each read and write goes through the elevator as a request of the
+//! process that made it, with that process' ioprio, and is answered when the disk has done it. `fsync` is a flush,
+//! `O_SYNC` and `O_DSYNC` are force-unit-access, a punched hole is a trim, a zeroed range is written as zeroes.
 //!
 //! All of it but the names needs the feature `fuse`: without it nothing can be mounted, and [`check`] says so.
 

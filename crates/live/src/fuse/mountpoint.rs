@@ -140,8 +140,8 @@ impl fmt::Display for User {
 pub enum Unmounted {
     /// It is done.
     Done,
-    /// It is in use: nobody can open it any more, and it ends when these, as far as they can be seen, have closed what they have
-    /// open.
+    /// It is in use: nobody can open it any more, and it ends when these, as far as they can be seen, have closed what
+    /// they have open.
     InUse(Vec<User>),
 }
 

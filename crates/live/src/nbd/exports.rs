@@ -16,8 +16,8 @@
 //! `--export db,class=be,level=0,weight=800,description=the database's disk`, `--export backup,class=idle,read-only`.
 //! `description=` takes the rest of the option, commas included.
 //!
-//! Class and level become the clients' ioprio. Elevators look at them within a group only, so that exports are groups, which share
-//! by weight, or are told apart by class and level, but not both: see [`Exports::group`].
+//! Class and level become the clients' ioprio. Elevators look at them within a group only, so that exports are groups,
+//! which share by weight, or are told apart by class and level, but not both: see [`Exports::group`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -264,8 +264,9 @@ impl Exports {
 
     /// The group that the clients of `export` are, and its weight (`None`: the elevator's default).
     ///
-    /// Exports are groups, unless classes or levels are declared and no weight is: then all clients are in one group, where class and level
-    /// decide. An idle export among groups has the least weight if none is declared. Without a name there is no group.
+    /// Exports are groups, unless classes or levels are declared and no weight is: then all clients are in one group,
+    /// where class and level decide. An idle export among groups has the least weight if none is declared. Without a
+    /// name there is no group.
     #[must_use]
     pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Option<u32>)> {
         let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;

@@ -1,7 +1,7 @@
 //! The server's side of the NBD protocol, without sockets, clocks or threads.
 //!
-//! Bytes go in and come out; who moves them, and when, is for the caller. The families of calls, in the order a server makes
-//! them for one connection:
+//! Bytes go in and come out; who moves them, and when, is for the caller. The families of calls, in the order a server
+//! makes them for one connection:
 //!
 //! - [`Handshake`]: send the greeting, feed it what arrives, send what it answers, until a client has chosen one of the
 //!   [`Offer`]s, or is to be closed. When it says [`Progress::StartTls`] the rest goes through a TLS transport.

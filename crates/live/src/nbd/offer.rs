@@ -63,7 +63,8 @@ impl Offer {
     }
 }
 
-/// The one of `offers` that a client means by `name`: the one of that name; by the empty name also the only one there is.
+/// The one of `offers` that a client means by `name`: the one of that name; by the empty name also the only one there
+/// is.
 #[must_use]
 pub fn find(offers: &[Offer], name: &str) -> Option<usize> {
     let named = offers.iter().position(|offer| offer.name == name);

@@ -1,7 +1,7 @@
 //! The numbers of the NBD protocol, and its messages of fixed size to and from bytes.
 //!
-//! Nothing is decided here. Names are the protocol's without the `NBD_` that all of them begin with, figures are those of
-//! its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
+//! Nothing is decided here. Names are the protocol's without the `NBD_` that all of them begin with, figures are those
+//! of its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
 //! big-endian on the wire.
 
 use crate::Errno;
@@ -309,8 +309,8 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     bytes
 }
 
-/// The error of the protocol that says most nearly what `errno` says: a reply can carry only EPERM, EIO, ENOMEM, EINVAL,
-/// ENOSPC, EOVERFLOW, ENOTSUP and ESHUTDOWN. What has no likeness among them is an I/O error.
+/// The error of the protocol that says most nearly what `errno` says: a reply can carry only EPERM, EIO, ENOMEM,
+/// EINVAL, ENOSPC, EOVERFLOW, ENOTSUP and ESHUTDOWN. What has no likeness among them is an I/O error.
 #[must_use]
 pub fn error_number(errno: Errno) -> u32 {
     /// Errnos of Linux whose sense one of the protocol's has: EACCES, EROFS; EFBIG, EDQUOT; ENOSYS.

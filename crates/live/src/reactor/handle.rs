@@ -107,7 +107,8 @@ impl Handle {
         self.pool.buffer(length)
     }
 
-    /// Hands an operation in; its cookie is not used. `reply` is called once, on the disk's thread, or at once if that has ended.
+    /// Hands an operation in; its cookie is not used. `reply` is called once, on the disk's thread, or at once if that
+    /// has ended.
     pub fn submit(&self, client: ClientId, operation: Operation, reply: Reply) {
         if let Err(Message::Submit(_, _, reply)) = self.inbox.send(Message::Submit(client, operation, reply)) {
             reply(Err(Errno::ESHUTDOWN));

@@ -1,4 +1,5 @@
-//! The one thread of a disk: it waits for the ring, for other threads and for times that come, and lets the live disk go on.
+//! The one thread of a disk: it waits for the ring, for other threads and for times that come, and lets the live disk
+//! go on.
 
 mod handle;
 pub mod nbd;
@@ -175,8 +176,8 @@ impl Reactor {
         self.inbox.awake();
     }
 
-    /// Waits until something comes, or until `next`. Looks for it for a while first, if it has lately come soon: a thread that has gone to sleep is
-    /// slow to wake up.
+    /// Waits until something comes, or until `next`. Looks for it for a while first, if it has lately come soon: a
+    /// thread that has gone to sleep is slow to wake up.
     fn sleep(&mut self, began: Time, next: Option<Time>) {
         let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
         let mut now = began;
@@ -248,7 +249,8 @@ impl Reactor {
         self.completed = completed;
     }
 
-    /// Gives the back end what the elevator gives, and the live disk what the back end is done with, until neither has more.
+    /// Gives the back end what the elevator gives, and the live disk what the back end is done with, until neither has
+    /// more.
     fn run_queue(&mut self, now: Time) {
         self.start(now);
         self.take_done(now);

@@ -1,8 +1,9 @@
 //! How long a thread looks for what comes next before it sleeps.
 //!
-//! To wake a sleeping thread takes the system some 20 µs, on virtual machines more: as long as serving a small request from memory. A client
-//! that sends one request after the other is better served by a thread that stays awake. It does so only as long as that has lately been
-//! worth it, and not when several things come at once: then the clients need the processors.
+//! To wake a sleeping thread takes the system some 20 µs, on virtual machines more: as long as serving a small request
+//! from memory. A client that sends one request after the other is better served by a thread that stays awake. It does
+//! so only as long as that has lately been worth it, and not when several things come at once: then the clients need
+//! the processors.
 
 /// A sleep that was longer than this, with waking up, was worth sleeping.
 const SHORT_NS: u64 = 60_000;

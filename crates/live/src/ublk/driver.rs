@@ -133,7 +133,8 @@ impl Control {
             .map_err(|source| UblkError::Driver { what: format!("start ublkb{number}"), source })
     }
 
-    /// Takes the device away: what the kernel has cached of it is written, what was asked for is answered, and nothing more is asked.
+    /// Takes the device away: what the kernel has cached of it is written, what was asked for is answered, and nothing
+    /// more is asked.
     pub(super) fn stop(&mut self, number: u32) -> Result<(), UblkError> {
         unless_gone(self.0.command(ControlCode::STOP_DEV, number, 0))
             .map_err(|source| UblkError::Driver { what: format!("stop ublkb{number}"), source })

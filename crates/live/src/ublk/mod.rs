@@ -1,15 +1,19 @@
 //! A live disk as block devices `/dev/ublkbN`, by Linux' ublk driver.
 //!
-//! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and group: the driver does not say which process a
-//! request is from, so all requests of a device are one client's. What shares a disk gets a device each.
+//! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and group: the driver
+//! does not say which process a request is from, so all requests of a device are one client's. What shares a disk gets
+//! a device each.
 //!
 //! The driver is spoken to directly, through io_uring as the rest of a live disk uses it: two commands a request. The
-//! crate `libublk` (0.4) needs libclang to be built, and drives a queue by an async executor where answers are to come from another thread.
+//! crate `libublk` (0.4) needs libclang to be built, and drives a queue by an async executor where answers are to come
+//! from another thread.
 //!
-//! The kernel's own scheduler and writeback throttling of a device are switched off: they would decide before the disk's elevator can.
+//! The kernel's own scheduler and writeback throttling of a device are switched off: they would decide before the
+//! disk's elevator can.
 //!
-//! A device lasts as long as its server: the driver's recovery, by which a new server takes over what a dead one left, is not used. If the
-//! server is killed, `/dev/ublkbN` is gone, with errors for what was under way, and its number is taken until a server is given that number.
+//! A device lasts as long as its server: the driver's recovery, by which a new server takes over what a dead one left,
+//! is not used. If the server is killed, `/dev/ublkbN` is gone, with errors for what was under way, and its number is
+//! taken until a server is given that number.
 
 mod driver;
 mod worker;
@@ -237,8 +241,8 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Takes the devices away, each when nothing is mounted from it or built on it: until then `in_use` is told of those that wait. What the
-    /// kernel has cached is written before.
+    /// Takes the devices away, each when nothing is mounted from it or built on it: until then `in_use` is told of
+    /// those that wait. What the kernel has cached is written before.
     ///
     /// # Errors
     /// If the driver does not let us.

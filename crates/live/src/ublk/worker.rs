@@ -1,6 +1,7 @@
 //! The thread that serves devices: requests of the driver become operations of the disk, and answers go back.
 //!
-//! It waits on a ring of its own, for the driver and for the disk's thread. Data goes from the driver into the disk's buffers and back with one copy.
+//! It waits on a ring of its own, for the driver and for the disk's thread. Data goes from the driver into the disk's
+//! buffers and back with one copy.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,8 @@
 //! The entry of the fuzz target: any bytes are what a client sends, from its first byte to its last.
 //!
-//! The first byte chooses what the server offers, the second how the rest arrives. Whatever comes: the same happens however the
-//! bytes are cut, what is told as a request can be carried out, every call makes progress, and answers stay short.
+//! The first byte chooses what the server offers, the second how the rest arrives. Whatever comes: the same happens
+//! however the bytes are cut, what is told as a request can be carried out, every call makes progress, and answers stay
+//! short.
 
 use std::sync::Arc;
 

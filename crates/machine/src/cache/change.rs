@@ -5,8 +5,8 @@ use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
 impl PageCache {
-    /// Gives the pages of a range that are in memory the attributes that `next` says, lowest page first. A page whose list
-    /// changes becomes the newest of its new one.
+    /// Gives the pages of a range that are in memory the attributes that `next` says, lowest page first. A page whose
+    /// list changes becomes the newest of its new one.
     #[inline]
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
@@ -42,8 +42,8 @@ impl PageCache {
         self.change(mapping, page, pages, |old| Attributes { state: next(old.state), ..old });
     }
 
-    /// Gives the pages from `from` to `to`, all of one run, other attributes, and makes them the newest of their list if
-    /// `renew`; returns the run they are in afterwards.
+    /// Gives the pages from `from` to `to`, all of one run, other attributes, and makes them the newest of their list
+    /// if `renew`; returns the run they are in afterwards.
     pub(super) fn settle(&mut self, id: u32, from: u64, to: u64, attributes: Attributes, renew: bool) -> u32 {
         let Run { page, pages, mapping, attributes: old, .. } = self.runs[id];
         self.count_out(mapping, old, to - from);

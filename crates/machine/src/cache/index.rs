@@ -1,10 +1,10 @@
 //! The runs of a mapping that has many, sorted by first page: blocks of up to 64 runs, and a tree of the blocks.
 //!
-//! A run knows its block. So it moves its first page, which happens whenever its front is read, written or dropped, without
-//! anything being sorted or searched, and whether it is dirty is a bit.
+//! A run knows its block. So it moves its first page, which happens whenever its front is read, written or dropped,
+//! without anything being sorted or searched, and whether it is dirty is a bit.
 //!
-//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and again:
-//! the run where a page was found last is tried before anything is searched.
+//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and
+//! again: the run where a page was found last is tried before anything is searched.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! The runs of one mapping in order of offset: found by a hint, by walking when they are few, by an index when they are many.
+//! The runs of one mapping in order of offset: found by a hint, by walking when they are few, by an index when they are
+//! many.
 
 use std::cell::Cell;
 

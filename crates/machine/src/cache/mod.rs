@@ -1,15 +1,16 @@
 //! The page cache: which pages of which file are in memory, in what state, and which of them go when room is needed.
 //!
 //! Pages are kept in runs: consecutive pages of a mapping in the same state and next to one another in the order of
-//! reclaim. An operation costs per run it touches, whatever the number of pages; a run is split where an operation covers a part of
-//! it, and neighbours are joined again as soon as nothing tells them apart.
+//! reclaim. An operation costs per run it touches, whatever the number of pages; a run is split where an operation
+//! covers a part of it, and neighbours are joined again as soon as nothing tells them apart.
 //!
-//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest end of the *inactive* list. The first
-//! [access](PageCache::access) makes it referenced, the second moves it to the newest end of the *active* list. Room is made from
-//! the oldest end of the inactive list by [dropping clean pages](PageCache::insert).
+//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest end of the *inactive* list. The
+//! first [access](PageCache::access) makes it referenced, the second moves it to the newest end of the *active* list.
+//! Room is made from the oldest end of the inactive list by [dropping clean pages](PageCache::insert).
 //!
-//! The caller owns time and I/O: it reads pages that it inserts as [`State::Reading`], chooses when dirty pages are written back,
-//! and tells when either is done. How long pages are dirty, limits of dirty pages and who waits for what are its business as well.
+//! The caller owns time and I/O: it reads pages that it inserts as [`State::Reading`], chooses when dirty pages are
+//! written back, and tells when either is done. How long pages are dirty, limits of dirty pages and who waits for what
+//! are its business as well.
 //!
 //! The families of calls: *look* ([`get`](PageCache::get), [`next_dirty`](PageCache::next_dirty), counts), *fill*
 //! ([`insert`](PageCache::insert), [`read_done`](PageCache::read_done)), *use* ([`access`](PageCache::access),
@@ -36,8 +37,8 @@ const INACTIVE: usize = 0;
 /// The list of pages that were used again.
 const ACTIVE: usize = 1;
 
-/// Whose pages: the number of an inode, or of a block device's own cache. Numbers are the caller's; memory is needed for all up to
-/// the highest, so they are dense.
+/// Whose pages: the number of an inode, or of a block device's own cache. Numbers are the caller's; memory is needed
+/// for all up to the highest, so they are dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
@@ -90,16 +91,17 @@ pub enum Cached {
 /// How many of the oldest active pages become inactive when room is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Linux up to 2.6.30: both lists are gone through at the same pace, so for each page dropped, as many as the active list is
-    /// longer than the inactive one. What is used once wears away what was used again.
+    /// Linux up to 2.6.30: both lists are gone through at the same pace, so for each page dropped, as many as the
+    /// active list is longer than the inactive one. What is used once wears away what was used again.
     Proportional,
-    /// Linux from 2.6.31 on: as many as the active list is longer than half of both. Up to half of the memory is safe from what is
-    /// used once.
+    /// Linux from 2.6.31 on: as many as the active list is longer than half of both. Up to half of the memory is safe
+    /// from what is used once.
     #[default]
     Halves,
 }
 
-/// There was not room enough, and no clean page left to drop: something must be written back, or read to its end, first.
+/// There was not room enough, and no clean page left to drop: something must be written back, or read to its end,
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room for {missing_pages} pages: everything else is dirty, under writeback or being read")]
 pub struct NoRoom {
@@ -160,8 +162,8 @@ impl PageCache {
 
     /// Puts pages into memory that are not there yet, as the newest of the inactive list, in order of offset.
     ///
-    /// Clean pages are dropped where room is needed, 32 at least: any clean page may be gone afterwards, those of the same mapping
-    /// not excepted. Nothing is done to pages that are dirty, under writeback or being read.
+    /// Clean pages are dropped where room is needed, 32 at least: any clean page may be gone afterwards, those of the
+    /// same mapping not excepted. Nothing is done to pages that are dirty, under writeback or being read.
     ///
     /// # Errors
     ///
@@ -223,8 +225,8 @@ impl PageCache {
         Ok(())
     }
 
-    /// Pages are used: read or written through a system call. The first time makes a page referenced, the second moves it to
-    /// the newest end of the active list, the third makes it referenced there; absent pages are passed over.
+    /// Pages are used: read or written through a system call. The first time makes a page referenced, the second moves
+    /// it to the newest end of the active list, the third makes it referenced there; absent pages are passed over.
     pub fn access(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change(mapping.0, page, pages, |old| match old {
             Attributes { referenced: false, .. } => Attributes { referenced: true, ..old },
@@ -233,8 +235,8 @@ impl PageCache {
         });
     }
 
-    /// Pages are written to; returns how many were not dirty before. Under writeback they become [`State::Redirtied`]; what was
-    /// being read is dirty, too, as if overwritten as a whole. Absent pages are passed over.
+    /// Pages are written to; returns how many were not dirty before. Under writeback they become [`State::Redirtied`];
+    /// what was being read is dirty, too, as if overwritten as a whole. Absent pages are passed over.
     pub fn set_dirty(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.nr_dirty;
         self.change_state(mapping.0, page, pages, |old| match old {
@@ -249,8 +251,8 @@ impl PageCache {
         self.change_state(mapping.0, page, pages, |old| if old == State::Dirty { State::Writeback } else { old });
     }
 
-    /// Pages are on the device: they are clean, or dirty if they were dirtied meanwhile. Pages that are not under writeback, and
-    /// absent ones, are passed over.
+    /// Pages are on the device: they are clean, or dirty if they were dirtied meanwhile. Pages that are not under
+    /// writeback, and absent ones, are passed over.
     pub fn end_writeback(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| match old {
             State::Writeback => State::Clean,
@@ -264,15 +266,15 @@ impl PageCache {
         self.change_state(mapping.0, page, pages, |old| if old == State::Reading { State::Clean } else { old });
     }
 
-    /// The first page at or behind `from` that is [`State::Dirty`], and how many without a gap are from there on. Pages that
-    /// were dirtied under writeback are not among them until that has ended.
+    /// The first page at or behind `from` that is [`State::Dirty`], and how many without a gap are from there on. Pages
+    /// that were dirtied under writeback are not among them until that has ended.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
         self.next_dirty_up_to(mapping, from, u64::MAX)
     }
 
-    /// As [`PageCache::next_dirty`], but not more than `pages_max` pages, 1 at least: a large file that is dirty as a whole is
-    /// not looked at as a whole.
+    /// As [`PageCache::next_dirty`], but not more than `pages_max` pages, 1 at least: a large file that is dirty as a
+    /// whole is not looked at as a whole.
     #[must_use]
     pub fn next_dirty_up_to(&self, mapping: Mapping, from: u64, pages_max: u64) -> Option<(u64, u64)> {
         let mut id = self.mappings.get(mapping.0 as usize)?.first_dirty(&self.runs, from);
@@ -391,8 +393,9 @@ impl PageCache {
 
     /// Drops the pages of a mapping from `from` on, whatever their state; returns how many of them were dirty.
     ///
-    /// Completions of I/O that was under way do nothing when they come, as long as the pages are not in the cache again by then:
-    /// a kernel waits for writeback before it truncates, and so may the caller ([`PageCache::nr_writeback_of`]).
+    /// Completions of I/O that was under way do nothing when they come, as long as the pages are not in the cache again
+    /// by then: a kernel waits for writeback before it truncates, and so may the caller
+    /// ([`PageCache::nr_writeback_of`]).
     pub fn truncate(&mut self, mapping: Mapping, from: u64) -> u64 {
         let before = self.nr_dirty;
         self.remove(mapping.0, from, u64::MAX, |_| true);

@@ -1,10 +1,10 @@
 //! What goes when room is needed, and what goes for good.
 //!
-//! As Linux does with pages of files that no process has mapped: from the oldest end of the inactive list, clean pages are
-//! dropped, referenced or not; pages that cannot be dropped now are passed to the newest end. Before that the oldest active pages become
-//! inactive, as many as the [`Balance`] says, keeping whether they are referenced; if no inactive page is clean, more follow. A kernel
-//! would also begin to write back dirty pages it meets, and drop them first once they are clean: here writeback is the caller's
-//! alone.
+//! As Linux does with pages of files that no process has mapped: from the oldest end of the inactive list, clean pages
+//! are dropped, referenced or not; pages that cannot be dropped now are passed to the newest end. Before that the
+//! oldest active pages become inactive, as many as the [`Balance`] says, keeping whether they are referenced; if no
+//! inactive page is clean, more follow. A kernel would also begin to write back dirty pages it meets, and drop them
+//! first once they are clean: here writeback is the caller's alone.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};

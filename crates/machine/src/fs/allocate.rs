@@ -12,8 +12,9 @@ const COLOURS: u32 = 16;
 impl FileSystem {
     /// Gives blocks to all pages of `page..page + pages` that have none. Where all have, nothing changes.
     ///
-    /// With ext4 this is for writeback, with ranges as long as there are: many blocks at a time (`mballoc`). With ext3 it is for
-    /// write(2): one by one, in windows (`reservation`). The file's size is to be [set](Self::set_size) before.
+    /// With ext4 this is for writeback, with ranges as long as there are: many blocks at a time (`mballoc`). With ext3
+    /// it is for write(2): one by one, in windows (`reservation`). The file's size is to be [set](Self::set_size)
+    /// before.
     ///
     /// # Errors
     /// [`FsError::NoSpace`]: the device is full; a part of the range may have blocks. [`FsError::FileTooLarge`]: it is

@@ -1,9 +1,9 @@
 //! Directories: which block of them a name goes to and is found in.
 //!
-//! A directory of one block is a list. A longer one is a list too, or, with `dir_index`, a tree by hash of the name as Phillips
-//! describes ("A Directory Index for Ext2", ALS 2001): the first block is the root, a full block is split in two halves by hash.
-//! Where its blocks lie is left to the inode's map. Free bytes of a block are counted together: that they may be in holes too
-//! small for a name is left out.
+//! A directory of one block is a list. A longer one is a list too, or, with `dir_index`, a tree by hash of the name as
+//! Phillips describes ("A Directory Index for Ext2", ALS 2001): the first block is the root, a full block is split in
+//! two halves by hash. Where its blocks lie is left to the inode's map. Free bytes of a block are counted together:
+//! that they may be in holes too small for a name is left out.
 
 use super::FsError;
 

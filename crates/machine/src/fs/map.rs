@@ -84,8 +84,8 @@ impl Map {
         (from < end).then(|| (from, end - from))
     }
 
-    /// Adds a run of pages that had no blocks, joined to its neighbours where an extent may be so long. True if it became an
-    /// extent of its own.
+    /// Adds a run of pages that had no blocks, joined to its neighbours where an extent may be so long. True if it
+    /// became an extent of its own.
     pub(super) fn insert(&mut self, new: Extent, pages_max: u32) -> bool {
         let at = self.extents.partition_point(|extent| extent.page <= new.page);
         let left = at.checked_sub(1).map(|left| self.extents[left]);

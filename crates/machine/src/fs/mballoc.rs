@@ -1,10 +1,10 @@
 //! ext4's allocation of many blocks at a time.
 //!
-//! As Kumar et al. describe ("Ext4 block and inode allocator improvements", OLS 2008): a request is rounded up to a chunk by the
-//! size of the file, what is left of the chunk is kept for the file; it is looked for behind the file's last
-//! extent, then where the last large file got blocks, first as a free chunk at a multiple of its size, then as any run long
-//! enough, last as the longest there is. Small files share chunks of 2 MiB kept for whoever comes next, so that they lie one
-//! behind the other whatever directory they are in.
+//! As Kumar et al. describe ("Ext4 block and inode allocator improvements", OLS 2008): a request is rounded up to a
+//! chunk by the size of the file, what is left of the chunk is kept for the file; it is looked for behind the file's
+//! last extent, then where the last large file got blocks, first as a free chunk at a multiple of its size, then as any
+//! run long enough, last as the longest there is. Small files share chunks of 2 MiB kept for whoever comes next, so
+//! that they lie one behind the other whatever directory they are in.
 //!
 //! Left out: several chunks kept for one file at a time, the order of free chunks by size within a group (the first
 //! that fits is taken), and locality groups of more than one CPU: writeback is one thread's work.

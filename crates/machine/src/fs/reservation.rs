@@ -1,9 +1,9 @@
 //! ext3's allocation of blocks one by one, with reservation windows.
 //!
-//! Cao et al. describe them ("State of the Art: Where we are with the Ext3 filesystem", OLS 2005): a file that is being written
-//! has a range of blocks that other files' windows do not overlap. It begins with 8 blocks, and when it is used up the next one lies behind
-//! and is twice as long, up to 1024, if more than half of it went to the file. Indirect blocks are taken just
-//! before the first block they name, so that they lie between the data.
+//! Cao et al. describe them ("State of the Art: Where we are with the Ext3 filesystem", OLS 2005): a file that is being
+//! written has a range of blocks that other files' windows do not overlap. It begins with 8 blocks, and when it is used
+//! up the next one lies behind and is twice as long, up to 1024, if more than half of it went to the file. Indirect
+//! blocks are taken just before the first block they name, so that they lie between the data.
 
 use super::inode::Ahead;
 use super::map::{Extent, Tree};

@@ -1,17 +1,18 @@
 //! The journal of a file system: transactions of metadata blocks that reach the medium whole or not at all.
 //!
-//! Written after the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs Filesystem", 1998; Prabhakaran et
-//! al., "Analysis and Evolution of Journaling File Systems", USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a
-//! state machine: it knows no time and does no I/O. What it decides is which transaction a change joins, who has to wait and for what,
-//! which blocks of the log are written in which order, and when room in the log is free again. Waiting, writing, flushing
-//! and what is in memory is the caller's.
+//! Written after the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs Filesystem", 1998;
+//! Prabhakaran et al., "Analysis and Evolution of Journaling File Systems", USENIX 2005;
+//! Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine: it knows no time and does no I/O. What it
+//! decides is which transaction a change joins, who has to wait and for what, which blocks of the log are written in
+//! which order, and when room in the log is free again. Waiting, writing, flushing and what is in memory is the
+//! caller's.
 //!
 //! # The calls, in the order a host makes them
 //!
 //! A task that changes metadata: [`start`](Journal::start) with the number of blocks it may change, or it waits;
-//! [`dirty`](Journal::dirty) for each block it changes, [`forget`](Journal::forget) for each it frees, [`order`](Journal::order) for
-//! a file that got blocks; [`stop`](Journal::stop). Who must be sure calls [`request_commit`](Journal::request_commit) and
-//! waits until [`is_committed`](Journal::is_committed).
+//! [`dirty`](Journal::dirty) for each block it changes, [`forget`](Journal::forget) for each it frees,
+//! [`order`](Journal::order) for a file that got blocks; [`stop`](Journal::stop). Who must be sure calls
+//! [`request_commit`](Journal::request_commit) and waits until [`is_committed`](Journal::is_committed).
 //!
 //! The journal's thread: when [`wants_commit`](Journal::wants_commit), or the running transaction is as old as
 //! [`needs_commit`](Journal::needs_commit) says, [`begin_commit`](Journal::begin_commit), then
@@ -80,8 +81,8 @@ pub enum Wait {
     /// The transaction about to be committed takes no more, and the next begins when its open handles are stopped: when
     /// [`next_step`](Journal::next_step) gives something else than [`CommitStep::WaitHandles`].
     Locked(Tid),
-    /// The running transaction has no room for so many blocks; its commit is wanted now. As for `Locked`, but the commit may
-    /// have to wait for the one before.
+    /// The running transaction has no room for so many blocks; its commit is wanted now. As for `Locked`, but the
+    /// commit may have to wait for the one before.
     Full(Tid),
     /// The log has no room: [`checkpoint`](Journal::checkpoint).
     Space,
@@ -107,8 +108,8 @@ pub struct JournalConfig {
     pub barrier: bool,
     /// What is guaranteed of data.
     pub data: DataMode,
-    /// Bytes that a descriptor block spends for each block it describes: 8 with jbd, and with jbd2 below 2^32 blocks; 12 or 16
-    /// with jbd2 beyond or with checksums.
+    /// Bytes that a descriptor block spends for each block it describes: 8 with jbd, and with jbd2 below 2^32 blocks;
+    /// 12 or 16 with jbd2 beyond or with checksums.
     pub tag_bytes: u32,
 }
 
@@ -213,8 +214,8 @@ impl Journal {
         room
     }
 
-    /// An operation changes a block. Beyond the credits it was started with it is counted too, but nothing was kept free
-    /// for it.
+    /// An operation changes a block. Beyond the credits it was started with it is counted too, but nothing was kept
+    /// free for it.
     pub fn dirty(&mut self, handle: &mut Handle, block: Block) -> Dirtied {
         let buffer = self.buffers.entry(block).or_default();
         let (was, committing) = (buffer.running, buffer.committing);
@@ -235,8 +236,8 @@ impl Journal {
         if committing == Part::Dirty { Dirtied::Copied } else { Dirtied::Joined }
     }
 
-    /// An operation frees a metadata block: what is in memory of it must not be written any more. No older change of it is brought
-    /// back after a crash.
+    /// An operation frees a metadata block: what is in memory of it must not be written any more. No older change of it
+    /// is brought back after a crash.
     pub fn forget(&mut self, handle: &mut Handle, block: Block) {
         let buffer = self.buffers.entry(block).or_default();
         let was = std::mem::replace(&mut buffer.running, Part::Forgotten);
@@ -309,8 +310,8 @@ impl Journal {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
-    /// Whether the commit of a transaction will flush the device's cache from now on: what is in there now will be on the medium
-    /// when it is done.
+    /// Whether the commit of a transaction will flush the device's cache from now on: what is in there now will be on
+    /// the medium when it is done.
     #[must_use]
     pub fn will_flush(&self, tid: Tid) -> bool {
         let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
@@ -347,8 +348,8 @@ impl Journal {
         left - left / 8
     }
 
-    /// What has to be there for an operation to begin: room for the longest transaction, and for the committing one as long as it is
-    /// not in the log.
+    /// What has to be there for an operation to begin: room for the longest transaction, and for the committing one as
+    /// long as it is not in the log.
     fn space_needed(&self) -> u64 {
         let committing = self.committing.as_ref().filter(|_| !self.phase.is_in_log());
         u64::from(self.transaction_max) + committing.map_or(0, |committing| u64::from(committing.outstanding()))

@@ -116,7 +116,8 @@ impl Model {
         Action::Pop
     }
 
-    /// The times of an inode have changed, and its size if it `grows`: it goes with the running transaction. `None`: done.
+    /// The times of an inode have changed, and its size if it `grows`: it goes with the running transaction. `None`:
+    /// done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         let running = self.disks[disk].journal.running();

@@ -80,7 +80,8 @@ impl Model {
         }
     }
 
-    /// Sees to it that a transaction is committed; `task` waits for it, and leaves the disk to the journal thread meanwhile.
+    /// Sees to it that a transaction is committed; `task` waits for it, and leaves the disk to the journal thread
+    /// meanwhile.
     pub(super) fn commit_and_wait(&mut self, task: u32, disk: usize, tid: Tid) -> Action {
         let this = &mut self.disks[disk];
         this.sync_commit = true;

@@ -1,5 +1,5 @@
-//! Drives a kernel with a request queue that completes what it has in any order, and looks after every event whether something
-//! is lost.
+//! Drives a kernel with a request queue that completes what it has in any order, and looks after every event whether
+//! something is lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

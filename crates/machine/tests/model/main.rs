@@ -1,5 +1,5 @@
-//! Whatever tasks do and in whatever order a device completes: nothing written is lost, what was promised is durable, limits hold, every
-//! call returns, and a run is a function of its seed.
+//! Whatever tasks do and in whatever order a device completes: nothing written is lost, what was promised is durable,
+//! limits hold, every call returns, and a run is a function of its seed.
 
 mod executor;
 mod model;

@@ -1,6 +1,7 @@
 //! The bootstrap: what the mean might have been, had chance drawn other runs of the same kind. No shape is assumed.
 //!
-//! Bias-corrected and accelerated (BCa), after Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 14.
+//! Bias-corrected and accelerated (BCa), after Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
+//! 14.
 
 use crate::SplitMix64;
 use statrs::distribution::{ContinuousCDF, Normal};

@@ -6,7 +6,8 @@ use super::mean;
 
 /// Values that this needs.
 const VALUES_MIN: usize = 10;
-/// The share of the variance that lies between two groups that hardly overlap, at least; of one normal group it is 0.64.
+/// The share of the variance that lies between two groups that hardly overlap, at least; of one normal group it is
+/// 0.64.
 const BETWEEN_MIN: f64 = 0.8;
 /// Samples of one group that values are held against.
 const SAMPLES: u32 = 1999;
@@ -26,8 +27,8 @@ pub struct Groups {
     pub p: f64,
 }
 
-/// Splits values where two groups are most alike within; `None` of fewer than 10 values, or if the groups overlap. A fifth of the
-/// values, and at least two, make a group: less are odd runs.
+/// Splits values where two groups are most alike within; `None` of fewer than 10 values, or if the groups overlap. A
+/// fifth of the values, and at least two, make a group: less are odd runs.
 #[must_use]
 pub fn groups(values: &[f64]) -> Option<Groups> {
     if values.len() < VALUES_MIN {

@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn runs_needed_as_in_the_tables() {
-        // Of a paired t test at 5 % and 80 %: an effect of one deviation takes 10, of half a one 34, of a fifth 198 or 199.
+        // Of a paired t test at 5 % and 80 %: an effect of one deviation takes 10, of half a one 34, of a fifth 198 or
+        // 199.
         assert_eq!(runs_needed(1.0, 1.0, 0.05), Some(10));
         assert_eq!(runs_needed(-0.5, 1.0, 0.05), Some(34));
         assert!((198..=199).contains(&runs_needed(0.2, 1.0, 0.05).unwrap()));

@@ -9,8 +9,8 @@ const EXACT_MAX: usize = 100;
 /// Values that a trend needs.
 const TREND_MIN: usize = 8;
 
-/// The probability of paired differences as one-sided as these if there were none, two-sided: Wilcoxon's signed-rank test,
-/// exact also with ties. Pairs without a difference do not count. `None` if no pair differs.
+/// The probability of paired differences as one-sided as these if there were none, two-sided: Wilcoxon's signed-rank
+/// test, exact also with ties. Pairs without a difference do not count. `None` if no pair differs.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();

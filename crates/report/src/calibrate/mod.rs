@@ -1,6 +1,7 @@
 //! The page of a calibration: whether a model is like the device, beside what was measured.
 //!
-//! Its sections stand by themselves as well: whoever measures a device on the way to something else puts them into a page of theirs.
+//! Its sections stand by themselves as well: whoever measures a device on the way to something else puts them into a
+//! page of theirs.
 
 mod plots;
 mod table;
@@ -45,7 +46,8 @@ pub(super) fn reservations(measurements: &Measurements, calibration: &Calibratio
     }
 }
 
-/// What there is to be told: name of the place, title, body. Names begin with "calibration", so that they are their own in a larger page.
+/// What there is to be told: name of the place, title, body. Names begin with "calibration", so that they are their own
+/// in a larger page.
 pub(super) fn sections(
     measurements: &Measurements,
     calibration: &Calibration,

@@ -1,7 +1,7 @@
 //! Bars with deviations: what was published of each test of a case, and ours beside it.
 //!
-//! Tests of a case have units and sizes of their own, so each is drawn against its baseline as published, or as ours where
-//! nothing was.
+//! Tests of a case have units and sizes of their own, so each is drawn against its baseline as published, or as ours
+//! where nothing was.
 
 use iosched_lab::reproduce::{Cell, ExperimentResults, Known, Row};
 use iosched_lab::{grouped, significant};

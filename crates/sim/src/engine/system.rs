@@ -1,8 +1,8 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
-//! Everything that runs is a task of the [`Model`]: its own threads first, then those of the applications. A task is a context in
-//! the request queue of every disk. The run ends with the first application; others are company. A daemon that writes its log runs
-//! from the start, the others once the machine has settled.
+//! Everything that runs is a task of the [`Model`]: its own threads first, then those of the applications. A task is a
+//! context in the request queue of every disk. The run ends with the first application; others are company. A daemon
+//! that writes its log runs from the start, the others once the machine has settled.
 
 use iosched::{CgroupId, IoPriority};
 use iosched_disk::Device;
@@ -139,7 +139,8 @@ impl<D: Device, O: Observer> System<D, O> {
         }
     }
 
-    /// The next event: of equal times completions first, then elevators' timers, then tasks, then queues that are run again.
+    /// The next event: of equal times completions first, then elevators' timers, then tasks, then queues that are run
+    /// again.
     fn next(&self) -> Option<(u64, Source)> {
         let mut next = (u64::MAX, Source::Tasks);
         let mut consider = |at_ns: u64, source| {

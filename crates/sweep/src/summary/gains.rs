@@ -36,7 +36,8 @@ impl Strategy {
 pub struct Gain {
     /// How settings are chosen.
     pub strategy: Strategy,
-    /// By what is chosen for: a device's name, or nothing for all volumes. What all runs together choose; empty for each volume.
+    /// By what is chosen for: a device's name, or nothing for all volumes. What all runs together choose; empty for
+    /// each volume.
     pub settings: BTreeMap<String, String>,
     /// Of a typical volume: the geometric mean over volumes.
     pub percent: f64,

@@ -1,7 +1,9 @@
-//! What a dataset says of a fleet: which setting each volume should have, and what is gained by one for all, one for each device, or one for each volume.
+//! What a dataset says of a fleet: which setting each volume should have, and what is gained by one for all, one for
+//! each device, or one for each volume.
 //!
-//! A volume is a workload on a device. What is chosen by some runs looks better in them than it is: settings are chosen by every second run and judged by
-//! the others, and the other way round, and gains are the means of both. Of volumes with a single run nothing can be said so, and that is told.
+//! A volume is a workload on a device. What is chosen by some runs looks better in them than it is: settings are chosen
+//! by every second run and judged by the others, and the other way round, and gains are the means of both. Of volumes
+//! with a single run nothing can be said so, and that is told.
 
 mod gains;
 mod page;
@@ -38,7 +40,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of the tables `runs` and `verdicts` of a dataset; `figure` is the id of a figure that has a good side, such as `sync_mean`.
+    /// Of the tables `runs` and `verdicts` of a dataset; `figure` is the id of a figure that has a good side, such as
+    /// `sync_mean`.
     ///
     /// # Errors
     /// They are no such tables, or no volume has the figure.

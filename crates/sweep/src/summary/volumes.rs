@@ -203,7 +203,8 @@ impl Gathered {
         };
         let base_mean = mean(&baseline)?;
         let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
-        // Of several seeds: better in all of them, else it cannot be told; better on the whole and not sure is a perhaps.
+        // Of several seeds: better in all of them, else it cannot be told; better on the whole and not sure is a
+        // perhaps.
         let better = best_of("better");
         let unsure = |judged: &Judged| judged.verdicts.iter().any(|own| own == "cannot_tell" || own == "better");
         let maybe = self

@@ -2,9 +2,9 @@
 //!
 //! The chain decides on submissions (Q). What becomes of a submission that is kept is kept, too, whoever's process was
 //! running and whenever it happens: merges, insertion, issue, completion, found by their sectors as long as the
-//! submission is not completed. A request that holds a kept and another submission is kept whole. Events without sectors
-//! (plugs, waits for a request) go by their process, device and time; messages by their time; names of processes are
-//! all kept. Only for chains that suit events ([`Chain::suits_events`]).
+//! submission is not completed. A request that holds a kept and another submission is kept whole. Events without
+//! sectors (plugs, waits for a request) go by their process, device and time; messages by their time; names of
+//! processes are all kept. Only for chains that suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -102,8 +102,8 @@ fn request_end(event: &BlkEvent) -> Sector {
     event.sector.saturating_add(u64::from(event.nr_sectors()))
 }
 
-/// What a submission or remap asks for. What is neither read, write, discard nor flush (a command passed through) counts
-/// as a read or write of its category.
+/// What a submission or remap asks for. What is neither read, write, discard nor flush (a command passed through)
+/// counts as a read or write of its category.
 fn request_of(event: &BlkEvent) -> TraceRequest {
     let (op, flags) = event.category.to_op(event.bytes > 0).unwrap_or((Op::Flush, Flags::empty()));
     TraceRequest {
@@ -120,8 +120,8 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, changed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions. The chain should suit events ([`Chain::suits_events`]); where it does not, completions
-/// move with arrivals.
+/// The report counts submissions. The chain should suit events ([`Chain::suits_events`]); where it does not,
+/// completions move with arrivals.
 ///
 /// # Errors
 /// When nothing can be read, or writing fails.

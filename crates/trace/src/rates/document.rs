@@ -1,4 +1,5 @@
-//! `iostat -x -o JSON`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the headings of the table as names.
+//! `iostat -x -o JSON`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the headings of the table
+//! as names.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: how busy devices were and how long requests waited. It is no trace:
-//! what was asked is not in it, and no scheduler can be compared with it.
+//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: how busy devices were and how long requests
+//! waited. It is no trace: what was asked is not in it, and no scheduler can be compared with it.
 //!
 //! | file | what it decides |
 //! |---|---|

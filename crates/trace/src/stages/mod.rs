@@ -3,8 +3,8 @@
 //! A submission (Q) is followed through what happens to its sectors: a request is got for it (G) or it is merged (M),
 //! the request is inserted into the elevator (I), issued (D), completed (C). The figures are btt's, also where that is
 //! a matter of taste: every merged submission counts in M2D, D2C and Q2C; events without data (flushes) do not count;
-//! directions are not told apart. [`seeks`] and [`plugs`] are the rest of what btt prints of a device; who submitted how
-//! much is in [`TraceSummary`](crate::TraceSummary).
+//! directions are not told apart. [`seeks`] and [`plugs`] are the rest of what btt prints of a device; who submitted
+//! how much is in [`TraceSummary`](crate::TraceSummary).
 
 mod display;
 mod plugs;

@@ -1,6 +1,7 @@
 //! System calls, as far as they matter to a disk.
 
-/// A file or a directory, by the number its application gives it. A number is given again only after the node was removed.
+/// A file or a directory, by the number its application gives it. A number is given again only after the node was
+/// removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
@@ -56,10 +57,12 @@ pub enum Source {
     Zero,
 }
 
-/// A system call. Offsets and sizes are in bytes. What a task has open is its own: [`Call::Open`] comes before reads and writes.
+/// A system call. Offsets and sizes are in bytes. What a task has open is its own: [`Call::Open`] comes before reads
+/// and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// A program is started, and has ended: fork, exec, exit and wait. What it does between is told by calls of its own.
+    /// A program is started, and has ended: fork, exec, exit and wait. What it does between is told by calls of its
+    /// own.
     Spawn,
     /// mkdir(2).
     MakeDirectory {

@@ -9,8 +9,9 @@ const LINE_BYTES: u64 = 100;
 const PERIOD_NS: u64 = 10_000_000_000;
 const LOG: Node = Node::new(0);
 
-/// A daemon that appends a line to its log every few seconds, as long as the machine runs. Nobody waits for its data: it goes to the
-/// disk when the kernel writes it back, and the file system's journal commits the file's new size and times.
+/// A daemon that appends a line to its log every few seconds, as long as the machine runs. Nobody waits for its data:
+/// it goes to the disk when the kernel writes it back, and the file system's journal commits the file's new size and
+/// times.
 #[derive(Debug)]
 pub struct Daemon {
     tasks: [AppTask; 1],

@@ -1,9 +1,9 @@
 //! Applications: programs that make system calls.
 //!
-//! An [`Application`] is some tasks and the files they find. Whoever runs it, a modelled kernel or later a real one, asks
-//! each task for its next [`Step`] when the one before is done, and tells it the time: the program measures itself with it, as
-//! the original does, and [reports](Application::report) what the original reports. It knows nothing of page caches, request
-//! queues and devices.
+//! An [`Application`] is some tasks and the files they find. Whoever runs it, a modelled kernel or later a real one,
+//! asks each task for its next [`Step`] when the one before is done, and tells it the time: the program measures itself
+//! with it, as the original does, and [reports](Application::report) what the original reports. It knows nothing of
+//! page caches, request queues and devices.
 
 mod call;
 mod command_line;
@@ -82,8 +82,8 @@ pub trait Application: Send {
         None
     }
 
-    /// The offsets of the [`Call::WriteScattered`] that `task` was last given, bytes; at least one, none twice. They stay the
-    /// same until its next step.
+    /// The offsets of the [`Call::WriteScattered`] that `task` was last given, bytes; at least one, none twice. They
+    /// stay the same until its next step.
     fn batch(&self, task: usize) -> &[u64] {
         let _ = task;
         &[]

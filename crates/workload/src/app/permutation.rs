@@ -5,8 +5,8 @@ use iosched_numbers::SplitMix64;
 /// Rounds of the network: after four it cannot be told from a random order by its neighbours.
 const ROUNDS: usize = 4;
 
-/// The numbers from 0 to below `count` in a random order: each once. Any place of it is found in constant time, whatever
-/// their number. A Feistel network on as many bits as the numbers have, applied again while the result is too
+/// The numbers from 0 to below `count` in a random order: each once. Any place of it is found in constant time,
+/// whatever their number. A Feistel network on as many bits as the numbers have, applied again while the result is too
 /// large ("cycle walking": Black and Rogaway, Ciphers with arbitrary finite domains, 2002).
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {

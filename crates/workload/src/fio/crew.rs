@@ -1,6 +1,7 @@
 //! Which jobs start and end when, because of others: `startdelay`, `stonewall`, `wait_for`, `exitall`.
 //!
-//! Whoever runs them tells what [starts](Crew::starts) and has [ended](Crew::ended), and carries out the [orders](Crew::take_order).
+//! Whoever runs them tells what [starts](Crew::starts) and has [ended](Crew::ended), and carries out the
+//! [orders](Crew::take_order).
 
 use std::collections::VecDeque;
 

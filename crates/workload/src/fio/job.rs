@@ -175,8 +175,8 @@ pub struct Job {
     pub random_generator: RandomGenerator,
     /// `randseed`; `None`: fio's.
     pub rand_seed: Option<u64>,
-    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. `None`: not said. Then they
-    /// follow from the run's seed unless `randseed` is given, so that the runs of a comparison differ.
+    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. `None`: not said. Then
+    /// they follow from the run's seed unless `randseed` is given, so that the runs of a comparison differ.
     pub rand_repeat: Option<bool>,
     /// `allrandrepeat`: likewise everything that is drawn.
     pub all_rand_repeat: bool,

@@ -106,8 +106,8 @@ impl Jobs {
     }
 
     /// The seed of a job's random numbers: with `randrepeat=1`, `allrandrepeat` or `randseed` the same in every run,
-    /// otherwise by the run's seed. (fio repeats unless told not to: it makes one run, where we make several and ask how
-    /// much they differ.)
+    /// otherwise by the run's seed. (fio repeats unless told not to: it makes one run, where we make several and ask
+    /// how much they differ.)
     #[must_use]
     pub fn seed(&self, number: usize, run_seed: u64) -> u64 {
         let job = &self.file.jobs[number];

@@ -1,4 +1,5 @@
-//! `read_iolog`: what a log says is done, for jobs that replay it. Any trace that iosched reads is a log, fio's own above all.
+//! `read_iolog`: what a log says is done, for jobs that replay it. Any trace that iosched reads is a log, fio's own
+//! above all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,8 +15,8 @@
 //! | `crew.rs` | which jobs start and end because of others |
 //!
 //! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay):
-//! `crates/sim/src/engine` and
-//! `crates/kernel/src/execute` carry out what they ask for, one in virtual time, the other with system calls. `outcome/` is what both give.
+//! `crates/sim/src/engine` and `crates/kernel/src/execute` carry out what they ask for, one in virtual time, the other
+//! with system calls. `outcome/` is what both give.
 
 mod crew;
 mod distribution;

@@ -2,8 +2,8 @@
 //!
 //! An I/O's time from when the job asked for it until the queue had taken it (a wait for allocation, or for the rest of
 //! its batch) is its submission latency; from there until the job took notice of its completion, its completion
-//! latency. With batched completions that is later than the device's completion, which [`TaskResult`](super::TaskResult)
-//! counts to.
+//! latency. With batched completions that is later than the device's completion, which
+//! [`TaskResult`](super::TaskResult) counts to.
 
 use serde::{Deserialize, Serialize};
 

@@ -50,8 +50,8 @@ pub struct RunResult {
     /// statistics and the device's busy time count from then on, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
-    /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a replay, those
-    /// after a think time, and scheduled arrivals. The executor's own error.
+    /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a
+    /// replay, those after a think time, and scheduled arrivals. The executor's own error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Histogram>,
     /// On a real device: when its I/Os were done. Of a simulated run its timeline has that.

@@ -1,9 +1,9 @@
 //! Fits `server`.
 //!
-//! The least a 4 KiB read takes alone is service and way; what it takes beyond that is the spread, as measured. The most reads a second,
-//! for every number of servers, say how long one is busy. Which number it is, how much of the spread holds up the
-//! others, and whether the order is left to chance, show at depth. If the latency rises evenly with depth from the first on, commands
-//! are taken together, by one server: that is tried beside.
+//! The least a 4 KiB read takes alone is service and way; what it takes beyond that is the spread, as measured. The
+//! most reads a second, for every number of servers, say how long one is busy. Which number it is, how much of the
+//! spread holds up the others, and whether the order is left to chance, show at depth. If the latency rises evenly with
+//! depth from the first on, commands are taken together, by one server: that is tried beside.
 
 use iosched_disk::QuantilePoint;
 use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
@@ -122,8 +122,8 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     })
 }
 
-/// One server that takes all there is: what each command adds to the latency of those with it is its service, the rest is gathering and
-/// way. `None` if latency does not rise with depth.
+/// One server that takes all there is: what each command adds to the latency of those with it is its service, the rest
+/// is gathering and way. `None` if latency does not rise with depth.
 fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
     let depths = evidence.needed(Role::Depth)?;
     let medians: Vec<(f64, f64)> =

@@ -1,8 +1,9 @@
 //! Fits `ssd`.
 //!
-//! The least a 4 KiB read takes alone is a die's time and work beside the link; the most reads a second is what dies or link
-//! allow. How many dies there are, how the time divides, and how much a die reads at once, show at depth and by size. What no read shows
-//! (programming, erasing, the buffer) is assumed of the usual size, or follows from probes that write.
+//! The least a 4 KiB read takes alone is a die's time and work beside the link; the most reads a second is what dies or
+//! link allow. How many dies there are, how the time divides, and how much a die reads at once, show at depth and by
+//! size. What no read shows (programming, erasing, the buffer) is assumed of the usual size, or follows from probes
+//! that write.
 
 use iosched_disk::ssd::{
     SsdBufferConfig, SsdCleaningConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,

@@ -27,8 +27,8 @@ impl Cfq2616 {
         QueueId::new(env.requests[id].elevator)
     }
 
-    /// The queue that takes a new request: that of its process. One that is new gets a queue of its own or, if its first
-    /// request is async and it was given an ioprio, shares one that shows the same.
+    /// The queue that takes a new request: that of its process. One that is new gets a queue of its own or, if its
+    /// first request is async and it was given an ioprio, shares one that shows the same.
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let (context, sync) = (env.requests[id].context, env.requests[id].is_sync());
         if let Some(process) = self.process_mut(context) {
@@ -46,8 +46,8 @@ impl Cfq2616 {
     }
 
     /// A process that holds an exclusive resource of its file system lifts a queue out of the idle class and the lower
-    /// levels; one that does not puts it back. The queue is one that shows the ioprio the process was given: once lifted, its own
-    /// may not.
+    /// levels; one that does not puts it back. The queue is one that shows the ioprio the process was given: once
+    /// lifted, its own may not.
     pub(super) fn boost(&mut self, env: &Env, id: RequestId) {
         let request = &env.requests[id];
         let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));

@@ -96,8 +96,8 @@ impl Queue {
         self.priority.class == IoClass::Idle
     }
 
-    /// The better of two requests, if they are two: a sync one before an async one, else the lower sector. Where the head is
-    /// does not count: these kernels never noted it.
+    /// The better of two requests, if they are two: a sync one before an async one, else the lower sector. Where the
+    /// head is does not count: these kernels never noted it.
     pub(super) fn better(env: &Env, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         let rank = |id: RequestId| (!env.requests[id].is_sync(), env.requests[id].sector);
         match (a, b) {

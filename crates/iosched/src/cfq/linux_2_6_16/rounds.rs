@@ -1,8 +1,8 @@
 //! Whose turn comes: queues with requests stand in lists, one of which is served from its head.
 //!
-//! Best-effort queues stand in the list of their level. When the list being served is empty, the next level's becomes it: level
-//! 0, then 0 and 1, then 0, 1 and 2, and so on to 7, passing over levels without queues. Real-time queues join what is
-//! being served; idle ones stand apart.
+//! Best-effort queues stand in the list of their level. When the list being served is empty, the next level's becomes
+//! it: level 0, then 0 and 1, then 0, 1 and 2, and so on to 7, passing over levels without queues. Real-time queues
+//! join what is being served; idle ones stand apart.
 
 use super::queue::{ByTurn, QueueId, Queues};
 use crate::collections::{Id, List};

@@ -1,8 +1,8 @@
-//! The live disk under random clients, over a back end that completes in any order and fails, while everything that can be changed is
-//! changed: against a model of its bytes.
+//! The live disk under random clients, over a back end that completes in any order and fails, while everything that can
+//! be changed is changed: against a model of its bytes.
 //!
-//! Operations that overlap are never under way together, unless both read, so that there is one right answer; but their blocks
-//! may be the same.
+//! Operations that overlap are never under way together, unless both read, so that there is one right answer; but their
+//! blocks may be the same.
 
 mod shares;
 mod store;

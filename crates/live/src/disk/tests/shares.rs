@@ -1,4 +1,5 @@
-//! Who gets how much of a modelled disk: clients that send the next operation shortly after the last is answered, in simulated time.
+//! Who gets how much of a modelled disk: clients that send the next operation shortly after the last is answered, in
+//! simulated time.
 
 use std::collections::VecDeque;
 

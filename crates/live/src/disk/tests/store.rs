@@ -1,5 +1,5 @@
-//! A back end under control of a test: commands take effect at their start or at their end, complete in any order, fail as planned.
-//! It knows what is on stable storage and what is only in its write cache.
+//! A back end under control of a test: commands take effect at their start or at their end, complete in any order, fail
+//! as planned. It knows what is on stable storage and what is only in its write cache.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! How much data the requests of a file system hold together: whoever asks for more than is left waits, and with it the kernel's line
-//! of requests.
+//! How much data the requests of a file system hold together: whoever asks for more than is left waits, and with it the
+//! kernel's line of requests.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,9 +1,9 @@
 //! Processes as clients: who a request comes from, with which ioprio, and who has gone.
 //!
-//! A thread becomes a client with its first request, as it has an io context of its own in Linux; workers of io_uring count as the
-//! thread that they work for, and the kernel's own threads (a loop device's) as one client. Its ioprio is asked for with every
-//! request: a change is handed on, and so what was written to the control tree stays until `ionice` says otherwise. The client of a
-//! thread that is gone is disconnected within [`SWEEP_SECONDS`].
+//! A thread becomes a client with its first request, as it has an io context of its own in Linux; workers of io_uring
+//! count as the thread that they work for, and the kernel's own threads (a loop device's) as one client. Its ioprio is
+//! asked for with every request: a change is handed on, and so what was written to the control tree stays until
+//! `ionice` says otherwise. The client of a thread that is gone is disconnected within [`SWEEP_SECONDS`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

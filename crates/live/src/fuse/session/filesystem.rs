@@ -23,8 +23,8 @@ use crate::{Errno, Handle};
 
 /// Largest read or write that the kernel sends at once, in bytes: it takes 256 pages.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line, without
-/// priorities: many, that it does not come to that. Of synchronous requests each task has one.
+/// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line,
+/// without priorities: many, that it does not come to that. Of synchronous requests each task has one.
 const BACKGROUND_MAX: u16 = 1024;
 /// What sysfs says that a file holds at most, in bytes, and what may be written to one.
 const ATTRIBUTE_BYTES: u32 = 4096;
@@ -285,8 +285,8 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Nothing changes. Truncating is what `>` and dd do before they write: as of a device, it is ignored, but the disk does not
-    /// get larger. Times are nobody's business; owners and permissions are given when mounting.
+    /// Nothing changes. Truncating is what `>` and dd do before they write: as of a device, it is ignored, but the disk
+    /// does not get larger. Times are nobody's business; owners and permissions are given when mounting.
     fn setattr(
         &self,
         _: &Request,

@@ -1,8 +1,8 @@
 //! The handshake: from the greeting to a client that has chosen an export, or is to be closed.
 //!
 //! Decides what each option is answered and what a client may say before TLS. How long a client may take is the
-//! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data
-//! in all.
+//! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of
+//! data in all.
 
 mod option;
 

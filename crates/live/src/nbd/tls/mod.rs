@@ -1,7 +1,7 @@
 //! TLS below the protocol: bytes received to plain bytes, plain bytes to bytes to send, both bounded.
 //!
-//! Decides nothing of when TLS starts: that is the handshake's ([`super::Progress::StartTls`]). Needs the feature `tls`:
-//! without it, certificates cannot be loaded, and [`TlsFiles::load`] says so.
+//! Decides nothing of when TLS starts: that is the handshake's ([`super::Progress::StartTls`]). Needs the feature
+//! `tls`: without it, certificates cannot be loaded, and [`TlsFiles::load`] says so.
 
 #[cfg(feature = "tls")]
 mod key_size;
@@ -26,9 +26,9 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// `server-cert.pem` and `server-key.pem` of a directory, as other NBD servers name them. If `ca-cert.pem` is there, too,
-    /// or cannot be told to be absent, clients need a certificate of it: set [`Self::client_ca`] to `None` where they need
-    /// none all the same.
+    /// `server-cert.pem` and `server-key.pem` of a directory, as other NBD servers name them. If `ca-cert.pem` is
+    /// there, too, or cannot be told to be absent, clients need a certificate of it: set [`Self::client_ca`] to `None`
+    /// where they need none all the same.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
         let client_ca = directory.join("ca-cert.pem");

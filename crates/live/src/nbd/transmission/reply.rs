@@ -55,8 +55,8 @@ impl Replies {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing without
-    /// structured replies.
+    /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing
+    /// without structured replies.
     pub fn failed(self, out: &mut Vec<u8>, cookie: u64, errno: Errno, message: &str) {
         let error = wire::error_number(errno);
         if !self.structured {

@@ -1,5 +1,5 @@
-//! Requests out of a stream of bytes, as fast as they come: nothing is allocated, nothing copied but a request that arrives
-//! in pieces.
+//! Requests out of a stream of bytes, as fast as they come: nothing is allocated, nothing copied but a request that
+//! arrives in pieces.
 //!
 //! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
 //! caller is handed it where it lies, or receives it straight into its own buffer and says so.
@@ -144,8 +144,8 @@ impl Decoder {
         self.request(&header, input)
     }
 
-    /// Bytes of the last write's data still to come. The caller may receive as many straight into its own buffer, once the
-    /// input is used up, and report them with [`Self::data_received`]. 0 while a refused write's data is skipped.
+    /// Bytes of the last write's data still to come. The caller may receive as many straight into its own buffer, once
+    /// the input is used up, and report them with [`Self::data_received`]. 0 while a refused write's data is skipped.
     #[must_use]
     pub fn data_wanted(&self) -> u32 {
         if self.refusal.is_some() { 0 } else { self.data_left }
@@ -157,8 +157,8 @@ impl Decoder {
         self.data_left = self.data_left.saturating_sub(bytes);
     }
 
-    /// The caller will not carry out the last write: the rest of its data is skipped, and then the refusal comes as an event
-    /// ([`Event::Refused`]).
+    /// The caller will not carry out the last write: the rest of its data is skipped, and then the refusal comes as an
+    /// event ([`Event::Refused`]).
     pub fn refuse(&mut self, refusal: Refusal) {
         self.refusal = Some(refusal);
     }

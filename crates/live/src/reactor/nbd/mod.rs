@@ -43,7 +43,8 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// The sockets that systemd has made for this process, if it has: each is listened on from now on. To be asked once.
+    /// The sockets that systemd has made for this process, if it has: each is listened on from now on. To be asked
+    /// once.
     ///
     /// # Errors
     /// If one of them is neither a unix nor a TCP socket.
@@ -285,7 +286,8 @@ impl Server {
         });
     }
 
-    /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
+    /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
+    /// over.
     pub(super) fn go_on(&mut self, ring: &mut Ring) {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {

@@ -130,8 +130,8 @@ impl Output {
         self.sending = Some((bytes, left));
     }
 
-    /// The kernel has sent `sent` bytes of what it was given, which comes back; the rest is sent, too. Of memory for what
-    /// comes next, `kept_bytes` are kept.
+    /// The kernel has sent `sent` bytes of what it was given, which comes back; the rest is sent, too. Of memory for
+    /// what comes next, `kept_bytes` are kept.
     pub(super) fn sent(
         &mut self,
         sent: usize,

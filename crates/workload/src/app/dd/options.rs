@@ -1,7 +1,8 @@
 //! dd's operands: what it copies, in which blocks, and from where to where.
 //!
-//! Commands that follow each other stand in one line, with `;` or `&&` between. A file that no command before has written
-//! is there beforehand, as large as the command reads. `jobs` and `repeat` are our own: the original needs a shell's loop.
+//! Commands that follow each other stand in one line, with `;` or `&&` between. A file that no command before has
+//! written is there beforehand, as large as the command reads. `jobs` and `repeat` are our own: the original needs a
+//! shell's loop.
 
 use std::collections::BTreeMap;
 

@@ -1,19 +1,19 @@
 //! fdtree: makes a tree of directories, writes files into each, removes the files, removes the directories.
 //! Options: [`options`].
 //!
-//! The original is a script of the shell, and what it takes is mostly processes: each mkdir, each dd that writes a
-//! file (blocks of 4096 bytes), one rm for the files of a directory, one rmdir for the directories in a directory, and a
+//! The original is a script of the shell, and what it takes is mostly processes: each mkdir, each dd that writes a file
+//! (blocks of 4096 bytes), one rm for the files of a directory, one rmdir for the directories in a directory, and a
 //! subshell for each directory it enters on its way; it enters those it has work in. The published rates of two trees
 //! (4 KiB files; 40 of them in each of 8,421 directories, and 4 in each of 88,573) say so: time a file created 0.97 and
 //! 1.25 ms, a file removed 0.17 and 0.54 ms, a directory removed 0.17 and about 0.7 ms; with nearly the same time for a
-//! process, 0.9 to 1 ms, for all of them this count of processes gives all six within a tenth or so. Directories were made at 1.25
-//! and 2.1 ms each: 1.1 ms for each of them, and about 3 ms for each that gets directories itself (421 and 29,524 of them). The script
-//! is not at hand; that this is three processes is inferred from the two figures.
+//! process, 0.9 to 1 ms, for all of them this count of processes gives all six within a tenth or so. Directories were
+//! made at 1.25 and 2.1 ms each: 1.1 ms for each of them, and about 3 ms for each that gets directories itself (421 and
+//! 29,524 of them). The script is not at hand; that this is three processes is inferred from the two figures.
 //!
-//! All of it is one task: processes that run one after the other and leave writing to the kernel are the same to a disk.
-//! Directories are made, and entered, in the order of the recursion. Times are the differences of a clock that shows whole
-//! seconds; where in its second it is at the start is left to chance. Rates are whole numbers, rounded down, and no time
-//! counts as one second.
+//! All of it is one task: processes that run one after the other and leave writing to the kernel are the same to a
+//! disk. Directories are made, and entered, in the order of the recursion. Times are the differences of a clock that
+//! shows whole seconds; where in its second it is at the start is left to chance. Rates are whole numbers, rounded
+//! down, and no time counts as one second.
 
 mod options;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! IOzone: thirteen ways to go through a file by records. Options: [`options`].
 //!
-//! Each test opens the file, times its loop, and closes it. `-e` takes an fsync and `-c` the close into the timing; else what
-//! a test has written is flushed, and the file closed, behind it. Random tests visit each record once in an order
-//! that is the same in all runs. With `-t` each process has a file of its own; all begin a test together. When
+//! Each test opens the file, times its loop, and closes it. `-e` takes an fsync and `-c` the close into the timing;
+//! else what a test has written is flushed, and the file closed, behind it. Random tests visit each record once in an
+//! order that is the same in all runs. With `-t` each process has a file of its own; all begin a test together. When
 //! the first is through, the others' clocks stop as well; readers stop there, writers complete their files.
 
 mod options;

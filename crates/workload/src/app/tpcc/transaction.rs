@@ -1,8 +1,8 @@
 //! The five transactions: their share of the mix, the rows they touch, and what they write into the log.
 //!
 //! Rows as in the TPC-C specification (revision 5, clauses 2.4 to 2.8); shares near its minima (5.2.3). Rows of
-//! warehouse, district and item are always cached and left out, as are locks: sessions work on warehouses of their own. In
-//! the mean of the mix a transaction touches 15.3 rows, each through the leaf of an index, and changes 6.1 of them;
+//! warehouse, district and item are always cached and left out, as are locks: sessions work on warehouses of their own.
+//! In the mean of the mix a transaction touches 15.3 rows, each through the leaf of an index, and changes 6.1 of them;
 //! with 32 % of the rows and 6 % of the leaves not cached these are 5.8 reads, and 2.0 blocks that become dirty.
 
 use iosched_numbers::SplitMix64;
@@ -18,8 +18,8 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Where it lies, in thousandths of the data file: its share of the rows' bytes at 100 MiB a warehouse, indexes with
-    /// an eighth of it.
+    /// Where it lies, in thousandths of the data file: its share of the rows' bytes at 100 MiB a warehouse, indexes
+    /// with an eighth of it.
     pub(super) const fn extent_permille(self) -> (u64, u64) {
         match self {
             Self::Stock => (0, 400),

@@ -1,7 +1,7 @@
 //! fio's job language: from the text of a job file to jobs of which every option is resolved.
 //!
-//! [`CheckedJobs`] is a valid file: its jobs, what of it makes no difference, and what cannot be done. [`JobFile`] is one
-//! that can be run. A file's text goes through `source` (sections, includes, variables), `settings` (each option's
+//! [`CheckedJobs`] is a valid file: its jobs, what of it makes no difference, and what cannot be done. [`JobFile`] is
+//! one that can be run. A file's text goes through `source` (sections, includes, variables), `settings` (each option's
 //! value, by its declaration in `options`), `resolve` (a job of each section) and `check` (what is not done, and why).
 //!
 //! Where fio takes the first part of what it cannot read whole (`bs=4x`, `size=1.5m`, `loops=1,2`), this refuses it:

@@ -3,8 +3,9 @@
 //! As fio's own loop does, a job fills its depth, submits in batches, takes completions in batches once the depth is
 //! full, and lets everything under way complete before it sleeps or syncs.
 //!
-//! Whoever runs it [begins](Process::begin) it, carries out what [`Process::step`] asks for until that is to wait or to sleep, and
-//! tells it what was [taken](Process::taken) and [done](Process::io_done). A simulation and a real device are the same to it.
+//! Whoever runs it [begins](Process::begin) it, carries out what [`Process::step`] asks for until that is to wait or to
+//! sleep, and tells it what was [taken](Process::taken) and [done](Process::io_done). A simulation and a real device
+//! are the same to it.
 
 mod pace;
 mod stats;

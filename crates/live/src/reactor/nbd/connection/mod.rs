@@ -22,7 +22,8 @@ use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refu
 use crate::ring::Submissions;
 use transfer::{Arriving, Parted, Reading};
 
-/// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
+/// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait
+/// for it.
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
 /// How far a connection is.
