@@ -7,6 +7,7 @@ lost is made again by another; making a unit twice does no harm, since both writ
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeAlias
@@ -20,6 +21,8 @@ Said: TypeAlias = list[tuple[str, str | None]]
 """Of each unit its id, and what is wrong if it could not be made."""
 Engine: TypeAlias = Callable[[Iterable[Batch]], Iterator[tuple[Batch, Said]]]
 
+ASKED_EVERY_S = 2.0
+"""So often a cluster is asked how many workers it has."""
 LOST_MAX = 100
 """So many workers may be lost over one batch until it counts as what kills them."""
 
@@ -70,6 +73,23 @@ def threads(root: str, jobs: int) -> Engine:
     return go
 
 
+class Window:
+    """How many batches are under way at most, so that no worker waits for the next: asked anew now and then, since
+    workers come and go."""
+
+    def __init__(self, workers: Callable[[], int]) -> None:
+        self._workers = workers
+        self._asked = -ASKED_EVERY_S
+        self._most = 0
+
+    def most(self) -> int:
+        now = time.monotonic()
+        if now - self._asked >= ASKED_EVERY_S:
+            self._asked = now
+            self._most = max(4, 3 * self._workers())
+        return self._most
+
+
 class Lost:
     """How often workers were lost over each batch."""
 
@@ -110,6 +130,7 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
         # Ray itself makes a task again whose worker or node is gone.
         task = cluster.remote(num_cpus=cpus, max_retries=-1)(work)
         lost = Lost()
+        window = Window(lambda: int(cluster.cluster_resources().get("CPU", 1)) // cpus)
         under_way: dict[Any, Batch] = {}
 
         def submit(batch: Batch) -> None:
@@ -130,15 +151,11 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
                         yield batch, Lost.said(batch)
 
         for batch in batches:
-            while len(under_way) >= window():
+            while len(under_way) >= window.most():
                 yield from finished()
             submit(batch)
         while under_way:
             yield from finished()
-
-    def window() -> int:
-        # Nodes come and go.
-        return max(4, 3 * int(cluster.cluster_resources().get("CPU", 1)) // cpus)
 
     return go
 
@@ -160,6 +177,7 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
 
     def on_cluster(client: Any, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
         lost = Lost()
+        window = Window(lambda: sum(int(own) for own in client.nthreads().values()) // cpus)
         ended = distributed.as_completed(loop=client.loop)
         under_way: dict[str, Batch] = {}
 
@@ -183,15 +201,11 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
                     yield batch, Lost.said(batch)
 
         for batch in batches:
-            while len(under_way) >= window(client):
+            while len(under_way) >= window.most():
                 yield from finished()
             submit(batch)
         while under_way:
             yield from finished()
-
-    def window(client: Any) -> int:
-        threads = sum(int(own) for own in client.nthreads().values())
-        return max(4, 3 * threads // cpus)
 
     return go
 
