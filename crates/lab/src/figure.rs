@@ -23,6 +23,18 @@ pub enum Direction {
     Neither,
 }
 
+impl Direction {
+    /// Which side is good, in data: `higher` or `lower`; `None` of a figure that has no good side.
+    #[must_use]
+    pub const fn better(self) -> Option<&'static str> {
+        match self {
+            Self::Higher => Some("higher"),
+            Self::Lower => Some("lower"),
+            Self::Neither => None,
+        }
+    }
+}
+
 impl From<app::Better> for Direction {
     fn from(better: app::Better) -> Self {
         match better {

@@ -3,13 +3,12 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
 use iosched_lab::asked;
 use iosched_lab::{
-    Control, Direction, EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Progress, RecordReader,
-    RecordWriter, Records, Results, execute,
+    EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Progress, RecordReader, RecordWriter, Records,
+    Results, execute,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -22,7 +21,6 @@ use crate::simulate::{Run, run_watched};
 use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::{one_or_more, stream};
-use crate::waiting::interruptible;
 use crate::whole::whole;
 
 // What Python shows as defaults are literals.
@@ -78,30 +76,18 @@ pub(crate) fn compare(
         warm_up,
     };
     let experiment = question.experiment("compare")?;
-    // One thread at a time is in Python.
-    let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if policies.is_empty() { cpus() } else { 1 })));
     let mut written = Vec::new();
-    let carry_out = || {
+    let finished = policies.carry_out(py, jobs, |control| {
         let mut writer = RecordWriter::new(&mut written);
-        execute(&experiment, &control, |progress| match progress {
+        execute(&experiment, control, |progress| match progress {
             Progress::Record(record) => {
                 writer.write(record).map_err(|source| LabError::Io { file: "records".to_owned(), source })
             }
             Progress::Done { .. } => Ok(()),
         })
-    };
-    let ended = Arc::clone(&control);
-    // The second call ends runs under way.
-    let stop = move || (0..2).for_each(|_| ended.interrupt());
-    policies.begin(stop.clone());
-    let finished = interruptible(py, carry_out, stop)?;
-    policies.ended()?;
+    })?;
     let Finished { records, .. } = finished.map_err(|error| of_lab(&error))?;
     Ok(Comparison { records, written, experiment: Some((experiment, policies)) })
-}
-
-pub(crate) fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
 /// What a comparison gave: figures of every run, verdicts, doubts, and the answer.
@@ -128,15 +114,6 @@ impl Comparison {
 
     fn label(&self, setting: usize) -> &str {
         &self.records.header.settings[setting].label
-    }
-}
-
-/// Which way is good.
-pub(crate) const fn better(direction: Direction) -> Option<&'static str> {
-    match direction {
-        Direction::Higher => Some("higher"),
-        Direction::Lower => Some("lower"),
-        Direction::Neither => None,
     }
 }
 
@@ -188,7 +165,7 @@ impl Comparison {
                 .with("scheduler", words(rows.iter().map(|row| self.label(row.2))))
                 .with("figure", words(rows.iter().map(|row| row.1.figure.id())))
                 .with("unit", words(rows.iter().map(|row| row.1.figure.unit())))
-                .with("better", rows.iter().map(|row| better(row.1.figure.direction())).collect::<StringArray>())
+                .with("better", rows.iter().map(|row| row.1.figure.direction().better()).collect::<StringArray>())
                 .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.3.mean)))
                 .with("sd", rows.iter().map(|row| row.3.sd).collect::<Float64Array>())
                 .with("verdict", compared().map(|own| own.map(|own| own.verdict.id())).collect::<StringArray>())

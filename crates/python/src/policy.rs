@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use iosched::{
     Build, Elevator, Env, IoPriority, Layer, MultiQueueRules, Op, Registered, Registry, RequestId, Setting, Time,
 };
+use iosched_lab::Control;
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
@@ -13,6 +14,7 @@ use pyo3::types::{PyBool, PyList, PyString};
 use crate::error::{PolicyError, usage};
 use crate::trace::op_name;
 use crate::values::Setting as Given;
+use crate::waiting::interruptible;
 
 /// A queued request, as an elevator sees it.
 ///
@@ -236,6 +238,25 @@ impl Policies {
         self.places.push(place);
         self.given.push((factory.clone().unbind(), entry.name));
         Ok(entry.name)
+    }
+
+    /// Does `work`, so many runs at a time, until it is done, Ctrl-C is pressed or a policy raises something. Policies
+    /// share the GIL: unless it is said otherwise, there is one run at a time with them, and else one for each CPU.
+    pub(crate) fn carry_out<T: Send>(
+        &self,
+        py: Python<'_>,
+        jobs: Option<usize>,
+        work: impl FnOnce(&Control) -> T + Send,
+    ) -> PyResult<T> {
+        let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if self.is_empty() { cpus() } else { 1 })));
+        let ended = Arc::clone(&control);
+        // The second call ends runs under way.
+        let stop = move || (0..2).for_each(|_| ended.interrupt());
+        self.begin(stop.clone());
+        let done = interruptible(py, || work(&control), stop)?;
+        self.ended()?;
+        Ok(done)
     }
 
     /// What was raised before is forgotten, and `stop` ends the run in which something is raised.

@@ -242,7 +242,7 @@ pub(crate) fn estimate<'py>(
             opened(unit, reader.as_ref()).map_err(SweepError::Summary)
         })
     });
-    let Estimate { units, runs, bytes, core_s, memory_bytes, unreadable } = told;
+    let Estimate { units, runs, bytes, core_s, memory_bytes, unreadable, .. } = told;
     let all = PyDict::new(py);
     all.set_item("units", units)?;
     all.set_item("runs", runs)?;

@@ -2,16 +2,14 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use iosched_advise::tune::{self as advise, Constraint, Phase, Progress, Selection, Space, TuneResults, Tuned, Tuning};
-use iosched_lab::{Control, Direction};
+use iosched_lab::Direction;
 use iosched_sim::BlockLayer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::compare::{better, cpus};
 use crate::error::{RunError, of_tuning, usage};
 use crate::page::framed;
 use crate::policy::Policies;
@@ -20,7 +18,6 @@ use crate::simulate::Run;
 use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::{Device, Setting, one_or_more};
-use crate::waiting::interruptible;
 use crate::whole::whole;
 
 /// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application
@@ -190,10 +187,9 @@ pub(crate) fn tune(
     if let Some(baseline) = baseline {
         tuning.baseline = baseline;
     }
-    let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if policies.is_empty() { cpus() } else { 1 })));
     let mut written = Vec::new();
-    let carry_out = || {
-        advise::tune(&tuning, &control, |progress| {
+    let tuned = policies.carry_out(py, jobs, |control| {
+        advise::tune(&tuning, control, |progress| {
             if let Progress::Record(record) = progress {
                 serde_json::to_writer(&mut written, record)
                     .map_err(std::io::Error::from)
@@ -202,12 +198,7 @@ pub(crate) fn tune(
             }
             Ok(())
         })
-    };
-    let ended = Arc::clone(&control);
-    let stop = move || (0..2).for_each(|_| ended.interrupt());
-    policies.begin(stop.clone());
-    let tuned = interruptible(py, carry_out, stop)?;
-    policies.ended()?;
+    })?;
     Ok(Search { tuned: tuned.map_err(|error| of_tuning(&error))?, written })
 }
 
@@ -290,7 +281,7 @@ impl Search {
                 .with("scheduler", words(rows.iter().map(|row| row.0.label.as_str())))
                 .with("measure", words(rows.iter().map(|row| measures[row.1].name.as_str())))
                 .with("unit", words(rows.iter().map(|row| measures[row.1].unit.as_str())))
-                .with("better", rows.iter().map(|row| better(measures[row.1].direction)).collect::<StringArray>())
+                .with("better", rows.iter().map(|row| measures[row.1].direction.better()).collect::<StringArray>())
                 .with("goal", rows.iter().map(|row| Some(row.1 < results.header.goals)).collect::<BooleanArray>())
                 .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.2.mean)))
                 .with("sd", rows.iter().map(|row| row.2.sd).collect::<Float64Array>())

@@ -22,6 +22,8 @@ pub struct Estimate {
     pub units: usize,
     /// Runs of them, but for those of tasks alone.
     pub runs: u64,
+    /// Workloads.
+    pub workloads: usize,
     /// Bytes of the workloads, each counted once.
     pub bytes: u64,
     /// Time of one core, seconds; `None` if nothing could be tried.
@@ -72,6 +74,7 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
     Estimate {
         units: units.len(),
         runs: units.iter().map(Unit::runs).sum(),
+        workloads: workloads.len(),
         bytes: workloads.iter().map(|(_, bytes)| bytes).sum(),
         core_s: (!tried.is_empty()).then(|| units.iter().map(|unit| core_s(unit, &tried)).sum()),
         memory_bytes,

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use iosched_lab::Control;
-use serde::Serialize;
 
 use crate::dataset::{Directory, FAILED};
 use crate::error::SweepError;
-use crate::plan::Units;
+use crate::plan::{Failed, Units};
 use crate::unit::Unit;
 use crate::workloads::Workloads;
 
@@ -29,19 +28,6 @@ pub enum Event<'a> {
     Done(&'a Unit),
     /// A unit cannot be made.
     Failed(&'a Failed),
-}
-
-/// What could not be made, and why.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Failed {
-    /// The workload, as the plan names it.
-    pub workload: String,
-    /// The device; of a workload that is not there, none.
-    pub device: Option<String>,
-    /// The unit, likewise.
-    pub id: Option<String>,
-    /// What is wrong.
-    pub problem: String,
 }
 
 /// What came of it.
@@ -108,7 +94,8 @@ enum Said {
 /// Makes the units that are not in the dataset yet, `jobs` at a time, and writes each as it is done.
 ///
 /// # Errors
-/// The dataset cannot be read or written, or `observe` fails. A unit that cannot be made is no error: it is in the outcome, and in the dataset's list.
+/// The dataset cannot be read or written, or `observe` fails. A unit that cannot be made is no error: it is in the
+/// outcome, and in the dataset's list.
 pub fn run(
     units: &Units,
     directory: &Directory,
@@ -119,12 +106,8 @@ pub fn run(
     let done = directory.done()?;
     let wanted: Vec<&Unit> = units.units.iter().filter(|unit| !done.contains(unit.id())).collect();
     let before = units.units.len() - wanted.len();
-    let mut outcome = Outcome { before, others: done.len() - before, ..Outcome::default() };
-    let refused = units.refused.iter().map(|own| {
-        let (workload, problem) = (own.workload.clone(), own.problem.clone());
-        Failed { workload, device: None, id: None, problem }
-    });
-    outcome.failed.extend(refused);
+    let failed = units.refused.clone();
+    let mut outcome = Outcome { before, others: done.len() - before, failed, ..Outcome::default() };
     let of = wanted.len();
     let workers = jobs.clamp(1, of.max(1));
     let threads = (jobs / workers).max(1);
@@ -194,7 +177,7 @@ fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &
 ///
 /// # Errors
 /// Never.
-pub(crate) fn listed(failed: &[Failed]) -> Result<String, SweepError> {
+fn listed(failed: &[Failed]) -> Result<String, SweepError> {
     let problem =
         |error: serde_json::Error| SweepError::Dataset { file: FAILED.to_owned(), problem: error.to_string() };
     serde_json::to_string_pretty(failed).map(|text| text + "\n").map_err(problem)

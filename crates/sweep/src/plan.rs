@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, AskedError};
 use iosched_trace::{Columns, Format};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::axis::{OneOrMore, Seeds};
 use crate::error::SweepError;
@@ -96,16 +96,27 @@ pub struct Units {
     /// What can be run.
     pub units: Vec<Unit>,
     /// Workloads that are not there or cannot be read.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<Failed>,
 }
 
-/// A workload that no unit can be made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// As the plan names it.
+/// What could not be made, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Failed {
+    /// The workload, as the plan names it.
     pub workload: String,
+    /// The device; of a workload that is not there, none.
+    pub device: Option<String>,
+    /// The unit, likewise.
+    pub id: Option<String>,
     /// What is wrong.
     pub problem: String,
+}
+
+impl Failed {
+    /// A workload that no unit can be made of.
+    fn refused(workload: &str, problem: String) -> Self {
+        Self { workload: workload.to_owned(), device: None, id: None, problem }
+    }
 }
 
 /// Whether a workload is at a URL, which this crate does not open.
@@ -166,11 +177,11 @@ impl Plan {
                     }
                 };
                 match workloads {
-                    Err(problem) => all.refused.push(Refused { workload: named.pattern().to_owned(), problem }),
+                    Err(problem) => all.refused.push(Failed::refused(named.pattern(), problem)),
                     Ok(workloads) => {
                         for workload in workloads {
                             if let Some(problem) = workload.problem {
-                                all.refused.push(Refused { workload: workload.name, problem });
+                                all.refused.push(Failed::refused(&workload.name, problem));
                                 continue;
                             }
                             cross.add(&workload, &question, &mut known, &mut all.units);

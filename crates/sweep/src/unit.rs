@@ -4,7 +4,7 @@ use std::path::Path;
 
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, Asked, AskedError, ReplayMode};
-use iosched_lab::{Comparison, Control, Direction, Experiment, Finished, Records, Results, execute};
+use iosched_lab::{Comparison, Control, Experiment, Finished, Records, Results, execute};
 use iosched_trace::{Columns, Format, ReadOptions};
 use iosched_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -278,11 +278,6 @@ impl Unit {
         let number = |of: fn(&Comparison) -> Option<f64>| -> Values {
             rows.iter().map(|row| row.2.comparison.as_ref().and_then(of)).collect()
         };
-        let better = |direction: Direction| match direction {
-            Direction::Higher => Some("higher".to_owned()),
-            Direction::Lower => Some("lower".to_owned()),
-            Direction::Neither => None,
-        };
         let compared = |row: &(iosched_lab::Figure, usize, &iosched_lab::SettingFigure)| row.2.comparison;
         let mut doubts: Vec<String> = results.doubts.iter().map(ToString::to_string).collect();
         doubts.dedup();
@@ -296,7 +291,7 @@ impl Unit {
             .with("scheduler", rows.iter().map(|row| Some(label(row.1))).collect())
             .with("figure", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
             .with("unit", rows.iter().map(|row| Some(row.0.unit().to_owned())).collect())
-            .with("better", rows.iter().map(|row| better(row.0.direction())).collect())
+            .with("better", rows.iter().map(|row| row.0.direction().better().map(str::to_owned)).collect())
             .with("mean", rows.iter().map(|row| Some(row.2.mean)).collect())
             .with("sd", rows.iter().map(|row| row.2.sd).collect())
             .with("baseline", rows.iter().map(|row| Some(row.1 == records.header.baseline)).collect())

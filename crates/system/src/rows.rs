@@ -123,7 +123,8 @@ impl<T: Pod + std::fmt::Debug> std::fmt::Debug for Rows<T> {
 }
 
 fn mapped(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: the file has no name and only this process has it open, so that nobody shortens it or writes to it while it is mapped.
+    // SAFETY: the file has no name and only this process has it open, so that nobody shortens it or writes to it while
+    // it is mapped.
     unsafe { MmapMut::map_mut(file) }
 }
 

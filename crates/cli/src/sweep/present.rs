@@ -8,7 +8,9 @@ use anyhow::Result;
 use indicatif::{HumanBytes, HumanDuration};
 use iosched_lab::grouped;
 use iosched_sweep::dataset::Directory;
-use iosched_sweep::{Estimate, Event, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url};
+use iosched_sweep::{
+    Estimate, Event, Failed, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url,
+};
 use serde::Serialize;
 
 use super::SweepArgs;
@@ -29,7 +31,7 @@ const LISTED_MAX: usize = 20;
 struct Told<'a> {
     before: usize,
     made: usize,
-    failed: &'a [iosched_sweep::Failed],
+    failed: &'a [Failed],
     interrupted: bool,
     summary: Option<&'a Summary>,
 }
@@ -49,14 +51,12 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.plan);
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     if units.units.is_empty() {
-        tell_failed(&units.refused.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect::<Vec<_>>());
+        tell_failed(&units.refused);
         return Err(usage(format_args!("{}: none of its workloads can be read", args.plan.display())));
     }
     let directory = Directory::create(root).map_err(of_sweep)?;
     let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
-    let failed: Vec<(&str, &str)> =
-        outcome.failed.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect();
-    tell_failed(&failed);
+    tell_failed(&outcome.failed);
     let summary = directory.summary(&args.figure).map_err(of_sweep)?;
     let reported = report.zip(summary.as_ref()).map(|(out, summary)| out.text(&summary.html()));
     let text = if args.json {
@@ -106,8 +106,8 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
     Ok((outcome.map_err(of_sweep)?, began.elapsed()))
 }
 
-fn tell_failed(failed: &[(&str, &str)]) {
-    for (workload, problem) in failed.iter().take(TOLD_MAX) {
+fn tell_failed(failed: &[Failed]) {
+    for Failed { workload, problem, .. } in failed.iter().take(TOLD_MAX) {
         // What reads a file names it.
         let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
         say!("not made: {named}{problem}");
@@ -118,15 +118,12 @@ fn tell_failed(failed: &[(&str, &str)]) {
 }
 
 fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
-    let Estimate { units: count, runs, bytes, core_s, memory_bytes, unreadable } =
+    let Estimate { units: count, runs, workloads, bytes, core_s, memory_bytes, unreadable } =
         estimate(&units.units, |unit| unit.open(None));
-    let mut workloads: Vec<&str> = units.units.iter().map(|unit| unit.place()).collect();
-    workloads.sort_unstable();
-    workloads.dedup();
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
     row("comparisons", grouped(count as u64));
-    row("workloads", format!("{}, {}", grouped(workloads.len() as u64), HumanBytes(bytes)));
+    row("workloads", format!("{}, {}", grouped(workloads as u64), HumanBytes(bytes)));
     row("runs", format!("{}, and those of tasks alone", grouped(runs)));
     let jobs = jobs.min(count.max(1));
     let time = core_s.map_or("unknown: none of those tried can be read".to_owned(), |core_s| {

@@ -1,6 +1,6 @@
 //! What a fleet gains: chosen by one half of the runs, judged by the other, and the other way round.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use iosched_lab::{significant, stat};
 use serde::Serialize;
@@ -201,9 +201,4 @@ fn gain(strategy: Strategy, volumes: &[&Volume], higher_is_better: bool) -> Opti
         is_gain: (mean < 0.0) != higher_is_better,
         volumes: ratios.len(),
     })
-}
-
-/// Devices of several volumes.
-pub(super) fn devices(volumes: &[Volume]) -> BTreeSet<&str> {
-    volumes.iter().map(|volume| volume.device.as_str()).collect()
 }

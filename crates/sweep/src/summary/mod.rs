@@ -9,7 +9,7 @@ mod gains;
 mod page;
 mod volumes;
 
-use iosched_lab::{Direction, Figure};
+use iosched_lab::Figure;
 use serde::Serialize;
 
 use crate::columns::Table;
@@ -144,13 +144,4 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
         said.push(format!("{trusted} comparisons have doubts of their own: they are in the table of verdicts"));
     }
     said
-}
-
-/// Which way a figure is better, as the table has it.
-fn direction(better: Option<&str>) -> Direction {
-    match better {
-        Some("higher") => Direction::Higher,
-        Some("lower") => Direction::Lower,
-        _ => Direction::Neither,
-    }
 }

@@ -1,9 +1,11 @@
 //! A summary as one HTML page.
 
+use std::collections::BTreeSet;
+
 use iosched_lab::{grouped, significant};
 use maud::{Markup, html};
 
-use super::gains::{Gain, between, devices, told};
+use super::gains::{Gain, between, told};
 use super::volumes::{Choice, Volume};
 use super::{Strategy, Summary};
 
@@ -90,7 +92,7 @@ fn settings(gain: &Gain) -> String {
 }
 
 fn chosen(summary: &Summary) -> Markup {
-    let devices = devices(&summary.volumes);
+    let devices: BTreeSet<&str> = summary.volumes.iter().map(|volume| volume.device.as_str()).collect();
     let labels = summary.chosen();
     let count = |label: &str, device: &str| {
         summary.volumes.iter().filter(|own| own.chosen == label && own.device == device).count() as u64

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use iosched_lab::{Direction, stat};
 use serde::Serialize;
 
-use super::direction;
 use crate::columns::Table;
 use crate::error::SweepError;
 
@@ -165,14 +164,11 @@ impl Gathering {
             let there_are = known.join(", ");
             return Err(SweepError::Summary(format!("figure {figure}: no volume has it; there are {there_are}")));
         };
-        let higher_is_better = match direction(better.as_deref()) {
-            Direction::Higher => true,
-            Direction::Lower => false,
-            Direction::Neither => {
-                let problem = "neither more nor less of it is better, so that nothing can be chosen by it";
-                return Err(SweepError::Summary(format!("figure {figure}: {problem}")));
-            }
+        let Some(better) = better else {
+            let problem = "neither more nor less of it is better, so that nothing can be chosen by it";
+            return Err(SweepError::Summary(format!("figure {figure}: {problem}")));
         };
+        let higher_is_better = Some(better.as_str()) == Direction::Higher.better();
         let volumes = by_volume.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better));
         let volumes: Vec<Volume> = volumes.collect();
         Ok(Read { without: seen.len().saturating_sub(volumes.len()), volumes, unit, higher_is_better })

@@ -29,6 +29,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from .._native import Comparison, Run, UsageError
+from .._whole import write_whole
 from ._rows import OTHERS, SECTOR_BYTES, Floats, Rows
 
 __all__ = ["depth", "head", "latency_cdf", "save", "shares", "style", "throughput", "verdicts"]
@@ -260,12 +261,7 @@ def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
     file = io.BytesIO()
     with matplotlib.rc_context(_AS_TEXT):
         drawn.savefig(file, format=kind[1:], dpi=300, metadata=_METADATA[kind])
-    part = place.with_name(f".{place.name}.part-{os.getpid()}")
-    try:
-        part.write_bytes(file.getvalue())
-        os.replace(part, place)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(place, file.getvalue())
 
 
 def _png(figure: Figure) -> bytes:

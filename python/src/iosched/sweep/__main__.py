@@ -8,7 +8,7 @@ import sys
 import time
 from datetime import timedelta
 
-from .._native import IoschedError
+from .._native import IoschedError, SweepPlan
 from . import Outcome, Progress, estimate, run, summary
 from .driver import as_plan
 
@@ -72,7 +72,7 @@ def told(outcome: Outcome, seconds: float) -> None:
         print(f"{outcome.others:,} of the dataset are of another plan or version, and are counted below")
 
 
-def dry_run(plan: str, jobs: int) -> None:
+def dry_run(plan: SweepPlan, jobs: int) -> None:
     found = estimate(plan)
     print(f"comparisons   {found['units']:,}")
     print(f"runs          {found['runs']:,}, and those of tasks alone")
@@ -95,7 +95,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         plan = as_plan(given.plan)
         if given.dry_run:
-            dry_run(given.plan, given.jobs or os.cpu_count() or 1)
+            dry_run(plan, given.jobs or os.cpu_count() or 1)
             return 0
         began = time.monotonic()
         options = {"engine": given.engine, "address": given.address, "jobs": given.jobs, "cpus": given.cpus}

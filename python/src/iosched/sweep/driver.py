@@ -75,11 +75,15 @@ def batches(wanted: list[SweepUnit]) -> Iterator[engines.Batch]:
     batch: list[SweepUnit] = []
     for unit in wanted:
         if batch and (batch[0].place != unit.place or len(batch) == BATCH_MAX):
-            yield [one.to_json() for one in batch]
+            yield packed(batch)
             batch = []
         batch.append(unit)
     if batch:
-        yield [one.to_json() for one in batch]
+        yield packed(batch)
+
+
+def packed(some: list[SweepUnit]) -> engines.Batch:
+    return engines.Batch(some[0].workload, [one.id for one in some], [one.to_json() for one in some])
 
 
 def run(

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .._native import IoschedError, SweepUnit, UsageError
 from .store import Store, needed, reader
 
-Batch: TypeAlias = list[str]
-"""Units as JSON."""
+
+@dataclass(frozen=True)
+class Batch:
+    """Units of one workload, which one worker makes."""
+
+    workload: str
+    ids: list[str]
+    units: list[str]
+    """As JSON."""
+
+
 Said: TypeAlias = list[tuple[str, str | None]]
 """Of each unit its id, and what is wrong if it could not be made."""
 Engine: TypeAlias = Callable[[Iterable[Batch]], Iterator[tuple[Batch, Said]]]
@@ -27,11 +37,11 @@ LOST_MAX = 100
 """So many workers may be lost over one batch until it counts as what kills them."""
 
 
-def work(batch: Batch, root: str, jobs: int) -> Said:
+def work(units: list[str], root: str, jobs: int) -> Said:
     """Makes the units of a batch and writes what they give: what runs on a worker."""
     store = Store(root)
     said: Said = []
-    for text in batch:
+    for text in units:
         unit = SweepUnit.from_json(text)
         try:
             runs, verdicts = unit.make(reader(unit), jobs=jobs)
@@ -43,9 +53,20 @@ def work(batch: Batch, root: str, jobs: int) -> Said:
     return said
 
 
-def name_of(batch: Batch) -> str:
-    """As a dashboard shows it."""
-    return f"sweep {SweepUnit.from_json(batch[0]).workload}"
+def kept_busy(
+    batches: Iterable[Batch],
+    under_way: Sized,
+    most: Callable[[], int],
+    submit: Callable[[Batch], object],
+    finished: Callable[[], Iterator[tuple[Batch, Said]]],
+) -> Iterator[tuple[Batch, Said]]:
+    """Submits all batches, so many at once at most, and hands on what is finished."""
+    for batch in batches:
+        while len(under_way) >= most():
+            yield from finished()
+        submit(batch)
+    while under_way:
+        yield from finished()
 
 
 def threads(root: str, jobs: int) -> Engine:
@@ -54,21 +75,20 @@ def threads(root: str, jobs: int) -> Engine:
     def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
         pool = ThreadPoolExecutor(jobs, thread_name_prefix="sweep")
         under_way: dict[Future[Said], Batch] = {}
+
+        def submit(batch: Batch) -> None:
+            under_way[pool.submit(work, batch.units, root, 1)] = batch
+
+        def finished() -> Iterator[tuple[Batch, Said]]:
+            # Awake now and then, so that Ctrl-C is heard.
+            ended = wait(under_way, timeout=0.1, return_when=FIRST_COMPLETED).done
+            for future in ended:
+                yield under_way.pop(future), future.result()
+
         try:
-            for batch in batches:
-                if len(under_way) >= 2 * jobs:
-                    yield from finished(under_way)
-                under_way[pool.submit(work, batch, root, 1)] = batch
-            while under_way:
-                yield from finished(under_way)
+            yield from kept_busy(batches, under_way, lambda: 2 * jobs, submit, finished)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def finished(under_way: dict[Future[Said], Batch]) -> Iterator[tuple[Batch, Said]]:
-        # Awake now and then, so that Ctrl-C is heard.
-        ended = wait(under_way, timeout=0.1, return_when=FIRST_COMPLETED).done
-        for future in ended:
-            yield under_way.pop(future), future.result()
 
     return go
 
@@ -97,17 +117,15 @@ class Lost:
         self._times: dict[str, int] = {}
 
     def times(self, batch: Batch) -> int:
-        return self._times.get(batch[0], 0)
+        return self._times.get(batch.ids[0], 0)
 
-    def again(self, batch: Batch) -> bool:
-        """Whether to make it again."""
-        self._times[batch[0]] = self.times(batch) + 1
-        return self._times[batch[0]] < LOST_MAX
-
-    @staticmethod
-    def said(batch: Batch) -> Said:
-        problem = f"{LOST_MAX} workers were lost while they made it"
-        return [(SweepUnit.from_json(text).id, problem) for text in batch]
+    def once_more(self, batch: Batch, submit: Callable[[Batch], object]) -> Iterator[tuple[Batch, Said]]:
+        """Has it made again, or says that nothing comes of it."""
+        self._times[batch.ids[0]] = self.times(batch) + 1
+        if self.times(batch) < LOST_MAX:
+            submit(batch)
+        else:
+            yield batch, [(one, f"{LOST_MAX} workers were lost while they made it") for one in batch.ids]
 
 
 def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
@@ -134,7 +152,7 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
         under_way: dict[Any, Batch] = {}
 
         def submit(batch: Batch) -> None:
-            under_way[task.options(name=name_of(batch)).remote(batch, root, cpus)] = batch
+            under_way[task.options(name=f"sweep {batch.workload}").remote(batch.units, root, cpus)] = batch
 
         def finished() -> Iterator[tuple[Batch, Said]]:
             ended, _ = cluster.wait(list(under_way), num_returns=1, timeout=1.0)
@@ -145,17 +163,9 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
                 except (cluster.exceptions.RayTaskError, cluster.exceptions.TaskCancelledError):
                     raise
                 except cluster.exceptions.RayError:
-                    if lost.again(batch):
-                        submit(batch)
-                    else:
-                        yield batch, Lost.said(batch)
+                    yield from lost.once_more(batch, submit)
 
-        for batch in batches:
-            while len(under_way) >= window.most():
-                yield from finished()
-            submit(batch)
-        while under_way:
-            yield from finished()
+        yield from kept_busy(batches, under_way, window.most, submit, finished)
 
     return go
 
@@ -183,9 +193,8 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
 
         def submit(batch: Batch) -> None:
             # A key of its own: what is made again after a worker was lost is another task.
-            unit = SweepUnit.from_json(batch[0])
-            key = f"sweep-{unit.id}-{lost.times(batch)}"
-            future = client.submit(work, batch, root, cpus, key=key, pure=False, retries=LOST_MAX)
+            key = f"sweep-{batch.ids[0]}-{lost.times(batch)}"
+            future = client.submit(work, batch.units, root, cpus, key=key, pure=False, retries=LOST_MAX)
             under_way[future.key] = batch
             ended.add(future)
 
@@ -195,17 +204,9 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
             try:
                 yield batch, future.result()
             except (distributed.KilledWorker, distributed.CancelledError):
-                if lost.again(batch):
-                    submit(batch)
-                else:
-                    yield batch, Lost.said(batch)
+                yield from lost.once_more(batch, submit)
 
-        for batch in batches:
-            while len(under_way) >= window.most():
-                yield from finished()
-            submit(batch)
-        while under_way:
-            yield from finished()
+        yield from kept_busy(batches, under_way, window.most, submit, finished)
 
     return go
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .._native import SweepUnit, Trace, UsageError, read_trace
+from .._whole import write_whole
 
 FAILED = "failed.json"
 """Units that could not be made."""
@@ -61,17 +61,7 @@ class Store:
             return
         path = Path(self.root, place)
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fdatasync(file.fileno())
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        write_whole(path, content)
 
     def files(self, table: str) -> list[str]:
         """The places of a table's files, in order."""
