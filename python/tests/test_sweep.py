@@ -22,6 +22,7 @@ from ray.cluster_utils import Cluster
 
 import iosched
 from iosched import sweep
+from iosched.sweep import driver
 
 PLAN = {
     "workloads": ["vol*.csv"],
@@ -352,3 +353,26 @@ def test_time_is_not_lost_waiting(made, tmp_path):
         sweep.run(plan, tmp_path / "o", jobs=2)
     assert time.monotonic() - began < 20
     assert len(files(tmp_path / "o")) > 0
+
+
+class Unit:
+    """As far as batches look at it."""
+
+    def __init__(self, number, place):
+        self.id, self.place, self.workload = str(number), place, place
+
+    def to_json(self):
+        return self.id
+
+
+@pytest.mark.parametrize(
+    ("volumes", "each", "sizes"),
+    [(100, 1, {1}), (3, 20, {8, 4}), (4000, 1, {4}), (4000, 8, {32}), (200_000, 1, {64})],
+)
+def test_batches_are_large_where_there_are_many(volumes, each, sizes):
+    wanted = [Unit(number, f"vol{number // each}") for number in range(volumes * each)]
+    made = list(driver.batches(wanted))
+    assert [one for batch in made for one in batch.ids] == [unit.id for unit in wanted]
+    assert {len(batch.ids) for batch in made} == sizes
+    others = max(sizes) // each - 1
+    assert made[0].workload == (f"vol0 and {others} more" if others > 0 else "vol0")

@@ -75,6 +75,40 @@ def test_what_is_no_trace_is_told(table):
         iosched.read_trace("none.blktrace", format="sideways")
 
 
+class Dripping(io.BytesIO):
+    """A file that gives little at once."""
+
+    def read(self, most=-1):
+        return super().read(min(most, 7) if most >= 0 else 7)
+
+
+class Broken(io.BytesIO):
+    def read(self, most=-1):
+        raise PermissionError("not yours")
+
+
+def test_files_are_read_as_they_come(tmp_path):
+    lines = ["time_us,op,offset_bytes,length_bytes", *(f"{i},read,{i * 4096},4096" for i in range(60_000))]
+    content = "\n".join(lines).encode()
+    assert len(content) > 1 << 20
+    path = tmp_path / "long.csv"
+    path.write_bytes(content)
+    of_path = iosched.read_trace(path, name="mine")
+    assert of_path.name == "mine"
+    assert of_path == iosched.read_trace(io.BytesIO(content), name="mine")
+    assert of_path == iosched.read_trace(Dripping(content), name="mine")
+    with path.open("rb") as file:
+        assert of_path == iosched.read_trace(file, name="mine")
+        assert not file.closed
+
+
+def test_what_cannot_be_read_says_so_itself(tmp_path):
+    with pytest.raises(PermissionError, match="not yours"):
+        iosched.read_trace(Broken())
+    with pytest.raises(TypeError, match="binary mode: it gives str"):
+        iosched.read_trace(io.StringIO("time_us,op"))
+
+
 @pytest.mark.parametrize("ending", ["csv", "blktrace.0", "iolog", "spc", "parquet"])
 def test_what_is_written_is_read_again(table, tmp_path, ending):
     trace = iosched.Trace.from_arrow(table, "mine")

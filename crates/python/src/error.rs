@@ -28,6 +28,10 @@ create_exception!(
 );
 
 pub(crate) fn of_io(error: &io::Error, told: impl Display) -> PyErr {
+    // What a file of Python's raised is raised again.
+    if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
+        return pyo3::Python::attach(|py| raised.clone_ref(py));
+    }
     match error.kind() {
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(told.to_string()),
         _ => PyOSError::new_err(told.to_string()),

@@ -26,6 +26,7 @@ mod page;
 mod policy;
 mod question;
 mod simulate;
+mod stream;
 mod sweep;
 mod table;
 mod trace;

@@ -388,10 +388,13 @@ impl Policy {
         let queued: Vec<_> = self.queued.iter().flatten().map(|request| request.clone_ref(py)).collect();
         let policy = self.policy.take();
         let shown = policy.as_ref().map_or_else(String::new, |policy| shown(policy.bind(py)));
-        let (now_ns, count) = (now.since(self.origin), queued.len());
+        let now_ns = now.since(self.origin);
         let at_ms = now_ns as f64 / 1e6;
-        let error =
-            PolicyError::new_err(format!("{shown}: {method} at {at_ms:.6} ms {problem}; {count} requests are queued"));
+        let left = match queued.len() {
+            1 => "1 request is queued".to_owned(),
+            count => format!("{count} requests are queued"),
+        };
+        let error = PolicyError::new_err(format!("{shown}: {method} at {at_ms:.6} ms {problem}; {left}"));
         let value = error.value(py);
         let told = value
             .setattr("time_ns", now_ns)

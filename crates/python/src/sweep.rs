@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::{IoschedError, of_asked, of_io, of_lab, usage};
 use crate::page::framed;
+use crate::stream::Stream;
 use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::{Workload, toml_of};
@@ -174,8 +175,8 @@ impl SweepUnit {
         Unit::from_json(text).map(Self).map_err(|error| of_sweep(&error))
     }
 
-    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or its content as bytes, where it
-    /// is no file of this machine; it is called unless the workload is one of those that were wanted last.
+    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or a file that is open, where it is
+    /// no file of this machine; it is called unless the workload is one of those that were wanted last.
     #[pyo3(signature = (read=None, *, jobs=1))]
     fn make<'py>(
         &self,
@@ -208,15 +209,16 @@ impl SweepUnit {
 fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
     let Some(read) = read else { return unit.open(None).map_err(|error| error.to_string()) };
     let told = |error: PyErr| Python::attach(|py| error.value(py).to_string());
-    let content = Python::attach(|py| -> PyResult<Result<Vec<u8>, Inner>> {
+    let given = Python::attach(|py| -> PyResult<Result<Stream, Inner>> {
         let given = read.bind(py).call0()?;
-        match given.cast::<PyBytes>() {
-            Ok(bytes) => Ok(Ok(bytes.as_bytes().to_vec())),
-            Err(_) => Ok(Err(Workload::from_any(Some(&given))?.inner)),
-        }
+        Ok(if given.hasattr("read")? {
+            Ok(Stream::owned(given.unbind()))
+        } else {
+            Err(Workload::from_any(Some(&given))?.inner)
+        })
     });
-    match content.map_err(told)? {
-        Ok(bytes) => unit.open(Some(bytes)).map_err(|error| error.to_string()),
+    match given.map_err(told)? {
+        Ok(stream) => unit.open(Some(Box::new(stream))).map_err(|error| error.to_string()),
         Err(workload) => Ok(workload),
     }
 }

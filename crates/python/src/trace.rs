@@ -1,7 +1,7 @@
 //! Recorded I/O: from files, streams and tables of other libraries, and back.
 
 use std::hash::{Hash, Hasher};
-use std::io::Write;
+use std::io::{Cursor, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::error::{TraceError, of_trace, of_workload, usage};
+use crate::stream::Stream;
 use crate::table::{Columns, Table};
 use crate::values::reading;
 use crate::whole::whole;
@@ -45,9 +46,8 @@ impl Hash for Trace {
 }
 
 impl Trace {
-    fn read(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> PyResult<Self> {
-        let reader = TraceReader::from_reader(std::io::Cursor::new(bytes), name, options);
-        let reader = reader.map_err(|error| of_trace(&error))?;
+    fn read(name: &str, stream: impl Read + Send + 'static, options: &ReadOptions) -> PyResult<Self> {
+        let reader = TraceReader::from_reader(stream, name, options).map_err(|error| of_trace(&error))?;
         let inner = Inner::read(name, reader).map_err(|error| of_workload(&error))?;
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -118,10 +118,10 @@ pub(crate) fn read_trace(
     let py = source.py();
     let options = reading(format, columns, partial)?;
     if source.hasattr("read")? {
-        let bytes: Vec<u8> = source.call_method0("read")?.extract()?;
         let own: Option<String> = source.getattr("name").ok().and_then(|name| name.extract().ok());
         let name = name.map(str::to_owned).or(own).unwrap_or_else(|| "trace".to_owned());
-        return py.detach(|| Trace::read(&name, bytes, &options));
+        let stream = Stream::borrowed(source.clone().unbind());
+        return py.detach(|| Trace::read(&name, stream, &options));
     }
     let path: PathBuf = source.extract()?;
     let text = path.to_string_lossy().into_owned();
@@ -130,15 +130,14 @@ pub(crate) fn read_trace(
         return Trace::from_arrow(table.extract()?, name.unwrap_or(&text), 1);
     }
     if text.contains("://") {
-        let opened = py.import("fsspec")?.call_method1("open", (&text, "rb"))?;
-        let file = opened.call_method0("__enter__")?;
-        let bytes = file.call_method0("read").and_then(|bytes| bytes.extract::<Vec<u8>>());
-        opened.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-        let bytes = bytes?;
-        return py.detach(|| Trace::read(name.unwrap_or(&text), bytes, &options));
+        let stream = Stream::of_url(py, &text)?;
+        return py.detach(|| Trace::read(name.unwrap_or(&text), stream, &options));
     }
     py.detach(|| {
-        let inner = Inner::open_with(&path, &options).map_err(|error| of_workload(&error))?;
+        let mut inner = Inner::open_with(&path, &options).map_err(|error| of_workload(&error))?;
+        if let Some(name) = name {
+            inner.rename(name);
+        }
         Ok(Trace { inner: Arc::new(inner) })
     })
 }
@@ -269,7 +268,7 @@ impl Trace {
     /// Of our own columns, with times that are so exact.
     fn again(name: &str, text: Vec<u8>, resolution_ns: u64) -> PyResult<Self> {
         let options = ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() };
-        let mut trace = Self::read(name, text, &options)?;
+        let mut trace = Self::read(name, Cursor::new(text), &options)?;
         if let Some(inner) = Arc::get_mut(&mut trace.inner) {
             inner.set_resolution_ns(resolution_ns);
         }

@@ -1,5 +1,6 @@
 //! A unit of work: one comparison, named by what goes into it.
 
+use std::io::Read;
 use std::path::Path;
 
 use iosched_disk::Profile;
@@ -174,14 +175,14 @@ impl Unit {
         (&self.place, &self.identity, format.as_deref(), columns.as_deref(), *partial)
     }
 
-    /// Its workload; `content` if it was read already, as from a URL.
+    /// Its workload; `content` if it is no file of this machine, such as an object at a URL.
     ///
     /// # Errors
     /// It cannot be read, or is none.
-    pub fn open(&self, content: Option<Vec<u8>>) -> Result<Workload, SweepError> {
+    pub fn open(&self, content: Option<Box<dyn Read + Send>>) -> Result<Workload, SweepError> {
         let reading = self.question.reading();
         Ok(match content {
-            Some(content) => asked::read_workload(&self.workload, std::io::Cursor::new(content), &reading)?,
+            Some(content) => asked::read_workload(&self.workload, content, &reading)?,
             None => asked::open_workload(Some(Path::new(&self.place)), &reading)?,
         })
     }

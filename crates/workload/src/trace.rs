@@ -147,6 +147,11 @@ impl Trace {
         Self::read(&source.title(), source.requests(options)?)
     }
 
+    /// Calls it by another name.
+    pub fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
     /// Loads what `reader` gives.
     ///
     /// # Errors

@@ -65,14 +65,16 @@ class Rows:
         return self.completed_s[chosen] - self.submitted_s[chosen]
 
     def groups(self, by: str | None, most: int) -> list[tuple[str, Chosen]]:
-        """Processes or ops, those that moved most first, and of more than `most` the rest as one; None: all as one."""
+        """Processes or ops in the order of their first I/O, and of more than `most` those that moved least as one;
+        None: all as one. What moved how much depends on the scheduler, and a process has one colour under all."""
         if by is None:
             return [("", np.full(len(self.bytes), True))]
         numbers, names = (self.process, self.processes) if by == "process" else (self.op, self.ops)
         here = np.flatnonzero(np.bincount(numbers))
         order = here[np.argsort(-np.bincount(numbers, weights=self.bytes)[here], kind="stable")]
         shown = order if len(order) <= most else order[: most - 1]
-        groups = [(names[number], numbers == number) for number in shown]
+        first = {number: np.argmax(numbers == number) for number in shown}
+        groups = [(names[number], numbers == number) for number in sorted(shown, key=lambda number: first[number])]
         return groups if len(shown) == len(order) else [*groups, (OTHERS, ~np.isin(numbers, shown))]
 
     def mb_per_s(self, chosen: Chosen, edges: Floats) -> Floats:

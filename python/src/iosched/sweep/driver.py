@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,13 @@ from .._native import FleetSummary, SweepPlan, SweepUnit, UsageError
 from . import engines
 from .store import Store, reader, remote
 
-BATCH_MAX = 8
+TOGETHER_MAX = 8
 """Units of one workload that a worker makes in one go, so that it reads the workload once."""
+BATCHES_MIN = 1000
+"""Units of several workloads go together only if there are more batches than that all the same: batches are what costs
+a driver its time, and small ones are what keeps all workers busy to the end."""
+BATCH_MAX = 64
+"""Units that are made in one go at most: so many may be lost together with a worker."""
 
 PlanLike: TypeAlias = SweepPlan | str | os.PathLike[str] | Mapping[str, Any]
 
@@ -71,19 +77,23 @@ def estimate(plan: PlanLike) -> dict[str, Any]:
 
 
 def batches(wanted: list[SweepUnit]) -> Iterator[engines.Batch]:
-    """Units that stand together and have one workload."""
+    """Units that stand together: of one workload, and of several when there are many."""
+    enough = min(BATCH_MAX, len(wanted) // BATCHES_MIN)
     batch: list[SweepUnit] = []
-    for unit in wanted:
-        if batch and (batch[0].place != unit.place or len(batch) == BATCH_MAX):
-            yield packed(batch)
-            batch = []
-        batch.append(unit)
+    for _, same in itertools.groupby(wanted, key=lambda unit: unit.place):
+        while together := list(itertools.islice(same, TOGETHER_MAX)):
+            if batch and len(batch) + len(together) > enough:
+                yield packed(batch)
+                batch = []
+            batch += together
     if batch:
         yield packed(batch)
 
 
 def packed(some: list[SweepUnit]) -> engines.Batch:
-    return engines.Batch(some[0].workload, [one.id for one in some], [one.to_json() for one in some])
+    others = len({unit.place for unit in some}) - 1
+    named = f"{some[0].workload} and {others} more" if others else some[0].workload
+    return engines.Batch(named, [one.id for one in some], [one.to_json() for one in some])
 
 
 def run(

@@ -19,9 +19,10 @@ from .store import Store, needed, reader
 
 @dataclass(frozen=True)
 class Batch:
-    """Units of one workload, which one worker makes."""
+    """Units which one worker makes."""
 
     workload: str
+    """Whose they are, in a word."""
     ids: list[str]
     units: list[str]
     """As JSON."""
@@ -138,18 +139,21 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
             cluster.init(
                 address=address, num_cpus=None if address else jobs, log_to_driver=False, logging_level="error"
             )
+        under_way: dict[Any, Batch] = {}
         try:
-            yield from on_cluster(batches)
+            yield from on_cluster(batches, under_way)
         finally:
+            # What is under way on somebody's cluster when nobody waits for it any more.
+            for ref in under_way:
+                cluster.cancel(ref)
             if own:
                 cluster.shutdown()
 
-    def on_cluster(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+    def on_cluster(batches: Iterable[Batch], under_way: dict[Any, Batch]) -> Iterator[tuple[Batch, Said]]:
         # Ray itself makes a task again whose worker or node is gone.
         task = cluster.remote(num_cpus=cpus, max_retries=-1)(work)
         lost = Lost()
         window = Window(lambda: int(cluster.cluster_resources().get("CPU", 1)) // cpus)
-        under_way: dict[Any, Batch] = {}
 
         def submit(batch: Batch) -> None:
             under_way[task.options(name=f"sweep {batch.workload}").remote(batch.units, root, cpus)] = batch

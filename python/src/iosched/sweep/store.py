@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from .._native import SweepUnit, Trace, UsageError, read_trace
+from .._native import SweepUnit, Trace, read_trace
 from .._whole import write_whole
 
 FAILED = "failed.json"
@@ -129,19 +129,11 @@ def remote(pattern: str) -> list[tuple[str, str, int]]:
     return listed
 
 
-def reader(unit: SweepUnit) -> Callable[[], bytes | Trace] | None:
-    """What reads the workload of a unit; None if it is a file that the native part reads itself."""
+def reader(unit: SweepUnit) -> Callable[[], IO[bytes] | Trace] | None:
+    """What opens the workload of a unit; None if it is a file that the native part opens itself."""
     place = unit.place
     if place.endswith(".parquet"):
         return lambda: read_trace(place)
     if not is_url(place):
         return None
-
-    def content() -> bytes:
-        with _fsspec().open(place, "rb") as file:
-            read = file.read()
-        if not isinstance(read, bytes):
-            raise UsageError(f"{place}: what reads it gives no bytes")
-        return read
-
-    return content
+    return lambda: _fsspec().open(place, "rb").open()

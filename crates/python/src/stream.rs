@@ -1,0 +1,71 @@
+//! What Python has open, read as it is needed.
+
+use std::io::{self, Read};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+/// So much is asked for at once: each call takes the GIL.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// An object with a method `read` that gives bytes.
+pub(crate) struct Stream {
+    file: Py<PyAny>,
+    chunk: Option<PyBackedBytes>,
+    /// How much of the chunk was handed on.
+    taken: usize,
+    /// Whether it is closed at the end.
+    own: bool,
+}
+
+impl Stream {
+    /// Of somebody who closes it himself.
+    pub(crate) const fn borrowed(file: Py<PyAny>) -> Self {
+        Self { file, chunk: None, taken: 0, own: false }
+    }
+
+    /// Closed when it is dropped.
+    pub(crate) const fn owned(file: Py<PyAny>) -> Self {
+        Self { file, chunk: None, taken: 0, own: true }
+    }
+
+    /// What fsspec opens.
+    pub(crate) fn of_url(py: Python<'_>, url: &str) -> PyResult<Self> {
+        let place = py.import("fsspec")?.call_method1("open", (url, "rb"))?;
+        Ok(Self::owned(place.call_method0("open")?.unbind()))
+    }
+
+    fn next_chunk(&self) -> PyResult<PyBackedBytes> {
+        Python::attach(|py| {
+            let read = self.file.bind(py).call_method1("read", (CHUNK_BYTES,))?;
+            read.extract().map_err(|_| {
+                let kind = read.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+                PyTypeError::new_err(format!("a file to read must be open in binary mode: it gives {kind}, not bytes"))
+            })
+        })
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.chunk.as_ref().is_none_or(|chunk| chunk.len() == self.taken) {
+            self.chunk = Some(self.next_chunk().map_err(io::Error::other)?);
+            self.taken = 0;
+        }
+        let rest = self.chunk.as_deref().map_or(&[][..], |chunk| &chunk[self.taken..]);
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.taken += count;
+        Ok(count)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.own {
+            // What was read is there: that it cannot be closed changes nothing.
+            Python::attach(|py| drop(self.file.call_method0(py, "close")));
+        }
+    }
+}
