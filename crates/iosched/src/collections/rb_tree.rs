@@ -9,18 +9,62 @@ use std::marker::PhantomData;
 
 use super::{Id, Kind, NIL};
 
-/// An element's place in a tree.
+/// The side of smaller elements.
+const LEFT: usize = 0;
+/// The side of larger elements.
+const RIGHT: usize = 1;
+
+/// An element's place in a tree. Its neighbours in order are at hand, so that nothing climbs to find them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RbLinks {
-    parent: u32,
-    left: u32,
-    right: u32,
-    red: bool,
+    /// The parent, and in the top bit whether this node is red.
+    up: u32,
+    child: [u32; 2],
+    neighbour: [u32; 2],
 }
+
+/// A tree's elements have numbers below.
+pub(crate) const NUMBERS_END: u32 = 1 << 30;
+const RED: u32 = 1 << 31;
 
 impl Default for RbLinks {
     fn default() -> Self {
-        Self { parent: NIL, left: NIL, right: NIL, red: false }
+        Self { up: NIL & !RED, child: [NIL; 2], neighbour: [NIL; 2] }
+    }
+}
+
+impl RbLinks {
+    /// [`NIL`] of the root.
+    #[inline]
+    fn parent(&self) -> u32 {
+        // The bit below the colour, which only NIL has, takes its place.
+        ((self.up << 1).cast_signed() >> 1).cast_unsigned()
+    }
+
+    #[inline]
+    fn is_red(&self) -> bool {
+        self.up & RED != 0
+    }
+
+    #[inline]
+    fn set_parent(&mut self, parent: u32) {
+        self.up = self.up & RED | parent & !RED;
+    }
+
+    #[inline]
+    fn set_red(&mut self) {
+        self.up |= RED;
+    }
+
+    #[inline]
+    fn set_black(&mut self) {
+        self.up &= !RED;
+    }
+
+    /// On which side of this node `child` is; [`LEFT`] if it is none of its children.
+    #[inline]
+    fn side_of(&self, child: u32) -> usize {
+        usize::from(self.child[RIGHT] == child)
     }
 }
 
@@ -48,8 +92,7 @@ pub(crate) trait RbNode<K> {
 /// Works out anew what `id` knows of its subtree.
 #[inline]
 fn augment<K, N: RbNode<K>>(nodes: &mut [N], id: u32) {
-    let RbLinks { left, right, .. } = *nodes[id as usize].links();
-    let [left, right] = [left, right].map(|child| nodes.get(child as usize).map(N::augmented));
+    let [left, right] = nodes[id as usize].links().child.map(|child| nodes.get(child as usize).map(N::augmented));
     nodes[id as usize].augment(left, right);
 }
 
@@ -58,7 +101,7 @@ fn augment<K, N: RbNode<K>>(nodes: &mut [N], id: u32) {
 fn augment_upwards<K, N: RbNode<K>>(nodes: &mut [N], mut id: u32) {
     while id != NIL {
         augment(nodes, id);
-        id = nodes[id as usize].links().parent;
+        id = nodes[id as usize].links().parent();
     }
 }
 
@@ -110,57 +153,62 @@ impl<K: Kind> RbTree<K> {
         // What arrives in order finds its place without a descent.
         match nodes.get(self.finger as usize) {
             Some(finger) if !before(finger) => {
-                let next = if self.finger == self.last { NIL } else { neighbour(nodes, self.finger, true) };
-                match nodes.get(next as usize) {
+                let RbLinks { neighbour, child, .. } = *finger.links();
+                match nodes.get(neighbour[RIGHT] as usize) {
                     Some(node) if !before(node) => {}
                     // Of two neighbours, one has no child on the side of the other.
-                    Some(_) if finger.links().right != NIL => {
-                        return self.attach(nodes, id, Some(K::Id::new(next)), true);
-                    }
-                    _ => return self.attach(nodes, id, Some(K::Id::new(self.finger)), false),
+                    Some(_) if child[RIGHT] != NIL => return self.put_in(nodes, id.number(), neighbour[RIGHT], LEFT),
+                    _ => return self.put_in(nodes, id.number(), self.finger, RIGHT),
                 }
             }
             Some(_) => {}
-            None if self.root == NIL => return self.attach(nodes, id, None, false),
+            None if self.root == NIL => return self.found(nodes, id.number()),
             None => {}
         }
-        let (mut parent, mut at, mut left) = (self.root, self.root, false);
+        let (mut parent, mut at, mut side) = (self.root, self.root, LEFT);
         while let Some(node) = nodes.get(at as usize) {
             parent = at;
-            left = before(node);
-            let links = node.links();
-            at = if left { links.left } else { links.right };
+            side = usize::from(!before(node));
+            at = node.links().child[side];
         }
-        self.attach(nodes, id, Some(K::Id::new(parent)), left);
+        self.put_in(nodes, id.number(), parent, side);
     }
 
     /// Puts `id` in as the left or right child of `parent` (which has none there; `None` for an empty tree).
     #[inline]
     pub(crate) fn attach<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, parent: Option<K::Id>, left: bool) {
-        let id = id.number();
-        self.finger = id;
-        let Some(parent) = parent.map(Id::number) else {
-            *nodes[id as usize].links_mut() = RbLinks::default();
-            (self.root, self.first, self.last) = (id, id, id);
-            if N::AUGMENTED {
-                augment(nodes, id);
-            }
-            return;
-        };
-        *nodes[id as usize].links_mut() = RbLinks { parent, left: NIL, right: NIL, red: true };
-        let above = nodes[parent as usize].links_mut();
-        if left {
-            above.left = id;
-            if self.first == parent {
-                self.first = id;
-            }
-        } else {
-            above.right = id;
-            if self.last == parent {
-                self.last = id;
-            }
+        match parent {
+            None => self.found(nodes, id.number()),
+            Some(parent) => self.put_in(nodes, id.number(), parent.number(), if left { LEFT } else { RIGHT }),
         }
-        let red = above.red;
+    }
+
+    /// `id` becomes the root of a tree that is empty.
+    fn found<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32) {
+        *nodes[id as usize].links_mut() = RbLinks::default();
+        (self.root, self.first, self.last, self.finger) = (id, id, id, id);
+        if N::AUGMENTED {
+            augment(nodes, id);
+        }
+    }
+
+    /// `id` becomes the child of `parent` on `side`, where it has none, and so its neighbour.
+    #[inline]
+    fn put_in<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, parent: u32, side: usize) {
+        debug_assert!(id < NUMBERS_END, "the bit below the colour is NIL's");
+        self.finger = id;
+        let above = nodes[parent as usize].links_mut();
+        let beyond = std::mem::replace(&mut above.neighbour[side], id);
+        above.child[side] = id;
+        let red = above.is_red();
+        let mut links = RbLinks { up: RED | parent, child: [NIL; 2], neighbour: [beyond; 2] };
+        links.neighbour[side ^ 1] = parent;
+        *nodes[id as usize].links_mut() = links;
+        match nodes.get_mut(beyond as usize) {
+            Some(node) => node.links_mut().neighbour[side ^ 1] = id,
+            None if side == LEFT => self.first = id,
+            None => self.last = id,
+        }
         if N::AUGMENTED {
             augment_upwards(nodes, id);
         }
@@ -173,36 +221,32 @@ impl<K: Kind> RbTree<K> {
     fn rebalance_after_insert<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
         loop {
             // A red parent has a parent: the root is black.
-            let grand = nodes[parent as usize].links().parent;
-            let RbLinks { left, right, .. } = *nodes[grand as usize].links();
-            let parent_is_left = left == parent;
-            let uncle = if parent_is_left { right } else { left };
-            if let Some(uncle) = nodes.get_mut(uncle as usize).map(N::links_mut).filter(|uncle| uncle.red) {
-                uncle.red = false;
-                nodes[parent as usize].links_mut().red = false;
-                let above = nodes[grand as usize].links().parent;
-                match nodes.get(above as usize) {
-                    None => return,
-                    Some(node) => {
-                        let red = node.links().red;
-                        nodes[grand as usize].links_mut().red = true;
-                        if !red {
-                            return;
-                        }
-                    }
+            let links = nodes[parent as usize].links();
+            let (grand, inner) = (links.parent(), links.child);
+            let above = nodes[grand as usize].links();
+            let side = above.side_of(parent);
+            if let Some(uncle) = nodes.get_mut(above.child[side ^ 1] as usize).map(N::links_mut)
+                && uncle.is_red()
+            {
+                uncle.set_black();
+                nodes[parent as usize].links_mut().set_black();
+                let above = nodes[grand as usize].links().parent();
+                let Some(node) = nodes.get(above as usize) else { return };
+                let red = node.links().is_red();
+                nodes[grand as usize].links_mut().set_red();
+                if !red {
+                    return;
                 }
                 (id, parent) = (grand, above);
                 continue;
             }
-            let inner =
-                if parent_is_left { nodes[parent as usize].links().right } else { nodes[parent as usize].links().left };
-            if inner == id {
-                self.rotate(nodes, parent, parent_is_left);
+            if inner[side ^ 1] == id {
+                self.rotate(nodes, parent, side);
                 parent = id;
             }
-            nodes[parent as usize].links_mut().red = false;
-            nodes[grand as usize].links_mut().red = true;
-            self.rotate(nodes, grand, !parent_is_left);
+            nodes[parent as usize].links_mut().set_black();
+            nodes[grand as usize].links_mut().set_red();
+            self.rotate(nodes, grand, side ^ 1);
             return;
         }
     }
@@ -211,53 +255,48 @@ impl<K: Kind> RbTree<K> {
     #[inline]
     pub(crate) fn remove<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id) {
         let id = id.number();
-        if self.first == id {
-            self.first = neighbour(nodes, id, true);
+        let links = *nodes[id as usize].links();
+        let (parent, [left, right], [before, behind]) = (links.parent(), links.child, links.neighbour);
+        match nodes.get_mut(before as usize) {
+            Some(node) => node.links_mut().neighbour[RIGHT] = behind,
+            None => self.first = behind,
         }
-        if self.last == id {
-            self.last = neighbour(nodes, id, false);
+        match nodes.get_mut(behind as usize) {
+            Some(node) => node.links_mut().neighbour[LEFT] = before,
+            None => self.last = before,
         }
         if self.finger == id {
             self.finger = NIL;
         }
-        let RbLinks { parent, left, right, red } = *nodes[id as usize].links();
         // The place that becomes one black poorer, if any: the child that moves up and its new parent.
         let (child, child_parent, lost_black);
         if left != NIL && right != NIL {
-            let mut successor = right;
-            loop {
-                let next = nodes[successor as usize].links().left;
-                if next == NIL {
-                    break;
-                }
-                successor = next;
-            }
-            let RbLinks { parent: successor_parent, right: successor_right, red: successor_red, .. } =
-                *nodes[successor as usize].links();
-            lost_black = !successor_red;
-            child = successor_right;
-            let links = nodes[successor as usize].links_mut();
-            (links.parent, links.left, links.red) = (parent, left, red);
-            if successor == right {
-                child_parent = successor;
+            // The one behind it has no child on the left and takes its place.
+            let successor = nodes[behind as usize].links_mut();
+            let successor_parent = successor.parent();
+            lost_black = !successor.is_red();
+            child = successor.child[RIGHT];
+            (successor.up, successor.child[LEFT]) = (links.up, left);
+            if behind == right {
+                child_parent = behind;
             } else {
-                links.right = right;
+                successor.child[RIGHT] = right;
                 child_parent = successor_parent;
-                nodes[child_parent as usize].links_mut().left = child;
+                nodes[child_parent as usize].links_mut().child[LEFT] = child;
                 if let Some(node) = nodes.get_mut(child as usize) {
-                    node.links_mut().parent = child_parent;
+                    node.links_mut().set_parent(child_parent);
                 }
-                nodes[right as usize].links_mut().parent = successor;
+                nodes[right as usize].links_mut().set_parent(behind);
             }
-            nodes[left as usize].links_mut().parent = successor;
-            self.put_in_place_of(nodes, parent, id, successor);
+            nodes[left as usize].links_mut().set_parent(behind);
+            self.put_in_place_of(nodes, parent, id, behind);
         } else {
             child = if left == NIL { right } else { left };
             child_parent = parent;
-            lost_black = !red;
+            lost_black = !links.is_red();
             self.put_in_place_of(nodes, parent, id, child);
             if let Some(node) = nodes.get_mut(child as usize) {
-                node.links_mut().parent = parent;
+                node.links_mut().set_parent(parent);
             }
         }
         if N::AUGMENTED {
@@ -265,7 +304,7 @@ impl<K: Kind> RbTree<K> {
         }
         if lost_black {
             match nodes.get_mut(child as usize).map(N::links_mut) {
-                Some(links) if links.red => links.red = false,
+                Some(links) if links.is_red() => links.set_black(),
                 _ => self.rebalance_after_remove(nodes, child, child_parent),
             }
         }
@@ -276,65 +315,67 @@ impl<K: Kind> RbTree<K> {
     fn put_in_place_of<N: RbNode<K>>(&mut self, nodes: &mut [N], parent: u32, old: u32, new: u32) {
         match nodes.get_mut(parent as usize).map(N::links_mut) {
             None => self.root = new,
-            Some(links) if links.left == old => links.left = new,
-            Some(links) => links.right = new,
+            Some(links) => links.child[links.side_of(old)] = new,
         }
     }
 
     /// The paths through `id`, a black child of `parent` or none, have one black node too few.
     fn rebalance_after_remove<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
-        let is_red = |nodes: &[N], id: u32| nodes.get(id as usize).is_some_and(|node| node.links().red);
-        while parent != NIL {
-            let is_left = nodes[parent as usize].links().left == id;
-            let children = |nodes: &[N], id: u32| {
-                let RbLinks { left, right, .. } = *nodes[id as usize].links();
-                if is_left { (left, right) } else { (right, left) }
-            };
-            let (_, mut sibling) = children(nodes, parent);
+        let is_red = |nodes: &[N], id: u32| nodes.get(id as usize).is_some_and(|node| node.links().is_red());
+        while let Some(above) = nodes.get(parent as usize) {
+            // Both children are NIL only if nothing is missing: the other side has a black node.
+            let side = above.links().side_of(id);
+            let mut sibling = above.links().child[side ^ 1];
             if is_red(nodes, sibling) {
-                nodes[sibling as usize].links_mut().red = false;
-                nodes[parent as usize].links_mut().red = true;
-                self.rotate(nodes, parent, is_left);
-                (_, sibling) = children(nodes, parent);
+                nodes[sibling as usize].links_mut().set_black();
+                nodes[parent as usize].links_mut().set_red();
+                self.rotate(nodes, parent, side);
+                sibling = nodes[parent as usize].links().child[side ^ 1];
             }
-            let (near, mut far) = children(nodes, sibling);
+            let children = nodes[sibling as usize].links().child;
+            let (near, mut far) = (children[side], children[side ^ 1]);
             if !is_red(nodes, far) {
                 if !is_red(nodes, near) {
-                    nodes[sibling as usize].links_mut().red = true;
+                    nodes[sibling as usize].links_mut().set_red();
                     let links = nodes[parent as usize].links_mut();
-                    if links.red {
-                        links.red = false;
+                    if links.is_red() {
+                        links.set_black();
                         return;
                     }
-                    (id, parent) = (parent, links.parent);
+                    (id, parent) = (parent, links.parent());
                     continue;
                 }
-                nodes[near as usize].links_mut().red = false;
-                nodes[sibling as usize].links_mut().red = true;
-                self.rotate(nodes, sibling, !is_left);
+                nodes[near as usize].links_mut().set_black();
+                nodes[sibling as usize].links_mut().set_red();
+                self.rotate(nodes, sibling, side ^ 1);
                 (far, sibling) = (sibling, near);
             }
             let above = nodes[parent as usize].links_mut();
-            let red = std::mem::take(&mut above.red);
-            nodes[sibling as usize].links_mut().red = red;
-            nodes[far as usize].links_mut().red = false;
-            self.rotate(nodes, parent, is_left);
+            let red = above.is_red();
+            above.set_black();
+            if red {
+                nodes[sibling as usize].links_mut().set_red();
+            } else {
+                nodes[sibling as usize].links_mut().set_black();
+            }
+            nodes[far as usize].links_mut().set_black();
+            self.rotate(nodes, parent, side);
             return;
         }
     }
 
-    /// The child of `id` on the other side takes its place; `id` becomes that one's left (or right) child.
-    fn rotate<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, left: bool) {
-        let RbLinks { parent, left: id_left, right: id_right, .. } = *nodes[id as usize].links();
-        let up = if left { id_right } else { id_left };
+    /// The child of `id` on the other side takes its place; `id` becomes that one's child on `side`.
+    fn rotate<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, side: usize) {
+        let links = nodes[id as usize].links();
+        let (parent, up) = (links.parent(), links.child[side ^ 1]);
         let raised = nodes[up as usize].links_mut();
-        raised.parent = parent;
-        let inner = std::mem::replace(if left { &mut raised.left } else { &mut raised.right }, id);
+        raised.set_parent(parent);
+        let inner = std::mem::replace(&mut raised.child[side], id);
         let lowered = nodes[id as usize].links_mut();
-        lowered.parent = up;
-        *(if left { &mut lowered.right } else { &mut lowered.left }) = inner;
+        lowered.set_parent(up);
+        lowered.child[side ^ 1] = inner;
         if let Some(node) = nodes.get_mut(inner as usize) {
-            node.links_mut().parent = id;
+            node.links_mut().set_parent(id);
         }
         self.put_in_place_of(nodes, parent, id, up);
         if N::AUGMENTED {
@@ -346,31 +387,25 @@ impl<K: Kind> RbTree<K> {
     /// The element behind `id`.
     #[inline]
     pub(crate) fn next<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
-        if id.number() == self.last {
-            return None;
-        }
-        K::Id::some(neighbour(nodes, id.number(), true))
+        K::Id::some(nodes[id.number() as usize].links().neighbour[RIGHT])
     }
 
     /// The element before `id`.
     #[inline]
     pub(crate) fn prev<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
-        if id.number() == self.first {
-            return None;
-        }
-        K::Id::some(neighbour(nodes, id.number(), false))
+        K::Id::some(nodes[id.number() as usize].links().neighbour[LEFT])
     }
 
     /// The child of `id` on the side of smaller elements.
     #[inline]
     pub(crate) fn left<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes[id.number() as usize].links().left)
+        K::Id::some(nodes[id.number() as usize].links().child[LEFT])
     }
 
     /// The child of `id` on the side of larger elements.
     #[inline]
     pub(crate) fn right<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes[id.number() as usize].links().right)
+        K::Id::some(nodes[id.number() as usize].links().child[RIGHT])
     }
 
     /// Checks order, colours, links and ends; returns the number of elements.
@@ -378,62 +413,32 @@ impl<K: Kind> RbTree<K> {
     /// # Panics
     /// If any of it is wrong.
     pub(crate) fn check<N: RbNode<K>>(&self, nodes: &[N], mut in_order: impl FnMut(&N, &N) -> bool) -> usize {
-        fn walk<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, parent: u32, count: &mut usize) -> usize {
+        /// Puts the subtree of `id` on `walked` in order; how many black nodes each of its paths has.
+        fn walk<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, parent: u32, walked: &mut Vec<u32>) -> usize {
             let Some(links) = nodes.get(id as usize).map(N::links) else { return 1 };
-            *count += 1;
-            assert_eq!(links.parent, parent, "a child knows its parent");
-            let red_parent = nodes.get(parent as usize).is_some_and(|node| node.links().red);
-            assert!(!(links.red && red_parent), "no red node has a red child");
-            let black = walk(nodes, links.left, id, count);
-            assert_eq!(black, walk(nodes, links.right, id, count), "every path has as many black nodes");
-            black + usize::from(!links.red)
+            assert_eq!(links.parent(), parent, "a child knows its parent");
+            let red_parent = nodes.get(parent as usize).is_some_and(|node| node.links().is_red());
+            assert!(!(links.is_red() && red_parent), "no red node has a red child");
+            let black = walk(nodes, links.child[LEFT], id, walked);
+            walked.push(id);
+            assert_eq!(black, walk(nodes, links.child[RIGHT], id, walked), "every path has as many black nodes");
+            black + usize::from(!links.is_red())
         }
-        let mut count = 0;
-        walk(nodes, self.root, NIL, &mut count);
-        if self.root == NIL {
-            assert_eq!((self.first, self.last), (NIL, NIL));
-            return 0;
+        let mut walked = Vec::new();
+        walk(nodes, self.root, NIL, &mut walked);
+        if let Some(root) = nodes.get(self.root as usize) {
+            assert!(!root.links().is_red(), "the root is black");
         }
-        assert!(!nodes[self.root as usize].links().red, "the root is black");
-        let mut seen = 1;
-        let mut at = K::Id::new(self.first);
-        while let Some(next) = self.next(nodes, at) {
-            assert!(in_order(&nodes[at.number() as usize], &nodes[next.number() as usize]), "elements are in order");
-            assert_eq!(self.prev(nodes, next).map(Id::number), Some(at.number()));
-            at = next;
-            seen += 1;
-        }
-        assert_eq!(at.number(), self.last);
-        assert_eq!(seen, count);
-        count
-    }
-}
-
-/// The element behind `id`, or before it; [`NIL`] if it is the end one.
-#[inline]
-fn neighbour<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, behind: bool) -> u32 {
-    let towards = |links: &RbLinks, right: bool| if right { links.right } else { links.left };
-    let mut links = nodes[id as usize].links();
-    let mut at = towards(links, behind);
-    if at == NIL {
-        // Up, until the way came from the other side.
-        let mut from = id;
-        loop {
-            let up = links.parent;
-            let Some(node) = nodes.get(up as usize) else { return NIL };
-            links = node.links();
-            if towards(links, !behind) == from {
-                return up;
+        let ends = [walked.first(), walked.last()].map(|end| end.copied().unwrap_or(NIL));
+        assert_eq!([self.first, self.last], ends, "the ends are at hand");
+        for (place, &id) in walked.iter().enumerate() {
+            let beside = [place.wrapping_sub(1), place + 1].map(|place| walked.get(place).copied().unwrap_or(NIL));
+            assert_eq!(nodes[id as usize].links().neighbour, beside, "neighbours know each other");
+            if let Some(next) = nodes.get(beside[RIGHT] as usize) {
+                assert!(in_order(&nodes[id as usize], next), "elements are in order");
             }
-            from = up;
         }
-    }
-    loop {
-        let next = towards(nodes[at as usize].links(), !behind);
-        if next == NIL {
-            return at;
-        }
-        at = next;
+        walked.len()
     }
 }
 
