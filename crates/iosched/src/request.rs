@@ -3,8 +3,9 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::collections::{Id, Kind, ListLinks, NIL, RbLinks, RbNode};
+use crate::collections::{Id, Kind, ListLinks, NIL, NUMBERS_END, RbLinks, RbNode};
 use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::env::ChainLinks;
 use crate::time::Time;
 
 /// A position on a device, in units of 512 bytes.
@@ -183,6 +184,8 @@ pub struct Request {
     pub(crate) elevator: u32,
     pub(crate) cookie: u64,
     pub(crate) submitted: Time,
+    /// Its place in the hash of those that bios may join.
+    pub(crate) chain: ChainLinks,
     pub(crate) bios_before: u32,
     pub(crate) bios_after: u32,
     pub(crate) bios_last: u32,
@@ -488,7 +491,8 @@ impl Requests {
 
     #[cold]
     fn grow(&mut self) -> u32 {
-        let number = u32::try_from(self.slots.len()).ok().filter(|&n| n < NIL).expect("fewer than 2^32 - 1 requests");
+        let number =
+            u32::try_from(self.slots.len()).ok().filter(|&n| n < NUMBERS_END).expect("fewer than 2^30 requests");
         self.slots.push(Request {
             sector: 0,
             nr_sectors: 0,
@@ -508,6 +512,7 @@ impl Requests {
             elevator: NIL,
             cookie: 0,
             submitted: Time::ZERO,
+            chain: ChainLinks::default(),
             bios_before: NIL,
             bios_after: NIL,
             bios_last: NIL,

@@ -5,7 +5,7 @@ mod list;
 mod rb_tree;
 
 pub(crate) use list::{List, ListLinks};
-pub(crate) use rb_tree::{RbLinks, RbNode, RbTree};
+pub(crate) use rb_tree::{NUMBERS_END, RbLinks, RbNode, RbTree};
 
 /// No element.
 pub(crate) const NIL: u32 = u32::MAX;

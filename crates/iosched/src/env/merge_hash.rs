@@ -3,13 +3,7 @@
 use crate::collections::{Id, NIL};
 use crate::request::{RequestId, Requests, Sector};
 
-const SLOTS_MIN: usize = 64;
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    end: Sector,
-    request: u32,
-}
+const CHAINS_MIN: usize = 64;
 
 /// What finds a queued request that a bio may join.
 #[derive(Debug, Default)]
@@ -20,127 +14,113 @@ pub(crate) struct MergeCache {
     pub(crate) last: Option<RequestId>,
 }
 
-const EMPTY: Slot = Slot { end: 0, request: NIL };
-
-/// A hash of queued requests by end sector, with linear probing; at most a quarter full. Of requests with the same end,
-/// the newest is met first.
+/// A hash of queued requests by end sector: chains through the requests, newest first, no more requests than half as
+/// many as chains.
 #[derive(Debug)]
 pub(crate) struct MergeHash {
-    slots: Vec<Slot>,
+    /// The first request of each chain.
+    heads: Vec<u32>,
     shift: u32,
     len: usize,
 }
 
-#[inline]
-fn home(end: Sector, shift: u32) -> usize {
-    // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
-    (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
+/// A request's place in its chain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChainLinks {
+    next: u32,
+    prev: u32,
+}
+
+impl Default for ChainLinks {
+    fn default() -> Self {
+        Self { next: NIL, prev: NIL }
+    }
 }
 
 impl Default for MergeHash {
     fn default() -> Self {
-        Self::with_slots(SLOTS_MIN)
+        Self::with_chains(CHAINS_MIN)
     }
 }
 
 impl MergeHash {
-    fn with_slots(slots: usize) -> Self {
-        Self { slots: vec![EMPTY; slots], shift: u64::BITS - slots.trailing_zeros(), len: 0 }
+    fn with_chains(chains: usize) -> Self {
+        Self { heads: vec![NIL; chains], shift: u64::BITS - chains.trailing_zeros(), len: 0 }
     }
 
+    /// The chain of those that end at `end`.
     #[inline]
-    fn home(&self, end: Sector) -> usize {
-        home(end, self.shift)
+    fn chain(&self, end: Sector) -> usize {
+        // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
+        (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
     /// Takes in `id` under its present end.
     #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        if self.len * 4 >= self.slots.len() {
-            self.grow();
+        if self.len * 2 >= self.heads.len() {
+            self.grow(requests);
         }
-        let request = &mut requests[id];
-        request.hashed = true;
-        self.put(Slot { end: request.end(), request: id.number() });
+        self.put(requests, id);
     }
 
     #[inline]
-    fn put(&mut self, mut slot: Slot) {
+    fn put(&mut self, requests: &mut Requests, id: RequestId) {
         self.len += 1;
-        let mut at = self.home(slot.end);
-        let slots = self.slots.as_mut_slice();
-        let mask = slots.len() - 1;
-        loop {
-            let here = &mut slots[at & mask];
-            if here.request == NIL {
-                *here = slot;
-                return;
-            }
-            // Ahead of its elders, which move on.
-            if here.end == slot.end {
-                std::mem::swap(here, &mut slot);
-            }
-            at += 1;
+        let request = &mut requests[id];
+        let chain = self.chain(request.end());
+        let next = std::mem::replace(&mut self.heads[chain], id.number());
+        request.hashed = true;
+        request.chain = ChainLinks { next, prev: NIL };
+        if let Some(next) = RequestId::some(next) {
+            requests[next].chain.prev = id.number();
         }
     }
 
     /// Takes out `id`, which is in under `end`.
     #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
-        requests[id].hashed = false;
         self.len -= 1;
-        let mut hole = self.home(end);
-        let shift = self.shift;
-        let slots = self.slots.as_mut_slice();
-        let mask = slots.len() - 1;
-        while slots[hole & mask].request != id.number() {
-            debug_assert_ne!(slots[hole & mask].request, NIL, "a hashed request is found");
-            hole += 1;
-        }
-        // What was displaced moves back, so that probing can stop at the first empty slot.
-        let mut at = hole;
-        loop {
-            at += 1;
-            let moved = slots[at & mask];
-            if moved.request == NIL {
-                break;
-            }
-            let displaced = at.wrapping_sub(home(moved.end, shift)) & mask;
-            if displaced >= at - hole {
-                slots[hole & mask] = moved;
-                hole = at;
+        let request = &mut requests[id];
+        debug_assert!(request.hashed, "what is taken out is in");
+        request.hashed = false;
+        let ChainLinks { next, prev } = request.chain;
+        match RequestId::some(prev) {
+            Some(prev) => requests[prev].chain.next = next,
+            None => {
+                let chain = self.chain(end);
+                self.heads[chain] = next;
             }
         }
-        slots[hole & mask] = EMPTY;
+        if let Some(next) = RequestId::some(next) {
+            requests[next].chain.prev = prev;
+        }
     }
 
     /// The newest mergeable request that ends at `sector`.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
-        let mut at = self.home(sector);
-        let slots = self.slots.as_slice();
-        let mask = slots.len() - 1;
-        loop {
-            let slot = slots[at & mask];
-            if slot.request == NIL {
-                return None;
+        let mut at = self.heads[self.chain(sector)];
+        while let Some(id) = RequestId::some(at) {
+            let request = &requests[id];
+            if request.end() == sector && request.mergeable {
+                return Some(id);
             }
-            if slot.end == sector && requests[RequestId::new(slot.request)].mergeable {
-                return Some(RequestId::new(slot.request));
-            }
-            at += 1;
+            at = request.chain.next;
         }
+        None
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let old = std::mem::replace(self, Self::with_slots(self.slots.len() * 2));
-        // A run of displaced slots may wrap around the end: begin behind an empty one, so that runs are whole. Within a
-        // run the newest of an end comes first, so the run is put in from its far end.
-        let count = old.slots.len();
-        let start = old.slots.iter().position(|slot| slot.request == NIL).unwrap_or(0);
-        for slot in (0..count).rev().map(|i| old.slots[(start + i) % count]).filter(|slot| slot.request != NIL) {
-            self.put(slot);
+    fn grow(&mut self, requests: &mut Requests) {
+        let old = std::mem::replace(self, Self::with_chains(self.heads.len() * 2));
+        for head in old.heads.into_iter().filter_map(RequestId::some) {
+            // Oldest first, so that the newest ends up first again.
+            let next = |&id: &RequestId| RequestId::some(requests[id].chain.next);
+            let chain: Vec<RequestId> = std::iter::successors(Some(head), next).collect();
+            for id in chain.into_iter().rev() {
+                self.put(requests, id);
+            }
         }
     }
 
