@@ -59,6 +59,12 @@ impl Flushes {
         !self.barriers.is_empty()
     }
 
+    /// Whether no flush and no barrier waits for its turn.
+    #[inline]
+    pub(super) fn has_none_waiting(&self) -> bool {
+        self.pending.is_empty() && self.barriers.is_empty()
+    }
+
     /// Whether a barrier has begun: then it has the device for itself.
     pub(super) fn barrier_begun(&self) -> bool {
         self.barrier_begun

@@ -55,7 +55,7 @@ impl RequestQueue {
     /// The queued request that `bio` may join, and where; `rules` are those of the multi-queue layer. There permission
     /// is asked for before nearness, and that has consequences in bfq; in the single-queue layer it has none, and costs
     /// more to find out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn candidate(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> Option<(RequestId, MergeSide)> {
         if let Some(last) = self.env.merging.last {
             let side = self.env.requests[last].adjacent(bio);

@@ -208,6 +208,15 @@ impl RequestQueue {
     /// to wait for its turn. Elevators of the single-queue layer go by what the ioprio is now.
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
         self.enter(now);
+        if self.goes_straight(bio) {
+            return self.submit_straight(bio);
+        }
+        self.submit_any_way(bio, ioprio)
+    }
+
+    /// [`RequestQueue::submit_issued`], whatever is on.
+    #[inline(never)]
+    fn submit_any_way(&mut self, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
         if self.is_multi_queue() {
             self.env.bio_ioprio = ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
         }
@@ -222,8 +231,9 @@ impl RequestQueue {
         submit
     }
 
+    /// In builds with assertions, that hosts keep to what they may hand in.
     #[inline]
-    fn submit_data(&mut self, bio: &Bio) -> Submit {
+    fn check_data(&self, bio: &Bio) {
         debug_assert!(bio.nr_sectors > 0, "a bio with data has a length");
         // Zeroes and trims move no data. A bio that waited may have been cut before the limit became less.
         debug_assert!(
@@ -232,6 +242,11 @@ impl RequestQueue {
             bio.nr_sectors
         );
         debug_assert!(!self.env.contexts.get(bio.context).exited, "who has exited submits no more");
+    }
+
+    #[inline]
+    fn submit_data(&mut self, bio: &Bio) -> Submit {
+        self.check_data(bio);
         match self.allocation.rules() {
             None => self.submit_single(bio),
             Some(rules) => self.submit_multi(&rules, bio),
@@ -239,7 +254,7 @@ impl RequestQueue {
     }
 
     /// A request for `bio`, if the limits allow one more.
-    #[inline]
+    #[inline(always)]
     fn allocate(&mut self, bio: &Bio) -> Option<RequestId> {
         match &mut self.allocation {
             Allocation::Single(limits) => {
@@ -267,7 +282,7 @@ impl RequestQueue {
         id
     }
 
-    #[inline]
+    #[inline(always)]
     fn join_elevator(&mut self, id: RequestId) {
         self.env.requests[id].in_elevator = true;
         self.elevator_requests += 1;
@@ -301,7 +316,7 @@ impl RequestQueue {
     }
 
     /// From now on bios may join `id`.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
         debug_assert!(request.in_elevator && request.stage != RequestStage::Queued, "inserted once");
@@ -422,6 +437,14 @@ impl RequestQueue {
     /// let it.
     #[inline(always)]
     fn next_released(&mut self) -> Option<RequestId> {
+        if self.env.dispatch_list.is_empty() && self.flushes.has_none_waiting() {
+            return None;
+        }
+        self.next_released_or_flush()
+    }
+
+    #[inline(never)]
+    fn next_released_or_flush(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
             return Some(id);
         }
@@ -489,7 +512,7 @@ impl RequestQueue {
     }
 
     /// Ends the life of a request that is done.
-    #[inline]
+    #[inline(always)]
     fn finish(
         &mut self,
         id: RequestId,
@@ -513,7 +536,7 @@ impl RequestQueue {
     }
 
     /// Gives back a request's slot and its place in the limits, or its tag.
-    #[inline]
+    #[inline(always)]
     fn free(&mut self, id: RequestId, by_completion: bool) {
         self.stat.in_flight -= 1;
         let request = &self.env.requests[id];

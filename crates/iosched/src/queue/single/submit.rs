@@ -2,11 +2,42 @@
 
 use crate::context::ContextId;
 use crate::queue::{RequestQueue, Submit};
-use crate::request::Bio;
+use crate::request::{Bio, Flags};
 
 impl RequestQueue {
+    /// Whether nothing comes between `bio` and the elevator: no flush, plug, or switch of elevators, nobody who records
+    /// what happens or wants the queue run.
+    #[inline(always)]
+    pub(in crate::queue) fn goes_straight(&self, bio: &Bio) -> bool {
+        !self.is_multi_queue()
+            && bio.op.has_data()
+            && !bio.flags.intersects(Flags::PREFLUSH | Flags::FUA)
+            && !self.plugs.is_open(bio.context)
+            && self.next.is_none()
+            && !self.run_at_insertion
+            && !self.env.log.is_on()
+    }
+
+    /// What [`submit_single`](Self::submit_single) does with a bio that [goes straight](Self::goes_straight).
+    #[inline(always)]
+    pub(in crate::queue) fn submit_straight(&mut self, bio: &Bio) -> Submit {
+        self.check_data(bio);
+        if self.attributes.nomerges != 2
+            && let Some((into, side)) = self.candidate(bio, None)
+            && self.join_unless_too_large(bio, into, side)
+        {
+            return Submit::Merged;
+        }
+        let Some(id) = self.allocate(bio) else {
+            return Submit::Full;
+        };
+        self.join_elevator(id);
+        self.enqueue(id);
+        self.elevator.add(&mut self.env, id);
+        Submit::Queued(id)
+    }
+
     /// A bio with data.
-    #[inline]
     pub(in crate::queue) fn submit_single(&mut self, bio: &Bio) -> Submit {
         let switching = self.next.is_some();
         if !switching && self.merge(bio) {
@@ -17,13 +48,6 @@ impl RequestQueue {
         };
         if switching {
             self.held.push_back(self.env.requests.list_nodes(), id);
-            return Submit::Queued(id);
-        }
-        // The usual way, in one call: nothing comes between allocation and insertion.
-        if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
-            self.join_elevator(id);
-            self.enqueue(id);
-            self.elevator.add(&mut self.env, id);
             return Submit::Queued(id);
         }
         self.give_to_elevator(id);
