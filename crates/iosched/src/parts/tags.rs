@@ -115,20 +115,27 @@ impl TagMap {
 
     #[inline]
     fn search(&mut self, limit: Option<u32>) -> Option<u32> {
-        let words = self.words_in_use();
         let first = (self.hint >> self.shift) as usize;
-        for visited in 0..words {
-            let word = if first + visited < words { first + visited } else { first + visited - words };
-            let usable = limit.map_or_else(|| self.size(word), |limit| self.share(word, limit));
-            if usable == 0 {
-                continue;
-            }
-            let start = if visited == 0 && limit.is_some() { self.hint & low_bits(self.shift) as u32 } else { 0 };
-            if let Some(bit) = self.words[word].take(low_bits(usable), start) {
-                return Some(((word as u32) << self.shift) + bit);
-            }
+        let start = if limit.is_some() { self.hint & low_bits(self.shift) as u32 } else { 0 };
+        self.take_in(first, limit, start).or_else(|| self.search_behind(first, limit))
+    }
+
+    /// Searches the words behind `first`, and then those before it.
+    #[inline(never)]
+    fn search_behind(&mut self, first: usize, limit: Option<u32>) -> Option<u32> {
+        let words = self.words_in_use();
+        (first + 1..words).chain(0..first).find_map(|word| self.take_in(word, limit, 0))
+    }
+
+    /// The first free number of a word from its `start` on, or else from its beginning.
+    #[inline]
+    fn take_in(&mut self, word: usize, limit: Option<u32>, start: u32) -> Option<u32> {
+        let usable = limit.map_or_else(|| self.size(word), |limit| self.share(word, limit));
+        if usable == 0 {
+            return None;
         }
-        None
+        let bit = self.words[word].take(low_bits(usable), start)?;
+        Some(((word as u32) << self.shift) + bit)
     }
 
     /// How many numbers of `word` a taker that is limited to `limit` of all may have.
