@@ -51,13 +51,11 @@ impl Allocation {
     }
 
     /// A context that waited and may submit again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
         match self {
-            Self::Single(limits) if limits.is_calm() => None,
-            Self::Single(limits) => limits.woken(env.now),
-            Self::Multi(multi) if multi.is_calm() => None,
-            Self::Multi(multi) => multi.woken(env, elevator, nr_requests),
+            Self::Single(limits) => (!limits.is_calm()).then(|| limits.woken(env.now)).flatten(),
+            Self::Multi(multi) => (!multi.is_calm()).then(|| multi.woken(env, elevator, nr_requests)).flatten(),
         }
     }
 

@@ -41,12 +41,11 @@ impl RequestQueue {
     }
 
     /// A request for `bio`, if there is a tag for it; otherwise its context waits.
-    #[inline(never)]
+    #[inline]
     pub(in crate::queue) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
-        let plugged = self.plugs.is_open(bio.context);
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
-        match multi.allocate(&self.env, elevator, nr_requests, bio, plugged) {
+        match multi.allocate(&self.env, elevator, nr_requests, bio) {
             Ok(Grant { tag, hw_queue, origin }) => {
                 let id = self.found(bio);
                 let request = &mut self.env.requests[id];
@@ -55,7 +54,9 @@ impl RequestQueue {
                 request.mergeable &= bio.op != Op::WriteZeroes;
                 Some(id)
             }
-            Err(waiter) => {
+            Err(limit) => {
+                let plugged = self.plugs.is_open(bio.context);
+                let waiter = multi.wait(&self.env, bio, limit, plugged);
                 if !plugged {
                     self.note_wait(&waiter);
                 }

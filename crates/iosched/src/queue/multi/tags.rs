@@ -24,6 +24,13 @@ pub(in crate::queue) struct Origin {
     pub(in crate::queue) cgroup: CgroupId,
 }
 
+impl Origin {
+    #[inline]
+    fn of(env: &Env, bio: &Bio) -> Self {
+        Self { ioprio: env.bio_ioprio, cgroup: env.contexts.get(bio.context).cgroup }
+    }
+}
+
 /// What a request is allocated with.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) struct Grant {
@@ -122,33 +129,40 @@ impl MultiQueue {
 
     // ---- allocation
 
-    /// A tag for `bio`: the one kept for its context, or else a free one. `None`: it waits.
-    #[inline]
+    /// A tag for `bio`: the one kept for its context, or else a free one. If there is none, of how many it may have
+    /// one: it [waits](Self::wait).
+    #[inline(always)]
     pub(in crate::queue) fn allocate(
         &mut self,
         env: &Env,
         elevator: &mut dyn Elevator,
         nr_requests: u32,
         bio: &Bio,
-        untold: bool,
-    ) -> Result<Grant, Waiter> {
+    ) -> Result<Grant, Option<u32>> {
         if let Some(grant) = self.tasks.get_mut(bio.context.index()).and_then(|task| task.granted.take()) {
             return Ok(grant);
         }
-        let hw_queue = usize::from(env.hw_queue_of(bio.context));
-        let origin = Origin { ioprio: env.bio_ioprio, cgroup: env.contexts.get(bio.context).cgroup };
-        let Some(tags) = &mut self.hw_queues[hw_queue].tags else {
-            return Ok(Grant { tag: NO_TAG, hw_queue: hw_queue as u16, origin });
+        let hw_queue = env.hw_queue_of(bio.context);
+        let origin = Origin::of(env, bio);
+        let tag = match &mut self.hw_queues[usize::from(hw_queue)].tags {
+            None => NO_TAG,
+            Some(tags) => {
+                let limit = elevator.limit_depth(env, bio, nr_requests);
+                tags.get(limit).ok_or(limit)?
+            }
         };
-        let limit = elevator.limit_depth(env, bio, nr_requests);
-        if let Some(tag) = tags.get(limit) {
-            return Ok(Grant { tag, hw_queue: hw_queue as u16, origin });
-        }
-        let waiter = Waiter { bio: *bio, origin, limit, untold };
+        Ok(Grant { tag, hw_queue, origin })
+    }
+
+    /// `bio` waits for one of `limit` tags; `untold`: it is told so later.
+    #[cold]
+    pub(in crate::queue) fn wait(&mut self, env: &Env, bio: &Bio, limit: Option<u32>, untold: bool) -> Waiter {
+        let waiter = Waiter { bio: *bio, origin: Origin::of(env, bio), limit, untold };
         if !std::mem::replace(&mut self.task(bio.context).waits, true) {
+            let hw_queue = usize::from(env.hw_queue_of(bio.context));
             self.hw_queues[hw_queue].waiting.push_back(waiter);
         }
-        Err(waiter)
+        waiter
     }
 
     /// Takes back the tag of a request that is no more.
@@ -181,10 +195,16 @@ impl MultiQueue {
 
     // ---- waking
 
-    /// Whether nothing has happened that anybody could be woken for.
+    /// Whether there is nobody to wake. A tag that was given back while nobody waits is for whoever comes next.
     #[inline]
-    pub(in crate::queue) fn is_calm(&self) -> bool {
-        self.retry.is_empty() && self.pass.is_none() && !self.returned
+    pub(in crate::queue) fn is_calm(&mut self) -> bool {
+        if !self.retry.is_empty() || self.pass.is_some() {
+            return false;
+        }
+        if let [only] = self.hw_queues.as_slice() {
+            self.returned &= !only.waiting.is_empty();
+        }
+        !self.returned
     }
 
     /// The next context that waited and has a tag now.
