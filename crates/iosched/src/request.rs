@@ -182,13 +182,28 @@ pub struct Request {
     pub deadline: Time,
     /// The elevator's own word.
     pub(crate) elevator: u32,
-    pub(crate) cookie: u64,
-    pub(crate) submitted: Time,
     /// Its place in the hash of those that bios may join.
     pub(crate) chain: ChainLinks,
-    pub(crate) bios_before: u32,
-    pub(crate) bios_after: u32,
-    pub(crate) bios_last: u32,
+}
+
+/// A request is one line of a processor's cache: more makes every step of its life dearer.
+const _: () = assert!(size_of::<Request>() == 64);
+
+/// The bios of a request: the one that founded it, and those that joined it before and behind that one. Apart from the
+/// request, since nobody asks for them between its allocation and its completion.
+#[derive(Clone, Copy, Debug)]
+struct Bios {
+    cookie: u64,
+    submitted: Time,
+    before: u32,
+    after: u32,
+    last: u32,
+}
+
+impl Default for Bios {
+    fn default() -> Self {
+        Self { cookie: 0, submitted: Time::ZERO, before: NIL, after: NIL, last: NIL }
+    }
 }
 
 impl Request {
@@ -277,12 +292,6 @@ impl Request {
         self.hw_queue
     }
 
-    /// The host's name for the bio that founded it.
-    #[must_use]
-    pub const fn cookie(&self) -> u64 {
-        self.cookie
-    }
-
     /// When it was allocated; of merged requests, the oldest.
     #[must_use]
     pub const fn allocated(&self) -> Time {
@@ -327,6 +336,7 @@ pub struct Requests {
     sort: Vec<SortNode>,
     /// Places in lists, apart for the same reason.
     lists: Vec<ListLinks>,
+    bios_of: Vec<Bios>,
     free: Vec<u32>,
     bios: Vec<MergedBio>,
     bios_free: u32,
@@ -338,6 +348,7 @@ impl Default for Requests {
             slots: Vec::new(),
             sort: Vec::new(),
             lists: Vec::new(),
+            bios_of: Vec::new(),
             free: Vec::new(),
             bios: Vec::new(),
             bios_free: NIL,
@@ -484,8 +495,8 @@ impl Requests {
         request.tag = NO_TAG;
         request.hw_queue = 0;
         request.allocated = now;
-        request.cookie = bio.cookie;
-        request.submitted = now;
+        let bios = &mut self.bios_of[number as usize];
+        (bios.cookie, bios.submitted) = (bio.cookie, now);
         RequestId(number)
     }
 
@@ -510,13 +521,9 @@ impl Requests {
             allocated: Time::ZERO,
             deadline: Time::ZERO,
             elevator: NIL,
-            cookie: 0,
-            submitted: Time::ZERO,
             chain: ChainLinks::default(),
-            bios_before: NIL,
-            bios_after: NIL,
-            bios_last: NIL,
         });
+        self.bios_of.push(Bios::default());
         self.sort.push(SortNode::default());
         self.lists.push(ListLinks::default());
         number
@@ -549,33 +556,32 @@ impl Requests {
 
     /// `bio` becomes the first of `id`.
     pub(crate) fn prepend_bio(&mut self, now: Time, id: RequestId, bio: &Bio) {
-        let next = self[id].bios_before;
+        let next = self.bios_of[id.index()].before;
         let slot = self.allocate_bio(MergedBio { cookie: bio.cookie, submitted: now, context: bio.context, next });
+        self.bios_of[id.index()].before = slot;
         let request = &mut self[id];
-        request.bios_before = slot;
         request.sector = bio.sector;
         request.nr_sectors += bio.nr_sectors;
     }
 
     fn append(&mut self, id: RequestId, bio: MergedBio) {
         let slot = self.allocate_bio(bio);
-        let last = self[id].bios_last;
-        if last == NIL {
-            self[id].bios_after = slot;
-        } else {
-            self.bios[last as usize].next = slot;
+        let bios = &mut self.bios_of[id.index()];
+        match self.bios.get_mut(bios.last as usize) {
+            None => bios.after = slot,
+            Some(last) => last.next = slot,
         }
-        self[id].bios_last = slot;
+        bios.last = slot;
     }
 
     /// All bios of `absorbed` go behind those of `survivor`. `absorbed` keeps nothing but its slot.
     pub(crate) fn append_request(&mut self, survivor: RequestId, absorbed: RequestId) {
-        let Request { cookie, submitted, context, nr_sectors, allocated, bios_before, bios_after, .. } = self[absorbed];
-        self.append_chain(survivor, bios_before);
+        let Request { context, nr_sectors, allocated, .. } = self[absorbed];
+        let Bios { cookie, submitted, before, after, .. } = self.bios_of[absorbed.index()];
+        self.append_chain(survivor, before);
         self.append(survivor, MergedBio { cookie, submitted, context, next: NIL });
-        self.append_chain(survivor, bios_after);
-        let request = &mut self[absorbed];
-        (request.bios_before, request.bios_after, request.bios_last) = (NIL, NIL, NIL);
+        self.append_chain(survivor, after);
+        self.bios_of[absorbed.index()] = Bios::default();
         let request = &mut self[survivor];
         request.nr_sectors += nr_sectors;
         request.allocated = request.allocated.min(allocated);
@@ -596,11 +602,17 @@ impl Requests {
         self.bios_free = slot;
     }
 
+    /// The host's name for the bio that founded `id`.
+    #[inline]
+    #[must_use]
+    pub fn cookie(&self, id: RequestId) -> u64 {
+        self.bios_of[id.index()].cookie
+    }
+
     /// The cookies of the bios of `id`, in sector order.
     pub(crate) fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
-        let request = &self[id];
-        let founder = std::iter::once(request.cookie);
-        self.chain(request.bios_before).chain(founder).chain(self.chain(request.bios_after))
+        let bios = &self.bios_of[id.index()];
+        self.chain(bios.before).chain(std::iter::once(bios.cookie)).chain(self.chain(bios.after))
     }
 
     fn chain(&self, first: u32) -> impl Iterator<Item = u64> + '_ {
@@ -611,12 +623,15 @@ impl Requests {
     /// Hands every bio of `id` to `done`, in sector order, and forgets all but the founding one.
     #[inline]
     pub(crate) fn take_bios(&mut self, id: RequestId, mut done: impl FnMut(BioDone)) {
-        let Request { cookie, submitted, context, bios_before, bios_after, .. } = self[id];
-        self.take_chain(bios_before, &mut done);
+        let context = self[id].context;
+        let Bios { cookie, submitted, before, after, .. } = self.bios_of[id.index()];
+        if before == NIL && after == NIL {
+            return done(BioDone { cookie, context, submitted });
+        }
+        self.bios_of[id.index()] = Bios::default();
+        self.take_chain(before, &mut done);
         done(BioDone { cookie, context, submitted });
-        self.take_chain(bios_after, &mut done);
-        let request = &mut self[id];
-        (request.bios_before, request.bios_after, request.bios_last) = (NIL, NIL, NIL);
+        self.take_chain(after, &mut done);
     }
 
     #[inline]

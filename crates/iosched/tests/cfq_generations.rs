@@ -201,7 +201,7 @@ fn a_second_request_at_a_sector_sends_the_first_to_the_device() {
             assert!(host.queue.submit(host.now, &bio).accepted());
             host.queue.check();
         }
-        let given = std::iter::from_fn(|| host.queue.dispatch(host.now).map(|id| host.queue.request(id).cookie()));
+        let given = std::iter::from_fn(|| host.queue.dispatch(host.now).map(|id| host.queue.cookie(id)));
         assert_eq!(given.collect::<Vec<_>>(), order, "{elevator}");
     }
 }

@@ -256,7 +256,7 @@ impl Host {
     fn start(&mut self, id: RequestId) -> Checked {
         let request = self.driver.queue().request(id);
         let seen = Seen {
-            cookie: request.cookie(),
+            cookie: self.driver.queue().cookie(id),
             sector: request.sector(),
             nr_sectors: request.nr_sectors(),
             op: request.op(),

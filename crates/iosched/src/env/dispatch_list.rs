@@ -120,7 +120,7 @@ mod tests {
         }
         let mut order = Vec::new();
         while let Some(id) = list.pop(&mut requests) {
-            order.push(requests[id].cookie as i64);
+            order.push(requests.cookie(id) as i64);
         }
         order
     }

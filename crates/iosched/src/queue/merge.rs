@@ -92,7 +92,7 @@ impl RequestQueue {
         self.env.contexts.get_mut(bio.context).bios += 1;
         if self.env.log.is_on() {
             let Bio { op, sector, nr_sectors, context, cookie, .. } = *bio;
-            let (pid, sync, into) = (self.env.pid(context), bio.is_sync(), self.env.requests[into].cookie);
+            let (pid, sync, into) = (self.env.pid(context), bio.is_sync(), self.env.requests.cookie(into));
             self.env.note(|| Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side });
         }
         if self.attributes.iostats {
@@ -147,7 +147,7 @@ impl RequestQueue {
 
     /// `absorbed`, queued or new, becomes part of `survivor`.
     pub(super) fn merge_requests(&mut self, survivor: RequestId, absorbed: RequestId) {
-        let (cookie, into) = (self.env.requests[absorbed].cookie, self.env.requests[survivor].cookie);
+        let (cookie, into) = (self.env.requests.cookie(absorbed), self.env.requests.cookie(survivor));
         self.env.note(|| Decision::RequestMerge { cookie, into });
         let [survivor_end, absorbed_end] = [survivor, absorbed].map(|id| self.env.requests[id].end());
         let op = self.env.requests[absorbed].op;

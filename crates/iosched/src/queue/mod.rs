@@ -310,7 +310,8 @@ impl RequestQueue {
     #[inline(never)]
     fn note_insert_in_full(&mut self, id: RequestId) {
         let request = &self.env.requests[id];
-        let &Request { cookie, context, sector, nr_sectors, op, .. } = request;
+        let &Request { context, sector, nr_sectors, op, .. } = request;
+        let cookie = self.env.requests.cookie(id);
         let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
         self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
     }
@@ -401,7 +402,8 @@ impl RequestQueue {
             self.env.dispatch_list.taken_end = request.end();
         }
         if self.env.log.is_on() {
-            let Request { cookie, sector, nr_sectors, .. } = self.env.requests[id];
+            let Request { sector, nr_sectors, .. } = self.env.requests[id];
+            let cookie = self.env.requests.cookie(id);
             self.env.note(|| Decision::Dispatch { request: id, cookie, sector, nr_sectors });
         }
         Some(id)
@@ -476,7 +478,7 @@ impl RequestQueue {
         self.enter(now);
         self.leave_device(id);
         if self.env.log.is_on() {
-            let cookie = self.env.requests[id].cookie;
+            let cookie = self.env.requests.cookie(id);
             self.env.note(|| Decision::Complete { cookie });
         }
         if self.env.requests[id].in_elevator {
@@ -502,7 +504,7 @@ impl RequestQueue {
     pub fn requeue(&mut self, now: Time, id: RequestId) {
         self.enter(now);
         self.leave_device(id);
-        let Request { cookie, in_elevator, .. } = self.env.requests[id];
+        let (cookie, in_elevator) = (self.env.requests.cookie(id), self.env.requests[id].in_elevator);
         self.env.note(|| Decision::Requeue { cookie });
         if in_elevator {
             self.elevator.requeue(&mut self.env, id);
@@ -616,6 +618,12 @@ impl RequestQueue {
     #[must_use]
     pub fn request(&self, id: RequestId) -> &Request {
         &self.env.requests[id]
+    }
+
+    /// The host's name for the bio that founded a request.
+    #[must_use]
+    pub fn cookie(&self, id: RequestId) -> u64 {
+        self.env.requests.cookie(id)
     }
 
     /// The host's names for the bios of a request, in sector order.
