@@ -1,60 +1,48 @@
 //! What an elevator costs per request: insert, dispatch, complete, hashing for merges included.
 //!
-//! Every elevator of the registry goes through the same shapes of load. Where the shape says no lookup, `nomerges` is
-//! 1, as in the measurement of Linux' own code that the figures stand beside.
+//! Every elevator of the registry goes through the same shapes of load, in two columns. *Elevator* is what the
+//! elevator's own calls and its hash for merges cost, without a queue around them, as in the measurement of Linux' own
+//! code that the figures stand beside; what the loop of the measurement costs (random numbers, the device, a request's
+//! fields) is measured with no elevator in it and subtracted. *Whole* is all of it through the request queue and its
+//! driver: limits or tags, statistics, bios, the arena, and the loop, too.
+//!
+//! Where the shape says no lookup, nothing is looked up in the first column, and `nomerges` is 1 in the second, which
+//! leaves the request merged last, and the elevators that look for merges themselves (kyber, none).
 //!
 //! Times are given in units U: the time to remove a random key from a `BTreeMap<u64, u64>` of 1,024 entries and insert
-//! a new random one, measured in the same run. That makes figures of different machines comparable.
+//! a new random one, measured in the same run. That makes figures of different machines comparable. Instructions, in
+//! [`counts`], need no unit, and are the same in every run.
 
-use std::collections::{BTreeMap, VecDeque};
+mod counts;
+mod load;
+
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::time::Instant;
 
-use iosched::{
-    Bio, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Rerun, Step,
-    Submit, Time,
-};
+use iosched::Registry;
 
-/// Where a task's next request lies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pattern {
-    /// Behind the last one, with a gap, so that nothing merges.
-    Sequential,
-    Random,
-}
+use load::{Alone, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
 
-/// What is done to an elevator.
-struct Shape {
-    name: &'static str,
-    tasks: u64,
-    queued_per_task: u64,
-    pattern: Pattern,
-    /// Of 100 requests, so many are async writes.
-    write_percent: u64,
-    /// Whether queued requests are looked up that a bio could join. None is ever found.
-    lookup: bool,
-}
-
-const SHAPES: &[Shape] = &[
-    shape("sequential", 64, 16, Pattern::Sequential, 0, false),
-    shape("random", 64, 16, Pattern::Random, 0, false),
-    shape("random, half writes", 64, 16, Pattern::Random, 50, false),
-    shape("sequential, lookup", 64, 16, Pattern::Sequential, 0, true),
-    shape("random, lookup", 64, 16, Pattern::Random, 0, true),
-    shape("1,000 tasks x 1", 1_000, 1, Pattern::Random, 0, false),
-    shape("10,000 tasks x 1", 10_000, 1, Pattern::Random, 0, false),
-    shape("10 tasks x 10,000", 10, 10_000, Pattern::Random, 0, false),
-];
-
-const fn shape(
-    name: &'static str,
-    tasks: u64,
-    queued_per_task: u64,
-    pattern: Pattern,
-    write_percent: u64,
-    lookup: bool,
-) -> Shape {
-    Shape { name, tasks, queued_per_task, pattern, write_percent, lookup }
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only cases whose name holds this.
+    #[arg(long, value_name = "SUBSTRING")]
+    name: Option<String>,
+    /// Count instructions, by valgrind, rather than take times.
+    #[arg(long)]
+    instructions: bool,
+    /// Write the counts to xtask/counts.tsv.
+    #[arg(long, requires = "instructions", conflicts_with_all = ["check", "name"])]
+    record: bool,
+    /// Only say which cases take more instructions than xtask/counts.tsv says.
+    #[arg(long, requires = "instructions")]
+    check: bool,
+    /// Only let a load go through: column, elevator, load, and how many requests. For valgrind to count.
+    #[arg(long, hide = true, num_args = 4, value_names = ["COLUMN", "ELEVATOR", "LOAD", "REQUESTS"])]
+    counted: Option<Vec<String>>,
 }
 
 /// What others are measured against: none is to be dearer by more than half.
@@ -90,23 +78,8 @@ const LINUX: &[(&str, &str, f64, f64)] = &[
     ("bfq", "10,000 tasks x 1", 20.8, 20.8),
 ];
 
-const DEPTH: usize = 32;
-const REQUEST_SECTORS: u32 = 8;
-const SERVICE_NS: u64 = 100_000;
 const ROUNDS: usize = 7;
 const ROUND_REQUESTS: u64 = 300_000;
-
-/// xorshift64: cheap enough not to be what is measured.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
 
 /// Remove and insert in a `BTreeMap` of 1,024 entries: ns per pair.
 struct Unit {
@@ -135,100 +108,40 @@ impl Unit {
     }
 }
 
-/// A queue kept full by tasks that send a new request for each that completes.
-struct Load<'a> {
-    shape: &'a Shape,
-    driver: Driver,
-    contexts: Vec<ContextId>,
-    positions: Vec<u64>,
-    in_device: VecDeque<iosched::RequestId>,
-    random: Random,
-    now: Time,
+/// One load, ready to be measured.
+fn loaded<'a, T: Target>(elevator: &str, shape: &'a Shape) -> anyhow::Result<Load<'a, T>> {
+    let mut load = Load::new(elevator, shape, shape.warm_up())?;
+    load.requests(ROUND_REQUESTS);
+    Ok(load)
 }
 
-impl<'a> Load<'a> {
-    fn new(elevator: &str, shape: &'a Shape) -> anyhow::Result<Self> {
-        let now = Time::from_ns(1_000_000_000_000);
-        let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get(elevator)?);
-        // Enough for everybody, those included that may only have a part of them.
-        queue.set_attribute(now, "nr_requests", &(8 * shape.tasks * shape.queued_per_task).to_string())?;
-        queue.set_attribute(now, "nomerges", if shape.lookup { "0" } else { "1" })?;
-        let contexts: Vec<_> = (0..shape.tasks)
-            .map(|task| queue.create_context(task as u32, IoPriority::default(), CgroupId::ROOT))
-            .collect();
-        let positions = (0..shape.tasks).map(|task| task * 100_000_000).collect();
-        let random = Random(0x1234_5678_9ABC_DEF1);
-        let driver = Driver::new(queue, Rerun::LINUX);
-        let mut load = Self { shape, driver, contexts, positions, in_device: VecDeque::new(), random, now };
-        for _ in 0..shape.queued_per_task {
-            for task in 0..shape.tasks {
-                load.submit(task);
-            }
-        }
-        // Into the steady state.
-        load.requests(2 * shape.tasks * shape.queued_per_task.max(50));
-        Ok(load)
+/// ns per request.
+fn measure_ns<T: Target>(load: &mut Load<'_, T>) -> f64 {
+    let start = Instant::now();
+    load.requests(ROUND_REQUESTS);
+    start.elapsed().as_nanos() as f64 / ROUND_REQUESTS as f64
+}
+
+/// What was measured in several rounds, each beside the unit: ns in the middle, and in U the lowest, the middle and the
+/// highest.
+struct Rounds {
+    ns: f64,
+    low: f64,
+    ratio: f64,
+    high: f64,
+}
+
+impl Rounds {
+    /// `ns` and the unit's, of each round.
+    fn new(ns: &[f64], units_ns: &[f64]) -> Self {
+        let ratios = ns.iter().zip(units_ns).map(|(ns, unit_ns)| ns / unit_ns).collect();
+        let (low, ratio, high) = spread(ratios);
+        Self { ns: middle(ns), low, ratio, high }
     }
 
-    fn submit(&mut self, task: u64) {
-        let sector = match self.shape.pattern {
-            Pattern::Sequential => {
-                let position = &mut self.positions[task as usize];
-                *position += 2 * u64::from(REQUEST_SECTORS);
-                *position
-            }
-            Pattern::Random => self.random.next() % 200_000_000 * 16,
-        };
-        let write = self.shape.write_percent > 0 && self.random.next() % 100 < self.shape.write_percent;
-        let bio = Bio {
-            op: if write { Op::Write } else { Op::Read },
-            flags: Flags::empty(),
-            sector,
-            nr_sectors: REQUEST_SECTORS,
-            context: self.contexts[task as usize],
-            cookie: task,
-        };
-        let submitted = self.driver.submit(self.now, &bio);
-        debug_assert!(matches!(submitted, Submit::Queued(_) | Submit::Merged));
-        black_box(submitted);
-        while let Some(id) = self.driver.kicked(self.now, self.in_device.len() < DEPTH) {
-            self.in_device.push_back(id);
-        }
-    }
-
-    /// Lets `count` requests go through.
-    fn requests(&mut self, count: u64) {
-        for _ in 0..count {
-            while let Some(step) = self.driver.turn(self.now, self.in_device.len() < DEPTH) {
-                match step {
-                    Step::Start(id) => self.in_device.push_back(id),
-                    Step::Wake(_) => unreachable!("there is room for everybody"),
-                }
-            }
-            let Some(id) = self.in_device.pop_front() else {
-                // The elevator waits for a process that has nothing to send, or until it is asked again.
-                let Some((at, due)) = self.driver.next_due(None, None) else {
-                    unreachable!("what is queued is given out, now or later");
-                };
-                self.now = self.now.max(at);
-                if due == Due::Timer {
-                    self.driver.timer(self.now);
-                } else {
-                    self.driver.rerun(self.now);
-                }
-                continue;
-            };
-            self.now = self.now + SERVICE_NS;
-            let mut task = 0;
-            self.driver.complete(self.now, id, Ok(()), |bio, _| task = bio.cookie);
-            self.submit(task);
-        }
-    }
-
-    fn measure_ns(&mut self) -> f64 {
-        let start = Instant::now();
-        self.requests(ROUND_REQUESTS);
-        start.elapsed().as_nanos() as f64 / ROUND_REQUESTS as f64
+    /// The middle of them, and in brackets the lowest and the highest, in U.
+    fn told(&self) -> String {
+        format!("{:.2} ({:.2}-{:.2})", self.ratio, self.low, self.high)
     }
 }
 
@@ -238,41 +151,68 @@ fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     (values[0], values[values.len() / 2], values[values.len() - 1])
 }
 
+fn middle(values: &[f64]) -> f64 {
+    spread(values.to_vec()).1
+}
+
+/// `value` to so many digits behind the point.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let factor = 10_f64.powi(digits);
+    (value * factor).round() / factor
+}
+
 /// What an elevator costs under one shape of load.
 struct Figure {
     elevator: &'static str,
     shape: &'static Shape,
-    ns: f64,
-    low: f64,
-    ratio: f64,
-    high: f64,
+    /// Its own calls and its hash; the loop is subtracted.
+    own: Rounds,
+    /// Through the whole queue, the loop included.
+    whole: Rounds,
+    /// The loop.
+    in_order: Rounds,
 }
 
 fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> anyhow::Result<Figure> {
-    let mut load = Load::new(elevator, shape)?;
-    load.measure_ns();
-    let mut figures = Vec::new();
-    let mut ratios = Vec::new();
-    let mut units = Vec::new();
+    let mut in_order = loaded::<Nothing>(elevator, shape)?;
+    let mut own = loaded::<Alone>(elevator, shape)?;
+    let mut whole = loaded::<Whole>(elevator, shape)?;
+    let (mut units_ns, mut loops_ns, mut own_ns, mut whole_ns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let (unit_ns, ns) = (unit.measure_ns(), load.measure_ns());
-        figures.push(ns);
-        units.push(unit_ns);
-        ratios.push(ns / unit_ns);
+        units_ns.push(unit.measure_ns());
+        let loop_ns = measure_ns(&mut in_order);
+        loops_ns.push(loop_ns);
+        own_ns.push(measure_ns(&mut own) - loop_ns);
+        whole_ns.push(measure_ns(&mut whole));
     }
-    load.driver.queue().check();
-    let ((_, ns, _), (_, unit_ns, _)) = (spread(figures), spread(units));
-    let (low, ratio, high) = spread(ratios);
+    own.check();
+    whole.check();
+    let unit_ns = middle(&units_ns);
+    let rounds = |ns: &[f64]| Rounds::new(ns, &units_ns);
+    let (in_order, own, whole) = (rounds(&loops_ns), rounds(&own_ns), rounds(&whole_ns));
     let name = shape.name;
-    println!(
-        "{{\"elevator\":\"{elevator}\",\"load\":\"{name}\",\"ns\":{ns:.1},\"unit_ns\":{unit_ns:.1},\"ratio\":{ratio:.3},\"ratio_low\":{low:.3},\"ratio_high\":{high:.3}}}"
-    );
-    Ok(Figure { elevator, shape, ns, low, ratio, high })
+    let Rounds { ns, low, ratio, high } = &whole;
+    let line = serde_json::json!({
+        "elevator": elevator,
+        "load": name,
+        "ns": rounded(*ns, 1),
+        "unit_ns": rounded(unit_ns, 1),
+        "ratio": rounded(*ratio, 3),
+        "ratio_low": rounded(*low, 3),
+        "ratio_high": rounded(*high, 3),
+        "elevator_ns": rounded(own.ns, 1),
+        "elevator_ratio": rounded(own.ratio, 3),
+        "elevator_ratio_low": rounded(own.low, 3),
+        "elevator_ratio_high": rounded(own.high, 3),
+        "loop_ns": rounded(in_order.ns, 1),
+    });
+    println!("{line}");
+    Ok(Figure { elevator, shape, own, whole, in_order })
 }
 
 impl Figure {
-    /// What Linux' own code needs, in U, and the goal this misses, if it does: by the lowest round, which is disturbed
-    /// least.
+    /// What Linux' own code needs, in U, and the goal this misses as a whole, if it does: by the lowest round, which is
+    /// disturbed least.
     fn remarks(&self, baseline: &Self) -> (String, String) {
         let key = (self.elevator, self.shape.name);
         let linux =
@@ -281,23 +221,41 @@ impl Figure {
             });
         let limit = LIMITS.iter().find(|known| (known.0, known.1) == key).map(|known| known.2);
         let goal = match limit {
-            Some(limit) if self.low > limit => format!("above {limit} U"),
-            _ if self.low > OF_BASELINE_MAX * baseline.low => format!("above {OF_BASELINE_MAX} of {BASELINE}"),
+            Some(limit) if self.whole.low > limit => format!("above {limit} U"),
+            _ if self.whole.low > OF_BASELINE_MAX * baseline.whole.low => {
+                format!("above {OF_BASELINE_MAX} of {BASELINE}")
+            }
             _ => "met".to_owned(),
         };
         (linux, goal)
     }
 }
 
+/// The elevators whose "elevator load" holds `only`.
+fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
+    let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
+    Registry::linux().names().into_iter().filter(wanted).collect()
+}
+
+/// Does what the arguments say.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(case) = &args.counted {
+        return counts::run_counted(case);
+    }
+    if args.instructions {
+        return counts::run(args.name.as_deref(), args.record, args.check);
+    }
+    time(args.name.as_deref())
+}
+
 /// Measures every elevator under every load, prints a JSON line for each and a table at the end. `only`: those whose
 /// "elevator load" holds it; the baseline is measured with them.
-pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
+fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut unit = Unit::new();
     unit.measure_ns();
     let mut table = Vec::new();
     for shape in SHAPES {
-        let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-        let elevators: Vec<&'static str> = Registry::linux().names().into_iter().filter(wanted).collect();
+        let elevators = wanted(only, shape);
         if elevators.is_empty() {
             continue;
         }
@@ -307,14 +265,22 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
             table.push((measure(&mut unit, elevator, shape)?, baseline));
         }
     }
-    println!("\n{:34} {:>8} {:>18} {:>10} {:>7}  goal", "per request", "ns", "U (low to high)", "Linux U", "of cfq");
+    println!(
+        "\n{:34} {:>18} {:>10} {:>8} {:>18} {:>7}  goal",
+        "per request", "elevator, U", "Linux U", "whole ns", "whole, U", "of cfq"
+    );
     for (figure, baseline) in &table {
-        let Figure { elevator, shape, ns, low, ratio, high } = figure;
+        let Figure { elevator, shape, own, whole, .. } = figure;
         let baseline = &table[*baseline].0;
         let (linux, goal) = figure.remarks(baseline);
         let name = format!("{elevator} {}", shape.name);
-        let spread = format!("{ratio:.2} ({low:.2}-{high:.2})");
-        println!("{name:34} {ns:8.1} {spread:>18} {linux:>10} {:7.2}  {goal}", ratio / baseline.ratio);
+        let (own, spread, ns) = (own.told(), whole.told(), whole.ns);
+        let of_baseline = whole.ratio / baseline.whole.ratio;
+        println!("{name:34} {own:>18} {linux:>10} {ns:8.1} {spread:>18} {of_baseline:7.2}  {goal}");
     }
-    Ok(())
+    println!("\n{:34} {:>18}", "the loop, in whole only", "U");
+    for (figure, _) in table.iter().enumerate().filter(|(at, (_, baseline))| at == baseline).map(|(_, row)| row) {
+        println!("{:34} {:>18}", figure.shape.name, figure.in_order.told());
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -32,11 +32,7 @@ enum Command {
     /// Compare our elevators with recorded runs of Linux' own.
     Golden(golden::Args),
     /// Measure what an elevator costs per request, beside Linux' own.
-    Cost {
-        /// Only cases whose name holds this.
-        #[arg(long, value_name = "SUBSTRING")]
-        name: Option<String>,
-    },
+    Cost(cost::Args),
     /// Do random operations on every elevator, and check what must hold.
     Soak(soak::Args),
     /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
@@ -62,7 +58,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Golden(args) => golden::run(&args),
-        Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::Cost(args) => cost::run(&args),
         Command::Soak(args) => soak::run_soak(&args),
         Command::Crash(args) => crash::run(&args),
         Command::Guest(args) => guest::run(&args),

@@ -125,6 +125,7 @@
 //! | `setting.rs` | an elevator with what is set of it and of the queue, as users write it: for simulations, live disks, the kernel's disks and records alike |
 //! | `decision/` | what was decided and why, as typed events; a file for what only one family decides |
 //! | `collections/` | intrusive containers over arenas: list, red-black tree |
+//! | `bare.rs` | an elevator without its queue, for measuring; only with the feature `bare` |
 //!
 //! Imports go one way: driver, registry and queue above the elevators, `elevator`, `env`, `layer` and `decision` below
 //! them, requests and collections at the bottom. `cargo xtask rules` refuses circles of more than five files.
@@ -144,6 +145,9 @@
 #![forbid(unsafe_code)]
 
 mod anticipatory;
+#[cfg(any(test, feature = "bare"))]
+#[doc(hidden)]
+pub mod bare;
 mod bfq;
 mod cfq;
 mod collections;

@@ -1,0 +1,307 @@
+//! Instructions per request, counted by valgrind: the same in every run of the same program, whatever else the machine
+//! does. `xtask/counts.tsv` keeps them, so that it is seen when a case takes more.
+//!
+//! This program runs itself under valgrind, once without a counted request behind the warm-up and once with
+//! [`REQUESTS`] of them; the difference is theirs. What the loop of the measurement takes is counted with no elevator
+//! in it, and subtracted from the column *elevator*.
+
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::load::{Alone, Load, Nothing, SHAPES, Shape, Target, Whole};
+use super::{rounded, wanted};
+use crate::page;
+
+/// Where counts are kept, from the root of the repository.
+const TABLE: &str = "xtask/counts.tsv";
+const HEADER: &str = "elevator\tload\televator_instructions\twhole_instructions";
+/// Counted requests of a case.
+const REQUESTS: u64 = 10_000;
+/// The warm-up of large loads is cut to this: valgrind is slow.
+const WARM_UP_MAX: u64 = 10_000;
+/// How much more a case may take than recorded, in percent; and if another compiler has built it.
+const MORE_PERCENT: f64 = 3.0;
+const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
+/// The fastest tool of valgrind that counts exactly; callgrind takes twice the time, lackey twenty times.
+const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+
+/// What a load goes through while it is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Column {
+    Loop,
+    Elevator,
+    Whole,
+}
+
+const COLUMNS: &[(Column, &str)] = &[(Column::Loop, "loop"), (Column::Elevator, "elevator"), (Column::Whole, "whole")];
+
+impl Column {
+    fn name(self) -> &'static str {
+        COLUMNS.iter().find(|(column, _)| *column == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// Lets a load go through, as the hidden argument says.
+pub(super) fn run_counted(case: &[String]) -> Result<ExitCode> {
+    let [column, elevator, load, requests] = case else { bail!("column, elevator, load, requests") };
+    let shape = SHAPES.iter().find(|shape| shape.name == load).with_context(|| format!("{load:?} is no load"))?;
+    let requests = requests.parse()?;
+    match COLUMNS.iter().find(|(_, name)| name == column) {
+        Some((Column::Loop, _)) => go_through::<Nothing>(elevator, shape, requests)?,
+        Some((Column::Elevator, _)) => go_through::<Alone>(elevator, shape, requests)?,
+        Some((Column::Whole, _)) => go_through::<Whole>(elevator, shape, requests)?,
+        None => bail!("{column:?} is no column"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn go_through<T: Target>(elevator: &str, shape: &Shape, requests: u64) -> Result<()> {
+    let mut load = Load::<T>::new(elevator, shape, shape.warm_up().min(WARM_UP_MAX))?;
+    load.requests(requests);
+    Ok(())
+}
+
+/// Instructions of this program with one load.
+fn count_once(column: Column, elevator: &str, load: &str, requests: u64) -> Result<u64> {
+    let program = std::env::current_exe()?;
+    let made = Command::new("valgrind")
+        .args(VALGRIND)
+        .arg(program)
+        .args(["cost", "--counted", column.name(), elevator, load, &requests.to_string()])
+        .output();
+    let output = match made {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("valgrind counts the instructions, and is not installed here (apt-get install valgrind)")
+        }
+        made => made.context("valgrind cannot be run")?,
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind has failed with {elevator} {load}: {said}");
+    instructions_in(&said).with_context(|| format!("valgrind does not say how many instructions: {said}"))
+}
+
+/// The count in what cachegrind says: `==4711== I   refs:      4,486,782`.
+fn instructions_in(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("refs:") && line.contains(" I "))?;
+    let (_, count) = line.split_once("refs:")?;
+    count.trim().replace(',', "").parse().ok()
+}
+
+/// Instructions per request.
+fn count(column: Column, elevator: &str, load: &str) -> Result<f64> {
+    let [without, with] = [0, REQUESTS].map(|requests| count_once(column, elevator, load, requests));
+    Ok((with? as f64 - without? as f64) / REQUESTS as f64)
+}
+
+/// What each item is, worked out on all processors.
+fn on_all_processors<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let next = Mutex::new(0..items.len());
+    let done = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(at) = next.lock().ok().and_then(|mut next| next.next()) {
+                    let result = work(&items[at]);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((at, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Instructions per request of one case, to a tenth.
+#[derive(Clone, PartialEq, Debug)]
+struct Counts {
+    elevator: String,
+    load: String,
+    own: f64,
+    whole: f64,
+}
+
+/// What was counted, or recorded, and what had compiled it (`rustc -V`).
+#[derive(Clone, PartialEq, Debug)]
+struct Table {
+    compiler: String,
+    rows: Vec<Counts>,
+}
+
+fn compiler() -> Result<String> {
+    let output = Command::new("rustc").arg("-V").output().context("rustc cannot be run")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Table {
+    /// Counts every case whose "elevator load" holds `only`.
+    fn counted(only: Option<&str>) -> Result<Self> {
+        let shapes: Vec<_> = SHAPES.iter().filter(|shape| !wanted(only, shape).is_empty()).collect();
+        let loops = shapes.iter().map(|shape| (Column::Loop, "", shape.name));
+        let names = shapes.iter().flat_map(|shape| wanted(only, shape).into_iter().map(|name| (name, shape.name)));
+        let names: Vec<(&str, &str)> = names.collect();
+        let columns = |&(elevator, load)| [Column::Elevator, Column::Whole].map(|column| (column, elevator, load));
+        let cases: Vec<_> = loops.chain(names.iter().flat_map(columns)).collect();
+        let counts = on_all_processors(&cases, |(column, elevator, load)| count(*column, elevator, load));
+        let counts = counts.into_iter().collect::<Result<Vec<f64>>>()?;
+        let found = |case| cases.iter().position(|other| *other == case).map_or(f64::NAN, |at| counts[at]);
+        let tenth = |count| rounded(count, 1);
+        for shape in &shapes {
+            println!("the loop, {}: {:.1} instructions a request", shape.name, found((Column::Loop, "", shape.name)));
+        }
+        let row = |(elevator, load)| Counts {
+            elevator: String::from(elevator),
+            load: String::from(load),
+            own: tenth(found((Column::Elevator, elevator, load)) - found((Column::Loop, "", load))),
+            whole: tenth(found((Column::Whole, elevator, load))),
+        };
+        Ok(Self { compiler: compiler()?, rows: names.into_iter().map(row).collect() })
+    }
+
+    /// As the file has it.
+    fn text(&self) -> String {
+        let mut text = format!("# {}\n{HEADER}\n", self.compiler);
+        for Counts { elevator, load, own, whole } in &self.rows {
+            let _ = writeln!(text, "{elevator}\t{load}\t{own:.1}\t{whole:.1}");
+        }
+        text
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let mut lines = text.lines();
+        let compiler =
+            lines.next().and_then(|line| line.strip_prefix("# ")).context("its first line is no compiler")?;
+        ensure!(lines.next() == Some(HEADER), "its second line is not {HEADER:?}");
+        let row = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
+            [elevator, load, own, whole] => Ok(Counts {
+                elevator: elevator.to_owned(),
+                load: load.to_owned(),
+                own: own.parse()?,
+                whole: whole.parse()?,
+            }),
+            _ => bail!("{line:?} is not four columns"),
+        };
+        Ok(Self { compiler: compiler.to_owned(), rows: lines.map(row).collect::<Result<_>>()? })
+    }
+
+    /// What takes more than `recorded` and what takes less, told in lines. A case that was not recorded takes more.
+    fn against(&self, recorded: &Self) -> (Vec<String>, Vec<String>) {
+        let percent = if self.compiler == recorded.compiler { MORE_PERCENT } else { MORE_PERCENT_OF_OTHERS };
+        let (mut dearer, mut cheaper) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            let name = format!("{} {}", row.elevator, row.load);
+            let same = |other: &&Counts| (&other.elevator, &other.load) == (&row.elevator, &row.load);
+            let Some(known) = recorded.rows.iter().find(same) else {
+                dearer.push(format!("{name}: is not in {TABLE}"));
+                continue;
+            };
+            for (column, now, then) in [("elevator", row.own, known.own), ("whole", row.whole, known.whole)] {
+                let more = 100.0 * (now / then - 1.0);
+                let line =
+                    format!("{name}, {column}: {now:.1} instructions a request, {then:.1} recorded ({more:+.1} %)");
+                if more > percent {
+                    dearer.push(line);
+                } else if more < -percent {
+                    cheaper.push(line);
+                }
+            }
+        }
+        (dearer, cheaper)
+    }
+}
+
+/// Counts, and prints, records or checks.
+pub(super) fn run(only: Option<&str>, record: bool, check: bool) -> Result<ExitCode> {
+    let counted = Table::counted(only)?;
+    if record {
+        return page::write_or_check(&[(TABLE.to_owned(), counted.text())], false, "cost --instructions --record");
+    }
+    if !check {
+        println!("\n{:34} {:>10} {:>10}", "instructions per request", "elevator", "whole");
+        for Counts { elevator, load, own, whole } in &counted.rows {
+            println!("{:34} {own:10.1} {whole:10.1}", format!("{elevator} {load}"));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = std::fs::read_to_string(page::path(TABLE)).with_context(|| format!("{TABLE} cannot be read"))?;
+    let recorded = Table::parse(&text).with_context(|| TABLE.to_owned())?;
+    if counted.compiler != recorded.compiler {
+        println!(
+            "built by {}, recorded of {}: {MORE_PERCENT_OF_OTHERS} % are allowed instead of {MORE_PERCENT} %",
+            counted.compiler, recorded.compiler
+        );
+    }
+    let (dearer, cheaper) = counted.against(&recorded);
+    if !cheaper.is_empty() {
+        println!("takes less than recorded; `cargo xtask cost --instructions --record` keeps it so:");
+        cheaper.iter().for_each(|line| println!("  {line}"));
+    }
+    if dearer.is_empty() {
+        println!("{} cases counted, none takes more than recorded in {TABLE}", counted.rows.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    dearer.iter().for_each(|line| eprintln!("{line}"));
+    eprintln!(
+        "error: {} counts are above {TABLE}: make them lower, or record them (`cargo xtask cost --instructions \
+         --record`) and say in docs/performance.md why",
+        dearer.len()
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(compiler: &str, rows: &[(&str, f64, f64)]) -> Table {
+        let row = |&(elevator, own, whole): &(&str, f64, f64)| Counts {
+            elevator: elevator.to_owned(),
+            load: "random".to_owned(),
+            own,
+            whole,
+        };
+        Table { compiler: compiler.to_owned(), rows: rows.iter().map(row).collect() }
+    }
+
+    #[test]
+    fn a_table_that_is_written_is_read() {
+        let table = table("rustc 1.95.0 (59807616e 2026-04-14)", &[("cfq", 812.5, 1900.0), ("noop", 61.0, 900.1)]);
+        assert_eq!(Table::parse(&table.text()).unwrap(), table);
+        assert!(Table::parse("# rustc\n").is_err());
+        assert!(Table::parse(&format!("# rustc\n{HEADER}\ncfq\t1\n")).is_err());
+    }
+
+    #[test]
+    fn what_takes_more_than_three_percent_in_either_column_is_named_and_what_is_not_recorded() {
+        let recorded = table("a", &[("cfq", 1000.0, 2000.0), ("bfq", 1000.0, 2000.0), ("noop", 100.0, 200.0)]);
+        let counted =
+            table("a", &[("cfq", 1031.0, 2050.0), ("bfq", 1029.0, 2061.0), ("noop", 96.0, 200.0), ("none", 1.0, 2.0)]);
+        let (dearer, cheaper) = counted.against(&recorded);
+        let names = |lines: &[String]| lines.iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+        let dearer: Vec<String> = names(&dearer);
+        assert_eq!(dearer, ["cfq random, elevator", "bfq random, whole", "none random"]);
+        let cheaper: Vec<String> = names(&cheaper);
+        assert_eq!(cheaper, ["noop random, elevator"]);
+    }
+
+    #[test]
+    fn another_compiler_may_take_ten_percent_more() {
+        let recorded = table("a", &[("cfq", 1000.0, 2000.0)]);
+        assert!(table("b", &[("cfq", 1099.0, 2000.0)]).against(&recorded).0.is_empty());
+        assert_eq!(table("b", &[("cfq", 1101.0, 2000.0)]).against(&recorded).0.len(), 1);
+    }
+
+    #[test]
+    fn the_count_is_found_in_what_valgrind_says() {
+        assert_eq!(instructions_in("==1== Cachegrind\n==1== I   refs:      4,486,782\n"), Some(4_486_782));
+        assert_eq!(instructions_in("==1== I refs:        14\n"), Some(14));
+        assert_eq!(instructions_in("==1== nothing\n"), None);
+    }
+}

@@ -1,0 +1,368 @@
+//! The measured loads, and what they go through: a whole request queue, an elevator without one, or neither.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+use iosched::bare::Bare;
+use iosched::{
+    Bio, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
+    Rerun, Step, Submit, Time,
+};
+
+/// Where a task's next request lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    /// Behind the last one, with a gap, so that nothing merges.
+    Sequential,
+    Random,
+}
+
+/// What is done to an elevator.
+pub(super) struct Shape {
+    pub(super) name: &'static str,
+    tasks: u64,
+    queued_per_task: u64,
+    pattern: Pattern,
+    /// Of 100 requests, so many are async writes.
+    write_percent: u64,
+    /// Whether queued requests are looked up that a bio could join. None is ever found.
+    lookup: bool,
+}
+
+pub(super) const SHAPES: &[Shape] = &[
+    shape("sequential", 64, 16, Pattern::Sequential, 0, false),
+    shape("random", 64, 16, Pattern::Random, 0, false),
+    shape("random, half writes", 64, 16, Pattern::Random, 50, false),
+    shape("sequential, lookup", 64, 16, Pattern::Sequential, 0, true),
+    shape("random, lookup", 64, 16, Pattern::Random, 0, true),
+    shape("1,000 tasks x 1", 1_000, 1, Pattern::Random, 0, false),
+    shape("10,000 tasks x 1", 10_000, 1, Pattern::Random, 0, false),
+    shape("10 tasks x 10,000", 10, 10_000, Pattern::Random, 0, false),
+];
+
+const fn shape(
+    name: &'static str,
+    tasks: u64,
+    queued_per_task: u64,
+    pattern: Pattern,
+    write_percent: u64,
+    lookup: bool,
+) -> Shape {
+    Shape { name, tasks, queued_per_task, pattern, write_percent, lookup }
+}
+
+impl Shape {
+    /// Enough for everybody, those included that may only have a part of them.
+    fn nr_requests(&self) -> u32 {
+        (8 * self.tasks * self.queued_per_task) as u32
+    }
+
+    /// Requests that lead into the steady state.
+    pub(super) fn warm_up(&self) -> u64 {
+        2 * self.tasks * self.queued_per_task.max(50)
+    }
+}
+
+const DEPTH: usize = 32;
+const REQUEST_SECTORS: u32 = 8;
+const SERVICE_NS: u64 = 100_000;
+const BEGIN: Time = Time::from_ns(1_000_000_000_000);
+
+/// xorshift64: cheap enough not to be what is measured.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// What the device has, oldest first.
+#[derive(Default)]
+pub(super) struct Device(VecDeque<RequestId>);
+
+impl Device {
+    fn has_room(&self) -> bool {
+        self.0.len() < DEPTH
+    }
+}
+
+/// What a load goes through.
+pub(super) trait Target: Sized {
+    /// Of an elevator, for a shape of load.
+    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self>;
+
+    fn create_context(&mut self, pid: u32) -> ContextId;
+
+    /// Takes `bio`, and starts what is to be started before anything else happens.
+    fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device);
+
+    /// Starts what the device has room for.
+    fn turn(&mut self, now: Time, device: &mut Device);
+
+    /// The device is done with `id`: whose it was.
+    fn complete(&mut self, now: Time, id: RequestId) -> u64;
+
+    /// The elevator waits for a process that has nothing to send, or until it is asked again: until then.
+    fn wait(&mut self, now: Time) -> Time;
+
+    /// Whether everything is as it should be.
+    ///
+    /// # Panics
+    /// If it is not.
+    fn check(&self);
+}
+
+/// A request queue with an elevator, and its driver.
+pub(super) struct Whole(Driver);
+
+impl Target for Whole {
+    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
+        let mut queue = RequestQueue::new(BEGIN, &QueueConfig::default(), Registry::linux().get(elevator)?);
+        queue.set_attribute(BEGIN, "nr_requests", &shape.nr_requests().to_string())?;
+        queue.set_attribute(BEGIN, "nomerges", if shape.lookup { "0" } else { "1" })?;
+        Ok(Self(Driver::new(queue, Rerun::LINUX)))
+    }
+
+    fn create_context(&mut self, pid: u32) -> ContextId {
+        self.0.create_context(pid, IoPriority::default(), CgroupId::ROOT)
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device) {
+        let submitted = self.0.submit(now, bio);
+        debug_assert!(matches!(submitted, Submit::Queued(_) | Submit::Merged));
+        black_box(submitted);
+        while let Some(id) = self.0.kicked(now, device.has_room()) {
+            device.0.push_back(id);
+        }
+    }
+
+    #[inline]
+    fn turn(&mut self, now: Time, device: &mut Device) {
+        while let Some(step) = self.0.turn(now, device.has_room()) {
+            match step {
+                Step::Start(id) => device.0.push_back(id),
+                Step::Wake(_) => unreachable!("there is room for everybody"),
+            }
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Time, id: RequestId) -> u64 {
+        let mut task = 0;
+        self.0.complete(now, id, Ok(()), |bio, _| task = bio.cookie);
+        task
+    }
+
+    fn wait(&mut self, now: Time) -> Time {
+        let Some((at, due)) = self.0.next_due(None, None) else {
+            unreachable!("what is queued is given out, now or later");
+        };
+        let now = now.max(at);
+        if due == Due::Timer {
+            self.0.timer(now);
+        } else {
+            self.0.rerun(now);
+        }
+        now
+    }
+
+    fn check(&self) {
+        self.0.queue().check();
+    }
+}
+
+/// An elevator without a queue.
+pub(super) struct Alone {
+    elevator: Bare,
+    is_multi_queue: bool,
+    /// Places of requests that nobody uses.
+    free: Vec<RequestId>,
+}
+
+impl Target for Alone {
+    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
+        let registered = Registry::linux().get(elevator)?;
+        let bare = Bare::new(BEGIN, &QueueConfig::default(), registered, shape.nr_requests(), shape.lookup);
+        Ok(Self { elevator: bare, is_multi_queue: registered.layer.is_multi_queue(), free: Vec::new() })
+    }
+
+    fn create_context(&mut self, pid: u32) -> ContextId {
+        self.elevator.create_context(pid, IoPriority::default(), CgroupId::ROOT)
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device) {
+        let id = renewed(&mut self.elevator, &mut self.free, now, bio);
+        self.elevator.insert(id, bio);
+        if self.elevator.take_kick() {
+            self.turn(now, device);
+        }
+    }
+
+    #[inline]
+    fn turn(&mut self, now: Time, device: &mut Device) {
+        while device.has_room()
+            && let Some(id) = self.elevator.dispatch(now)
+        {
+            device.0.push_back(id);
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Time, id: RequestId) -> u64 {
+        self.elevator.complete(now, id);
+        self.free.push(id);
+        self.elevator.request(id).cookie()
+    }
+
+    fn wait(&mut self, now: Time) -> Time {
+        let again = self.is_multi_queue.then(|| now + Rerun::AFTER_NS);
+        match (self.elevator.next_timer(), again) {
+            (Some(at), again) if again.is_none_or(|again| at <= again) => {
+                let now = now.max(at);
+                self.elevator.timer(now);
+                now
+            }
+            (_, Some(again)) => again,
+            (_, None) => unreachable!("what is queued is given out, now or later"),
+        }
+    }
+
+    fn check(&self) {
+        self.elevator.check();
+    }
+}
+
+/// A place for a request, with what `bio` makes of it.
+#[inline]
+fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio) -> RequestId {
+    let id = free.pop().unwrap_or_else(|| elevator.create_request(bio));
+    elevator.renew(now, id, bio);
+    id
+}
+
+/// No elevator, which shows what the loop of the measurement costs: first come, first served, with requests as those of
+/// [`Alone`].
+pub(super) struct Nothing {
+    /// Has the requests, and is not told of any.
+    elevator: Bare,
+    free: Vec<RequestId>,
+    waiting: VecDeque<RequestId>,
+}
+
+impl Target for Nothing {
+    fn new(_: &str, shape: &Shape) -> anyhow::Result<Self> {
+        let Alone { elevator, free, .. } = Alone::new("noop", shape)?;
+        Ok(Self { elevator, free, waiting: VecDeque::new() })
+    }
+
+    fn create_context(&mut self, pid: u32) -> ContextId {
+        self.elevator.create_context(pid, IoPriority::default(), CgroupId::ROOT)
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, bio: &Bio, _: &mut Device) {
+        let id = renewed(&mut self.elevator, &mut self.free, now, bio);
+        self.waiting.push_back(id);
+    }
+
+    #[inline]
+    fn turn(&mut self, _: Time, device: &mut Device) {
+        while device.has_room()
+            && let Some(id) = self.waiting.pop_front()
+        {
+            device.0.push_back(id);
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, _: Time, id: RequestId) -> u64 {
+        self.free.push(id);
+        self.elevator.request(id).cookie()
+    }
+
+    fn wait(&mut self, _: Time) -> Time {
+        unreachable!("what waits is started at once")
+    }
+
+    fn check(&self) {}
+}
+
+/// A queue, or what stands for it, kept full by tasks that send a new request for each that completes.
+pub(super) struct Load<'a, T> {
+    shape: &'a Shape,
+    target: T,
+    contexts: Vec<ContextId>,
+    positions: Vec<u64>,
+    device: Device,
+    random: Random,
+    now: Time,
+}
+
+impl<'a, T: Target> Load<'a, T> {
+    /// `elevator` under a load of `shape`, behind `warm_up` requests.
+    pub(super) fn new(elevator: &str, shape: &'a Shape, warm_up: u64) -> anyhow::Result<Self> {
+        let mut target = T::new(elevator, shape)?;
+        let contexts = (0..shape.tasks).map(|task| target.create_context(task as u32)).collect();
+        let positions = (0..shape.tasks).map(|task| task * 100_000_000).collect();
+        let random = Random(0x1234_5678_9ABC_DEF1);
+        let mut load = Self { shape, target, contexts, positions, device: Device::default(), random, now: BEGIN };
+        for _ in 0..shape.queued_per_task {
+            for task in 0..shape.tasks {
+                load.submit(task);
+            }
+        }
+        load.requests(warm_up);
+        Ok(load)
+    }
+
+    fn submit(&mut self, task: u64) {
+        let sector = match self.shape.pattern {
+            Pattern::Sequential => {
+                let position = &mut self.positions[task as usize];
+                *position += 2 * u64::from(REQUEST_SECTORS);
+                *position
+            }
+            Pattern::Random => self.random.next() % 200_000_000 * 16,
+        };
+        let write = self.shape.write_percent > 0 && self.random.next() % 100 < self.shape.write_percent;
+        let bio = Bio {
+            op: if write { Op::Write } else { Op::Read },
+            flags: Flags::empty(),
+            sector,
+            nr_sectors: REQUEST_SECTORS,
+            context: self.contexts[task as usize],
+            cookie: task,
+        };
+        self.target.submit(self.now, &bio, &mut self.device);
+    }
+
+    /// Lets `count` requests go through.
+    pub(super) fn requests(&mut self, count: u64) {
+        let mut completed = 0;
+        while completed < count {
+            self.target.turn(self.now, &mut self.device);
+            let Some(id) = self.device.0.pop_front() else {
+                self.now = self.target.wait(self.now);
+                continue;
+            };
+            self.now = self.now + SERVICE_NS;
+            let task = self.target.complete(self.now, id);
+            self.submit(task);
+            completed += 1;
+        }
+    }
+
+    /// Whether everything is as it should be.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub(super) fn check(&self) {
+        self.target.check();
+    }
+}
