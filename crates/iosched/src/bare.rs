@@ -74,7 +74,7 @@ impl Bare {
         (request.ioprio, request.cgroup) = (context.ioprio, context.cgroup);
         (request.sector, request.nr_sectors) = (bio.sector, bio.nr_sectors);
         (request.op, request.flags, request.context) = (bio.op, bio.flags, bio.context);
-        (request.allocated, request.submitted, request.cookie) = (now, now, bio.cookie);
+        request.allocated = now;
         request.mergeable = true;
     }
 
@@ -294,7 +294,7 @@ mod tests {
         }
         fn dispatch(&mut self, now: Time) -> Option<(RequestId, u64)> {
             let id = self.dispatch(now)?;
-            Some((id, self.request(id).cookie()))
+            Some((id, self.cookie(id)))
         }
         fn complete(&mut self, now: Time, id: RequestId) {
             self.complete(now, id, Ok(()), |_, _| {});
@@ -307,10 +307,12 @@ mod tests {
         }
     }
 
-    /// With the places that are free.
-    impl Target for (Bare, Vec<RequestId>) {
+    /// With the places that are free, and the cookie of each place.
+    impl Target for (Bare, Vec<RequestId>, Vec<u64>) {
         fn submit(&mut self, now: Time, bio: &Bio) {
             let id = self.1.pop().unwrap_or_else(|| self.0.create_request(bio));
+            self.2.resize(self.2.len().max(id.index() + 1), 0);
+            self.2[id.index()] = bio.cookie;
             self.0.renew(now, id, bio);
             self.0.insert(id, bio);
         }
@@ -319,7 +321,7 @@ mod tests {
         }
         fn dispatch(&mut self, now: Time) -> Option<(RequestId, u64)> {
             let id = self.0.dispatch(now)?;
-            Some((id, self.0.request(id).cookie()))
+            Some((id, self.2[id.index()]))
         }
         fn complete(&mut self, now: Time, id: RequestId) {
             self.0.complete(now, id);
@@ -409,7 +411,7 @@ mod tests {
                 let mut bare = Bare::new(BEGIN, &config, *registered, NR_REQUESTS, nomerges == "0");
                 let context = |task| bare.create_context(task as u32, ioprio(task), CgroupId::ROOT);
                 let contexts: Vec<ContextId> = (0..TASKS).map(context).collect();
-                let mut target = (bare, Vec::new());
+                let mut target = (bare, Vec::new(), Vec::new());
                 let order = dispatched(&mut target, &contexts, seed);
                 target.0.check();
                 let name = registered.name;

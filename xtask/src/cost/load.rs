@@ -217,7 +217,7 @@ impl Target for Alone {
     fn complete(&mut self, now: Time, id: RequestId) -> u64 {
         self.elevator.complete(now, id);
         self.free.push(id);
-        self.elevator.request(id).cookie()
+        self.elevator.request(id).context().index() as u64
     }
 
     fn wait(&mut self, now: Time) -> Time {
@@ -283,7 +283,7 @@ impl Target for Nothing {
     #[inline]
     fn complete(&mut self, _: Time, id: RequestId) -> u64 {
         self.free.push(id);
-        self.elevator.request(id).cookie()
+        self.elevator.request(id).context().index() as u64
     }
 
     fn wait(&mut self, _: Time) -> Time {
