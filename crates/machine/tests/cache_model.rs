@@ -384,8 +384,14 @@ impl Pair {
     }
 }
 
+/// So many cases where everything is tested, or where that is asked for; else a quarter of them.
+fn cases(all: u32) -> ProptestConfig {
+    let asked = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
+    ProptestConfig { cases: if asked { all } else { all.div_ceil(4) }, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn runs_behave_as_pages_do(pages_max in 33u64..400, balance in balances(), calls in calls(3, 150, 40, 120)) {
@@ -399,7 +405,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn scattered_pages_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 2, 900)) {
@@ -414,7 +420,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn runs_of_full_length_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
