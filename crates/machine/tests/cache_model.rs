@@ -1,4 +1,5 @@
 //! The page cache against a model that knows nothing of runs: every page by itself, two lists of pages.
+#![expect(clippy::disallowed_methods, reason = "how many cases are tried is asked of the environment")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
