@@ -10,6 +10,7 @@ mod elevators;
 mod golden;
 mod guest;
 mod page;
+mod parallel;
 mod reference;
 mod rules;
 mod soak;

@@ -5,7 +5,6 @@
 //! run with seeds that neither was chosen by, and those figures are compared.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use iosched::Setting;
@@ -14,6 +13,8 @@ use iosched_disk::Profile;
 use iosched_lab::{Control, Direction, Experiment};
 use iosched_sim::{Plan, Replay, run};
 use iosched_workload::Workload;
+
+use crate::parallel::on_all_processors;
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -239,7 +240,6 @@ fn all_points(space: &Space) -> Vec<Point> {
 fn means(experiment: &Experiment, seed: u64, settings: &[Setting], runs: u32, measure: &Measure) -> Result<Vec<f64>> {
     let mut experiment = experiment.clone();
     experiment.seed = seed;
-    let next = AtomicUsize::new(0);
     let mean = |setting: &Setting| -> Result<f64> {
         let mut sum = 0.0;
         for number in 0..runs {
@@ -248,19 +248,5 @@ fn means(experiment: &Experiment, seed: u64, settings: &[Setting], runs: u32, me
         }
         Ok(sum / f64::from(runs))
     };
-    let work = || {
-        let mut own = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(setting) = settings.get(number) else { break };
-            own.push((number, mean(setting)));
-        }
-        own
-    };
-    let mut all: Vec<(usize, Result<f64>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cpus()).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("a thread does not panic")).collect()
-    });
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, mean)| mean).collect()
+    on_all_processors(settings, mean).into_iter().collect()
 }

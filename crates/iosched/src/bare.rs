@@ -87,7 +87,7 @@ impl Bare {
                 if self.looks_up {
                     self.met += u64::from(self.look_up(bio, None));
                 }
-                self.enqueue(id);
+                self.env.enqueue(id);
                 self.elevator.add(&mut self.env, id);
             }
             Some(rules) => self.insert_multi(&rules, id, bio),
@@ -111,7 +111,7 @@ impl Bare {
                 if self.looks_up {
                     self.met += u64::from(self.look_up_new(id));
                 }
-                self.enqueue(id);
+                self.env.enqueue(id);
             }
             Merging::Own => {
                 self.env.requests[id].stage = RequestStage::Queued;
@@ -119,17 +119,6 @@ impl Bare {
             }
         }
         self.elevator.insert(&mut self.env, id);
-    }
-
-    /// From now on `id` may be found.
-    #[inline]
-    fn enqueue(&mut self, id: RequestId) {
-        self.env.requests[id].stage = RequestStage::Queued;
-        self.env.queued += 1;
-        self.env.merging.hash.insert(&mut self.env.requests, id);
-        if self.env.merging.last.is_none() {
-            self.env.merging.last = Some(id);
-        }
     }
 
     /// Whether there is a queued request that `bio` may join: the one merged last, one that ends where it begins, one

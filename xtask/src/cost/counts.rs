@@ -8,13 +8,13 @@
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
-use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::load::{Alone, Load, Nothing, SHAPES, Shape, Target, Whole};
 use super::{rounded, wanted};
 use crate::page;
+use crate::parallel::on_all_processors;
 
 /// Where counts are kept, from the root of the repository.
 const TABLE: &str = "xtask/counts.tsv";
@@ -95,28 +95,6 @@ fn instructions_in(said: &str) -> Option<u64> {
 fn count(column: Column, elevator: &str, load: &str) -> Result<f64> {
     let [without, with] = [0, REQUESTS].map(|requests| count_once(column, elevator, load, requests));
     Ok((with? as f64 - without? as f64) / REQUESTS as f64)
-}
-
-/// What each item is, worked out on all processors.
-fn on_all_processors<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
-    let next = Mutex::new(0..items.len());
-    let done = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(at) = next.lock().ok().and_then(|mut next| next.next()) {
-                    let result = work(&items[at]);
-                    if let Ok(mut done) = done.lock() {
-                        done.push((at, result));
-                    }
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Instructions per request of one case, to a tenth.

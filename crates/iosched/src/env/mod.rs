@@ -104,6 +104,21 @@ impl Env {
         }
     }
 
+    /// `id` is queued from now on, and bios may join it.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, id: RequestId) {
+        let request = &mut self.requests[id];
+        debug_assert!(request.in_elevator && request.stage != RequestStage::Queued, "inserted once");
+        request.stage = RequestStage::Queued;
+        self.queued += 1;
+        if request.mergeable {
+            self.merging.hash.insert(&mut self.requests, id);
+            if self.merging.last.is_none() {
+                self.merging.last = Some(id);
+            }
+        }
+    }
+
     /// `id` is not queued any more: nothing may merge with it.
     #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {

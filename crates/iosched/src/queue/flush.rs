@@ -72,7 +72,7 @@ impl Flushes {
 
     /// Whether no flush is due or under way and no barrier waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.device.is_none() && self.barriers.is_empty()
+        self.device.is_none() && self.has_none_waiting()
     }
 }
 

@@ -295,7 +295,7 @@ impl RequestQueue {
 
     fn insert(&mut self, id: RequestId) {
         self.note_insert(id);
-        self.enqueue(id);
+        self.env.enqueue(id);
         self.elevator.insert(&mut self.env, id);
         debug_assert_eq!(self.env.requests[id].stage, RequestStage::Queued, "an elevator keeps what it is given");
     }
@@ -314,22 +314,6 @@ impl RequestQueue {
         let cookie = self.env.requests.cookie(id);
         let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
         self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
-    }
-
-    /// From now on bios may join `id`.
-    #[inline(always)]
-    fn enqueue(&mut self, id: RequestId) {
-        let request = &mut self.env.requests[id];
-        debug_assert!(request.in_elevator && request.stage != RequestStage::Queued, "inserted once");
-        request.stage = RequestStage::Queued;
-        self.env.queued += 1;
-        let request = &self.env.requests[id];
-        if request.mergeable {
-            self.env.merging.hash.insert(&mut self.env.requests, id);
-            if self.env.merging.last.is_none() {
-                self.env.merging.last = Some(id);
-            }
-        }
     }
 
     /// From now on, requests of `context` collect on its plug until [`RequestQueue::unplug`].

@@ -143,7 +143,7 @@ impl RequestQueue {
         self.elevator.prepare(&mut self.env, id);
         match rules.merging {
             Merging::Queue if self.merge_new(id) => return false,
-            Merging::Queue => self.enqueue(id),
+            Merging::Queue => self.env.enqueue(id),
             Merging::Own => {
                 self.env.requests[id].stage = RequestStage::Queued;
                 self.env.queued += 1;
