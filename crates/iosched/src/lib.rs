@@ -152,6 +152,7 @@ mod bfq;
 mod cfq;
 mod collections;
 mod context;
+pub mod controllers;
 mod deadline;
 mod decision;
 mod driver;

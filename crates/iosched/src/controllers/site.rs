@@ -1,0 +1,154 @@
+//! What controllers share: the moment, groups, timers, who goes on, what is recorded.
+
+use super::event::{ControllerEvent, EventLog};
+use super::way::{WayId, Ways};
+use super::wheel::{TimerId, Wheel};
+use crate::context::{CgroupId, ContextId};
+use crate::time::{SECOND_NS, Time};
+
+/// A cgroup as controllers know it.
+#[derive(Clone, Debug)]
+struct Group {
+    parent: Option<CgroupId>,
+    removed: bool,
+}
+
+/// The tree of cgroups. A parent has a smaller number than its children.
+#[derive(Clone, Debug)]
+pub struct Groups(Vec<Group>);
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self(vec![Group { parent: None, removed: false }])
+    }
+}
+
+impl Groups {
+    /// A new group in `parent`.
+    pub fn create(&mut self, parent: CgroupId) -> CgroupId {
+        self.0.push(Group { parent: Some(parent), removed: false });
+        CgroupId((self.0.len() - 1) as u32)
+    }
+
+    /// A group is no more: what its processes ask for from now on counts for the nearest that is.
+    pub fn remove(&mut self, group: CgroupId) {
+        self.0[group.index()].removed = true;
+    }
+
+    /// Whether it was removed.
+    #[must_use]
+    pub fn is_removed(&self, group: CgroupId) -> bool {
+        self.0[group.index()].removed
+    }
+
+    /// The group that `group` is in; `None` for the root.
+    #[must_use]
+    pub fn parent(&self, group: CgroupId) -> Option<CgroupId> {
+        self.0[group.index()].parent
+    }
+
+    /// `group` or the nearest above it that was not removed.
+    #[must_use]
+    pub fn living(&self, group: CgroupId) -> CgroupId {
+        self.up(group).find(|&group| !self.is_removed(group)).unwrap_or(CgroupId::ROOT)
+    }
+
+    /// `group` and all above it, up to the root.
+    pub fn up(&self, group: CgroupId) -> impl Iterator<Item = CgroupId> + '_ {
+        std::iter::successors(Some(group), |&group| self.parent(group))
+    }
+
+    /// All groups, the root first, parents before children, removed ones included.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = CgroupId> + use<> {
+        (0..self.0.len() as u32).map(CgroupId)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What controllers share. One moment lasts as long as one call.
+#[derive(Debug)]
+pub struct Site {
+    /// The present moment.
+    pub now: Time,
+    /// Jiffies in a second.
+    pub hz: u32,
+    /// Length of a jiffy in ns.
+    pub jiffy_ns: u64,
+    /// All bios on their way.
+    pub ways: Ways,
+    /// All cgroups.
+    pub groups: Groups,
+    /// Timers.
+    pub wheel: Wheel,
+    /// Where decisions go.
+    pub log: EventLog,
+    /// Bios whose wait has ended, in the order in which they go on.
+    going_on: Vec<WayId>,
+    /// Processes that will be asked to [rest](Site::rests), by number.
+    resting: Vec<bool>,
+}
+
+impl Site {
+    /// Nothing on its way, and no group but the root.
+    #[must_use]
+    pub fn new(now: Time, hz: u32) -> Self {
+        let jiffy_ns = SECOND_NS / u64::from(hz);
+        Self {
+            now,
+            hz,
+            jiffy_ns,
+            ways: Ways::default(),
+            groups: Groups::default(),
+            wheel: Wheel::new(now.as_ns() / jiffy_ns),
+            log: EventLog::default(),
+            going_on: Vec::new(),
+            resting: Vec::new(),
+        }
+    }
+
+    /// Jiffies since the origin, rounded down.
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        self.now.as_ns() / self.jiffy_ns
+    }
+
+    /// Sets `timer` for `jiffy`, instead of what it was set to.
+    pub fn arm(&mut self, timer: TimerId, jiffy: u64) {
+        let fires = self.wheel.arm(self.jiffies(), timer, jiffy);
+        self.note(|| ControllerEvent::Arm { timer, jiffy, fires });
+    }
+
+    /// The wait of a bio has ended.
+    pub fn go_on(&mut self, way: WayId) {
+        self.going_on.push(way);
+    }
+
+    /// Takes the bios whose wait has ended.
+    pub fn take_going_on(&mut self) -> std::vec::Drain<'_, WayId> {
+        self.going_on.drain(..)
+    }
+
+    /// The process of `context` pays for what it did by a rest, before it does anything else.
+    pub fn rests(&mut self, context: ContextId) {
+        if self.resting.len() <= context.index() {
+            self.resting.resize(context.index() + 1, false);
+        }
+        self.resting[context.index()] = true;
+    }
+
+    /// Whether the process of `context` was to rest: asked once.
+    pub fn take_rest(&mut self, context: ContextId) -> bool {
+        self.resting.get_mut(context.index()).is_some_and(std::mem::take)
+    }
+
+    /// Records a decision, if decisions are recorded.
+    #[inline]
+    pub fn note(&mut self, event: impl FnOnce() -> ControllerEvent) {
+        self.log.note(self.now, event);
+    }
+}

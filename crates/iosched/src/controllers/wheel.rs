@@ -1,0 +1,166 @@
+//! Timers as coarse as the kernel's: the further off, the later they may fire.
+//!
+//! A timer for jiffy E fires at the start of a later one, its *bucket*. Buckets of a level are 8 times as wide as those
+//! of the level below; a level reaches 63 buckets far.
+
+/// Levels of the wheel; a timer beyond the last is as coarse as that.
+const LEVELS: u32 = 8;
+/// Buckets that a level reaches.
+const REACH: u64 = 63;
+
+/// A timer of a [`Wheel`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TimerId(u32);
+
+impl TimerId {
+    /// A small number, dense from 0.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A timer that was set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Armed {
+    /// The jiffy that was asked for.
+    jiffy: u64,
+    bucket: u64,
+    level: u32,
+    /// Its number in the order of being set.
+    entered: u64,
+}
+
+/// Timers in jiffies.
+#[derive(Clone, Debug, Default)]
+pub struct Wheel {
+    /// The jiffy up to which buckets were collected.
+    clock: u64,
+    timers: Vec<Option<Armed>>,
+    entered: u64,
+    /// Timers of the bucket that is due, the last to run first, and as what each was collected.
+    collected: Vec<(TimerId, Armed)>,
+}
+
+impl Wheel {
+    /// A wheel at `jiffy`.
+    #[must_use]
+    pub fn new(jiffy: u64) -> Self {
+        Self { clock: jiffy, ..Self::default() }
+    }
+
+    /// A new timer, not set.
+    pub fn create(&mut self) -> TimerId {
+        self.timers.push(None);
+        TimerId((self.timers.len() - 1) as u32)
+    }
+
+    /// Whether `timer` is set.
+    #[must_use]
+    pub fn is_pending(&self, timer: TimerId) -> bool {
+        self.timers[timer.index()].is_some()
+    }
+
+    /// Sets `timer` for `jiffy`, instead of what it was set to; returns the jiffy at whose start it fires.
+    pub fn arm(&mut self, now: u64, timer: TimerId, jiffy: u64) -> u64 {
+        let before = self.timers[timer.index()];
+        if let Some(armed) = before.filter(|armed| armed.jiffy == jiffy) {
+            return armed.bucket;
+        }
+        if now > self.clock {
+            self.clock = self.next().map_or(now, |earliest| earliest.min(now));
+        }
+        let (bucket, level) = self.place(jiffy);
+        let entered = match before {
+            Some(armed) if (armed.bucket, armed.level) == (bucket, level) => armed.entered,
+            _ => {
+                self.entered += 1;
+                self.entered
+            }
+        };
+        self.timers[timer.index()] = Some(Armed { jiffy, bucket, level, entered });
+        bucket
+    }
+
+    /// The bucket and level of a timer that is set for `jiffy` now.
+    fn place(&self, jiffy: u64) -> (u64, u32) {
+        let Some(distance) = jiffy.checked_sub(self.clock) else { return (self.clock, 0) };
+        let level = (0..LEVELS).find(|level| distance < REACH << (3 * level)).unwrap_or(LEVELS);
+        let width = 3 * level;
+        (((jiffy >> width) + 1) << width, level)
+    }
+
+    /// `timer` is not set any more.
+    pub fn cancel(&mut self, timer: TimerId) {
+        self.timers[timer.index()] = None;
+    }
+
+    /// The jiffy at which the next timer fires.
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.timers.iter().flatten().map(|armed| armed.bucket).min()
+    }
+
+    /// The next timer that fires in jiffy `now`, if any does. It is not set while it runs.
+    pub fn fire(&mut self, now: u64) -> Option<TimerId> {
+        loop {
+            while let Some((timer, as_collected)) = self.collected.pop() {
+                let armed = &mut self.timers[timer.index()];
+                // What was set to something else meanwhile fires then.
+                if *armed == Some(as_collected) {
+                    *armed = None;
+                    return Some(timer);
+                }
+            }
+            let bucket = self.next().filter(|&bucket| bucket <= now)?;
+            let due = self.timers.iter().zip(0..).filter_map(|(armed, timer)| Some((TimerId(timer), (*armed)?)));
+            self.collected.extend(due.filter(|(_, armed)| armed.bucket == bucket));
+            // The last runs first.
+            self.collected.sort_unstable_by_key(|(_, armed)| (armed.level, armed.entered));
+            self.clock = bucket + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_fires_after_its_jiffy_and_later_the_further_off_it_is() {
+        let mut wheel = Wheel::new(1_000_000);
+        let timer = wheel.create();
+        let mut fires = |distance: u64| {
+            wheel.cancel(timer);
+            wheel.arm(1_000_000, timer, 1_000_000 + distance) - 1_000_000
+        };
+        assert_eq!([0, 1, 62].map(&mut fires), [1, 2, 63]);
+        assert_eq!([63, 64, 71, 72, 503].map(&mut fires), [64, 72, 72, 80, 504]);
+        assert_eq!([504, 511, 512].map(&mut fires), [512, 512, 576]);
+    }
+
+    #[test]
+    fn of_one_bucket_the_coarser_fire_first_and_of_those_the_last_set() {
+        let mut wheel = Wheel::new(0);
+        let [near, far, last] = [(); 3].map(|()| wheel.create());
+        wheel.arm(0, far, 64);
+        assert_eq!(wheel.next(), Some(72));
+        wheel.arm(70, near, 71);
+        wheel.arm(70, last, 71);
+        assert_eq!(wheel.fire(71), None);
+        assert_eq!([(); 4].map(|()| wheel.fire(72)), [Some(far), Some(last), Some(near), None]);
+        assert!(!wheel.is_pending(far));
+    }
+
+    #[test]
+    fn what_is_set_anew_while_it_is_due_does_not_fire() {
+        let mut wheel = Wheel::new(0);
+        let [first, second] = [(); 2].map(|()| wheel.create());
+        wheel.arm(0, first, 9);
+        wheel.arm(0, second, 9);
+        assert_eq!(wheel.fire(10), Some(second));
+        wheel.arm(10, first, 20);
+        assert_eq!(wheel.fire(10), None);
+        assert_eq!(wheel.next(), Some(21));
+    }
+}
