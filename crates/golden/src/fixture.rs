@@ -21,7 +21,7 @@ pub struct Run {
     pub name: String,
     /// The scenario's JSON.
     pub scenario: Vec<u8>,
-    /// Minimal events, encoded.
+    /// Minimal events, encoded; none of a run of controllers.
     pub minimal: Vec<u8>,
     /// After each [`HASH_EVENTS`] events and at the end: the low half of a hash of all lines so far.
     pub hashes: Vec<u32>,

@@ -8,12 +8,14 @@
 //! | file | what it is |
 //! |---|---|
 //! | `event/` | events as the recordings write them: what all have in common, and a file for each family of elevators |
+//! | `controlled/` | the controllers beside the elevator, each family in the block layer it was recorded in |
 //! | `fixture.rs` | the compact form |
 //! | `exceptions.rs` | runs that may differ, and why |
 //!
 //! Nothing here decides anything: it only compares.
 #![forbid(unsafe_code)]
 
+pub mod controlled;
 mod event;
 mod exceptions;
 pub mod fixture;

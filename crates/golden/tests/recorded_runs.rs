@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use iosched_golden::controlled::Family;
 use iosched_golden::fixture::{self, Encoder, LineHash, Minimal, Run};
 use iosched_golden::{Events, lines, reason};
 use iosched_sim::run_scenario;
@@ -24,6 +25,12 @@ enum Outcome {
 }
 
 fn compare(run: &Run) -> Outcome {
+    if let Some(family) = Family::of(&run.scenario) {
+        return match family.play(&run.scenario) {
+            Ok(lines) => compare_lines(run, &lines),
+            Err(error) => Outcome::Differs(error.to_string()),
+        };
+    }
     let scenario = match Scenario::parse(&run.name, &run.scenario) {
         Ok(scenario) => scenario,
         Err(error) => return Outcome::Differs(error.to_string()),
@@ -52,7 +59,10 @@ fn compare_strictly(run: &Run, scenario: &Scenario) -> Outcome {
     if at < run.minimal.len() {
         return Outcome::Differs("the recording goes on".to_owned());
     }
-    let lines = lines(scenario, &ours.events);
+    compare_lines(run, &lines(scenario, &ours.events))
+}
+
+fn compare_lines(run: &Run, lines: &[String]) -> Outcome {
     let hashes = LineHash::of(lines.iter().map(String::as_str));
     if hashes == run.hashes {
         return Outcome::Identical;
@@ -117,4 +127,9 @@ fn linux_6_12() {
 #[test]
 fn linux_6_12_bfq() {
     check_archive(include_bytes!("../runs/linux-6.12-bfq.gz"), 201);
+}
+
+#[test]
+fn linux_6_12_rqos() {
+    check_archive(include_bytes!("../runs/linux-6.12-rqos.gz"), 158);
 }

@@ -9,6 +9,12 @@ use std::str::FromStr;
 pub struct ContextId(pub(crate) u32);
 
 impl ContextId {
+    /// The context of a number, for hosts of [controllers](crate::controllers) that number processes themselves.
+    #[must_use]
+    pub const fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+
     /// A small number, dense from 0, good as an index into per-context tables.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -23,6 +29,12 @@ pub struct CgroupId(pub(crate) u32);
 impl CgroupId {
     /// The group every process is in unless told otherwise.
     pub const ROOT: Self = Self(0);
+
+    /// The group of a number, for hosts of [controllers](crate::controllers) that number groups themselves.
+    #[must_use]
+    pub const fn numbered(number: usize) -> Self {
+        Self(number as u32)
+    }
 
     /// A small number, dense from 0, good as an index into per-cgroup tables.
     #[must_use]

@@ -65,7 +65,7 @@ impl Op {
 bitflags::bitflags! {
     /// Hints and promises that come with a bio.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    pub struct Flags: u16 {
+    pub struct Flags: u8 {
         /// Somebody waits for it (O_DIRECT, fsync). Reads are sync with or without it.
         const SYNC = 1;
         /// More of the same kind will follow from this process, so waiting for it can pay (O_DIRECT writes).
@@ -76,15 +76,13 @@ bitflags::bitflags! {
         const FUA = 1 << 3;
         /// What completed before it was submitted is on stable storage before it is written.
         const PREFLUSH = 1 << 4;
-        /// Readahead: nobody waits for it yet.
+        /// Nobody waits for it yet: readahead, and of writes, writing back that nothing presses.
         const AHEAD = 1 << 5;
         /// The process holds an exclusive resource of its file system, so others wait while it does: the CFQ of old
         /// lifted its priority.
         const FS_EXCL = 1 << 6;
         /// Memory that is written to a swap device, or comes back from there.
         const SWAP = 1 << 7;
-        /// Writing back that nobody waits for and nothing presses.
-        const BACKGROUND = 1 << 8;
     }
 }
 

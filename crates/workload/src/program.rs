@@ -84,13 +84,8 @@ impl Program {
     /// First sector and length of the next I/O. The sector may lie beyond any device.
     #[inline]
     pub fn next_place(&mut self) -> (u64, u32) {
-        let mut step = self.steps[self.current];
-        while self.made >= step.count && self.current + 1 < self.steps.len() {
-            self.current += 1;
-            self.made = 0;
-            step = self.steps[self.current];
-            self.position = step.start_sector;
-        }
+        self.end_phase();
+        let step = self.steps[self.current];
         self.made += 1;
         let sector = self.position;
         let length = u64::from(step.nr_sectors);
@@ -104,6 +99,22 @@ impl Program {
             }
         }
         (sector, step.nr_sectors)
+    }
+
+    /// Leaves a phase of which all I/Os were made, as the next I/O would.
+    #[inline]
+    pub fn end_phase(&mut self) {
+        while self.made >= self.steps[self.current].count && self.current + 1 < self.steps.len() {
+            self.current += 1;
+            self.made = 0;
+            self.position = self.steps[self.current].start_sector;
+        }
+    }
+
+    /// The number of the present phase.
+    #[must_use]
+    pub fn phase(&self) -> usize {
+        self.current
     }
 
     /// How long the task thinks now, ns.

@@ -123,6 +123,19 @@ impl TaskLoop {
         self.program.as_mut().map(Program::next_place)
     }
 
+    /// The number of its program's present phase.
+    #[must_use]
+    pub fn phase(&self) -> usize {
+        self.program.as_ref().map_or(0, Program::phase)
+    }
+
+    /// Leaves a phase with its last I/O, and not with the next phase's first.
+    pub fn end_phase(&mut self) {
+        if let Some(program) = &mut self.program {
+            program.end_phase();
+        }
+    }
+
     /// One of the I/Os that arrived is done.
     #[inline]
     pub fn completed(&mut self, now_ns: u64) -> After {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use flate2::read::GzDecoder;
+use iosched_golden::controlled::Family;
 use iosched_golden::fixture::Minimal;
 use iosched_golden::{Events, lines, reason};
 use iosched_sim::run_scenario;
@@ -100,6 +101,9 @@ fn names(dir: &Path, part: &str) -> anyhow::Result<Vec<String>> {
 fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result<(String, Outcome)> {
     let path = args.dir.join(format!("{name}{SCENARIO}"));
     let json = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    if let Some(family) = Family::of(&json) {
+        return Ok((family.name().to_owned(), controlled(args, name, family, &json, archive)?));
+    }
     let scenario = match Scenario::parse(name, &json) {
         Ok(scenario) => scenario,
         Err(error) => return Ok(("?".to_owned(), Outcome::Failed(error.to_string()))),
@@ -121,12 +125,38 @@ fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result
     let lines = lines(&scenario, &events.events);
     let ours =
         Side { minimal: Minimal::all(&scenario, &events.events), lines: lines.iter().map(String::as_str).collect() };
-    let outcome = match compare::compare(&recorded, &ours, args.events == Which::All) {
+    Ok((sched, outcome(args, &recorded, &ours)))
+}
+
+/// Runs and compares one of controllers.
+fn controlled(
+    args: &Args,
+    name: &str,
+    family: Family,
+    json: &[u8],
+    archive: &mut record::Archive,
+) -> anyhow::Result<Outcome> {
+    let recorded = read_trace(&args.dir.join(format!("{name}{TRACE}")))?;
+    let recorded: Vec<&str> = recorded.lines().collect();
+    if args.record.is_some() {
+        archive.add_lines(name, json, &recorded);
+    }
+    let ours = match family.play(json) {
+        Ok(lines) => lines,
+        Err(error) => return Ok(Outcome::Failed(error.to_string())),
+    };
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    let recorded = Side { minimal: record::minimal(&recorded).with_context(|| name.to_owned())?, lines: recorded };
+    let ours = Side { minimal: record::minimal(&ours).with_context(|| name.to_owned())?, lines: ours };
+    Ok(outcome(args, &recorded, &ours))
+}
+
+fn outcome(args: &Args, recorded: &Side<'_>, ours: &Side<'_>) -> Outcome {
+    match compare::compare(recorded, ours, args.events == Which::All) {
         Verdict::Identical => Outcome::Identical,
         Verdict::DecisionsDiffer(difference) => Outcome::DecisionsDiffer(difference),
         Verdict::Differs(difference) => Outcome::Differs(difference),
-    };
-    Ok((sched, outcome))
+    }
 }
 
 fn read_trace(path: &Path) -> anyhow::Result<String> {

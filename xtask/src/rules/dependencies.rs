@@ -71,7 +71,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-advise",
         ]),
     ),
-    ("iosched-golden", Some(&["iosched", "iosched-workload", "iosched-sim"])),
+    ("iosched-golden", Some(&["iosched", "iosched-workload", "iosched-disk", "iosched-sim"])),
     ("iosched-system", Some(&[])),
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
     ("iosched-kernel", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace", "iosched-workload"])),

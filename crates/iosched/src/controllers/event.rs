@@ -1,6 +1,8 @@
 //! What controllers decide, and why.
 
+use super::way::{Direction, WayId};
 use super::wheel::TimerId;
+use crate::context::CgroupId;
 use crate::time::Time;
 
 /// One decision of a controller.
@@ -19,6 +21,171 @@ pub enum ControllerEvent {
     Fire {
         /// Which.
         timer: TimerId,
+    },
+    /// Of wbt.
+    Wbt(WbtEvent),
+    /// Of io.max.
+    IoMax(IoMaxEvent),
+}
+
+impl From<WbtEvent> for ControllerEvent {
+    fn from(event: WbtEvent) -> Self {
+        Self::Wbt(event)
+    }
+}
+
+impl From<IoMaxEvent> for ControllerEvent {
+    fn from(event: IoMaxEvent) -> Self {
+        Self::IoMax(event)
+    }
+}
+
+/// What a window of wbt says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Reads are as fast as they should be.
+    Ok,
+    /// Too little happened.
+    Unknown,
+    /// There were no reads to speak of.
+    OnlyWrites,
+    /// A read took too long.
+    Exceeded,
+}
+
+/// Whether more writes are let through, or fewer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// More.
+    Up,
+    /// Fewer.
+    Down,
+}
+
+/// A decision of wbt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WbtEvent {
+    /// It was created, or what it goes by was written.
+    Set {
+        /// What reads may take, ns; 0: it is off.
+        target_ns: u64,
+        /// Writes under way at most that nobody waits for, beside reads.
+        background: u32,
+        /// The same without reads.
+        normal: u32,
+        /// Writes under way at most that somebody waits for.
+        depth: u32,
+    },
+    /// What took too long in a window that has ended.
+    Exceeded {
+        /// How long, ns.
+        latency_ns: u64,
+    },
+    /// A window has ended.
+    Window {
+        /// What it says.
+        verdict: Verdict,
+        /// The step before.
+        step: i32,
+        /// Writes under way.
+        inflight: i64,
+        /// Windows before it that said nothing.
+        unknown: u32,
+        /// Reads that completed.
+        reads: u64,
+        /// Writes that did.
+        writes: u64,
+        /// The shortest read, ns.
+        read_min_ns: Option<u64>,
+    },
+    /// A step was made.
+    Step {
+        /// Which way.
+        way: Step,
+        /// The step now.
+        step: i32,
+        /// As of [`Set`](Self::Set).
+        background: u32,
+        /// As of [`Set`](Self::Set).
+        normal: u32,
+        /// As of [`Set`](Self::Set).
+        depth: u32,
+    },
+}
+
+/// What happens to a slice of io.max.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SliceChange {
+    /// It begins.
+    New,
+    /// It begins with that of a child whose bio comes up.
+    Credit,
+    /// It ends later.
+    Extend,
+    /// Whole slices that are over are taken off.
+    Trim {
+        /// How many.
+        slices: u64,
+        /// Bytes that they allowed.
+        bytes: i64,
+        /// Bios that they allowed.
+        ios: i32,
+    },
+}
+
+/// A decision of io.max.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoMaxEvent {
+    /// A bio is held.
+    Hold {
+        /// Which.
+        way: WayId,
+        /// In which group.
+        group: CgroupId,
+        /// In which direction.
+        direction: Direction,
+        /// Bytes of that group's slice until now.
+        bytes: u64,
+        /// Bios of it.
+        ios: u32,
+        /// Bios that the group held before: reads, and others.
+        held: [u32; 2],
+    },
+    /// A slice changed.
+    Slice {
+        /// How.
+        change: SliceChange,
+        /// Whose.
+        group: CgroupId,
+        /// In which direction.
+        direction: Direction,
+        /// The jiffy in which it begins now.
+        start: u64,
+        /// The jiffy behind which it ends now.
+        end: u64,
+    },
+    /// Limits are written: what is carried over, of reads and of others.
+    Carry {
+        /// Of which group.
+        group: CgroupId,
+        /// In bytes.
+        bytes: [i64; 2],
+        /// In bios.
+        ios: [i32; 2],
+    },
+    /// The children of a group are looked at.
+    Round {
+        /// Of which; `None`: of what is above the root.
+        of: Option<CgroupId>,
+        /// Bios that it holds itself: reads, and others.
+        held: [u32; 2],
+    },
+    /// Bios of children went up.
+    Moved {
+        /// To which group; `None`: to the worker.
+        of: Option<CgroupId>,
+        /// How many.
+        bios: u32,
     },
 }
 

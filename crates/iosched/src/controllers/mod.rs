@@ -6,19 +6,32 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `wbt/` | buffered writes beside reads |
+//! | `io_max/` | bytes and bios a second of a group |
+//! | `io_latency/` | groups beside one whose latencies miss their target |
 //! | `site.rs` | what all controllers share: the moment, groups, timers, who goes on, what is recorded |
 //! | `way.rs` | a bio on its way, with the marks that controllers leave on it |
 //! | `wheel.rs` | timers as coarse as the kernel's |
+//! | `waits.rs` | places that are taken by bios under way, and who waits for one |
 //! | `event.rs` | what was decided, and why |
 //!
 //! The controllers are those of Linux 6.12.
 
 mod event;
+mod io_latency;
+mod io_max;
 mod site;
+mod waits;
 mod way;
+mod wbt;
 mod wheel;
+mod write_error;
 
-pub use event::{ControllerEvent, EventLog};
+pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
+pub use io_latency::{IoLatency, IoLatencyState};
+pub use io_max::IoMax;
 pub use site::{Groups, Site};
-pub use way::{Passage, Way, WayId, Ways};
+pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};
+pub use wbt::Wbt;
 pub use wheel::{TimerId, Wheel};
+pub use write_error::WriteError;

@@ -29,6 +29,50 @@ pub enum Passage {
     Wait,
 }
 
+/// Writes that are counted together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WbtClass {
+    /// Whatever is neither of the others.
+    Background,
+    /// Memory on its way to a swap device.
+    Swap,
+    /// Discards.
+    Discard,
+}
+
+impl WbtClass {
+    pub(super) const ALL: [Self; 3] = [Self::Background, Self::Swap, Self::Discard];
+}
+
+/// What wbt takes a bio or request for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Mark {
+    /// Nothing it cares for.
+    #[default]
+    None,
+    /// One whose latency matters.
+    Read,
+    /// One of which only so many may be under way.
+    Tracked(WbtClass),
+}
+
+/// Which of a group's two allowances a bio counts for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Everything else.
+    Write,
+}
+
+impl Direction {
+    pub(super) const BOTH: [Self; 2] = [Self::Read, Self::Write];
+
+    pub(super) const fn of(way: &Way) -> Self {
+        if way.op.is_write() { Self::Write } else { Self::Read }
+    }
+}
+
 /// What controllers know of a bio, and the marks they leave on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
@@ -48,6 +92,14 @@ pub struct Way {
     pub cgroup: CgroupId,
     /// From when its time counts.
     pub started: Time,
+    /// io.max has counted its bytes.
+    pub(super) counted: bool,
+    /// io.latency counts it.
+    pub(super) by_latency: bool,
+    /// The group of io.latency that it waits in.
+    pub(super) waits_in: Option<CgroupId>,
+    /// What wbt takes its request for.
+    pub(super) wbt: Mark,
 }
 
 impl Way {
@@ -55,13 +107,32 @@ impl Way {
     #[must_use]
     pub fn new(now: Time, bio: &Bio, cgroup: CgroupId) -> Self {
         let &Bio { op, flags, sector, nr_sectors, context, cookie } = bio;
-        Self { cookie, sector, nr_sectors, op, flags, context, cgroup, started: now }
+        Self {
+            cookie,
+            sector,
+            nr_sectors,
+            op,
+            flags,
+            context,
+            cgroup,
+            started: now,
+            counted: false,
+            by_latency: false,
+            waits_in: None,
+            wbt: Mark::None,
+        }
     }
 
     /// Its length.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.nr_sectors as u64 * SECTOR_BYTES
+    }
+
+    /// The group of io.latency that it waits in, if it waits there.
+    #[must_use]
+    pub fn waits_in(&self) -> CgroupId {
+        self.waits_in.unwrap_or(CgroupId::ROOT)
     }
 
     /// Whether it is the kernel's own work that others wait for: metadata, or memory on its way to a swap device. Who

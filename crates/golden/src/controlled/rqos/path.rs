@@ -1,0 +1,290 @@
+//! The way of a bio: threads, io.max, the entry, hooks, tags.
+
+use std::collections::VecDeque;
+
+use iosched::Op;
+use iosched::controllers::{Passage, WayId, Wbt};
+
+use super::changes::KernelStep;
+use super::lines;
+use super::player::{Event, Player};
+
+/// What a thread does next.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    // ---- a bio
+    /// A new one comes to io.max.
+    Submit(WayId),
+    /// io.max's worker sends it on.
+    Release(WayId),
+    /// It comes to the entry of the queue.
+    Enter(WayId),
+    EnterAgain(WayId),
+    /// The hook of io.latency.
+    Latency(WayId),
+    LatencyAgain(WayId),
+    /// The hook of wbt.
+    Wbt(WayId),
+    WbtAgain(WayId),
+    Tag(WayId),
+    /// It becomes a request.
+    InsertAgain(WayId),
+    // ---- a task
+    /// Its system call ends.
+    Return,
+    Awake,
+    // ---- the kernel, and who writes to files
+    Kernel(KernelStep),
+}
+
+/// One thread of control.
+#[derive(Default)]
+pub(super) struct Thread {
+    /// What it has begun.
+    pub(super) work: VecDeque<Step>,
+    /// Bios of later system calls.
+    pub(super) backlog: VecDeque<Vec<WayId>>,
+    /// It waits, and does not go on before it is woken.
+    pub(super) blocked: bool,
+    /// It is among those that can go on.
+    pub(super) queued: bool,
+    /// It rests when its system call ends.
+    marked: bool,
+}
+
+impl Thread {
+    /// Threads beside those of tasks: io.max's worker, what switches io.latency, who writes to files.
+    pub(super) const KERNEL: usize = 3;
+}
+
+impl Player {
+    pub(super) fn worker(&self) -> usize {
+        self.pids.len()
+    }
+
+    pub(super) fn switcher(&self) -> usize {
+        self.pids.len() + 1
+    }
+
+    pub(super) fn writer(&self) -> usize {
+        self.pids.len() + 2
+    }
+
+    /// `thread` goes on.
+    pub(super) fn wake(&mut self, thread: usize) {
+        self.threads[thread].blocked = false;
+        if !std::mem::replace(&mut self.threads[thread].queued, true) {
+            self.runnable.push_back(thread);
+        }
+    }
+
+    /// `thread` has something to do, and begins unless it waits.
+    pub(super) fn wake_idle(&mut self, thread: usize) {
+        if !self.threads[thread].blocked {
+            self.wake(thread);
+        }
+    }
+
+    /// Those whose bios' wait has ended go on.
+    pub(super) fn wake_ready(&mut self) {
+        let ready: Vec<WayId> = self.site.take_going_on().collect();
+        for id in ready {
+            self.wake(self.states[id.index()].sleeper);
+        }
+    }
+
+    pub(super) fn run(&mut self, thread: usize) {
+        loop {
+            let Some(step) = self.threads[thread].work.pop_front() else {
+                if thread == self.worker() && std::mem::take(&mut self.worker_called) {
+                    let released = self.max.as_mut().map(|max| max.released()).unwrap_or_default();
+                    self.threads[thread].work.extend(released.into_iter().map(Step::Release));
+                } else if let Some(batch) = self.threads[thread].backlog.pop_front() {
+                    let work = &mut self.threads[thread].work;
+                    work.extend(batch.into_iter().map(Step::Submit));
+                    work.push_back(Step::Return);
+                } else {
+                    return;
+                }
+                continue;
+            };
+            self.step(thread, step);
+            if self.threads[thread].blocked {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn next(&mut self, thread: usize, step: Step) {
+        self.threads[thread].work.push_front(step);
+    }
+
+    /// `thread` waits, and does `step` when it is woken.
+    pub(super) fn block(&mut self, thread: usize, step: Step) {
+        self.threads[thread].blocked = true;
+        self.next(thread, step);
+    }
+
+    fn step(&mut self, thread: usize, step: Step) {
+        match step {
+            Step::Submit(id) => {
+                self.site.ways[id].cgroup = self.site.groups.living(self.groups[self.states[id.index()].task]);
+                if self.passes_max(id) {
+                    self.next(thread, Step::Enter(id));
+                }
+            }
+            Step::Release(id) => {
+                self.say_of("release", id);
+                self.site.ways[id].started = self.site.now;
+                self.next(thread, Step::Enter(id));
+            }
+            Step::Enter(id) => self.enter(thread, id),
+            Step::EnterAgain(id) => {
+                self.say_of("wake", id);
+                self.enter(thread, id);
+            }
+            Step::Latency(id) => {
+                let latency = self.latency.as_mut();
+                let passage = latency.map_or(Passage::Pass, |latency| latency.throttle(&mut self.site, id));
+                self.after_latency(thread, id, passage);
+            }
+            Step::LatencyAgain(id) => {
+                self.say_of("wake", id);
+                let latency = self.latency.as_mut();
+                let passage = latency.map_or(Passage::Pass, |latency| latency.resumed(&mut self.site, id));
+                self.after_latency(thread, id, passage);
+            }
+            Step::Wbt(id) => self.throttle(thread, id),
+            Step::WbtAgain(id) => {
+                self.say_of("wake", id);
+                self.with_wbt(|wbt, site| wbt.resumed(site));
+                self.show_latency();
+                self.next(thread, Step::Tag(id));
+            }
+            Step::Tag(id) => match &mut self.tags_free {
+                Some(0) => {
+                    let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "tag");
+                    self.say(line);
+                    self.tag_waiters.push_back(id);
+                    self.states[id.index()].sleeper = thread;
+                    self.block(thread, Step::InsertAgain(id));
+                }
+                free => {
+                    *free = free.map(|free| free - 1);
+                    self.insert(id);
+                }
+            },
+            Step::InsertAgain(id) => {
+                self.say_of("wake", id);
+                self.insert(id);
+            }
+            Step::Return => self.end_call(thread),
+            Step::Awake => {
+                let line = self.line("awake").number("pid", self.pids[thread]);
+                self.say(line);
+                self.show_latency();
+            }
+            Step::Kernel(step) => self.change(thread, step),
+        }
+    }
+
+    /// Whether a bio, or the rest of one, is not held by io.max.
+    fn passes_max(&mut self, id: WayId) -> bool {
+        if let Some(max) = &mut self.max
+            && max.enter(&mut self.site, id) == Passage::Wait
+        {
+            self.flush();
+            return false;
+        }
+        self.flush();
+        self.site.ways[id].started = self.site.now;
+        true
+    }
+
+    /// A bio is inside, or waits until the entry is open. A long one is split.
+    fn enter(&mut self, thread: usize, id: WayId) {
+        if self.gates > 0 {
+            let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "freeze");
+            self.say(line);
+            self.at_gate.push(thread);
+            return self.block(thread, Step::EnterAgain(id));
+        }
+        self.inside += 1;
+        let way = self.site.ways[id];
+        if way.nr_sectors <= self.max_sectors || way.op == Op::Discard {
+            return self.next(thread, Step::Latency(id));
+        }
+        let mut piece = way;
+        piece.nr_sectors = self.max_sectors;
+        piece.started = self.site.now;
+        let task = self.states[id.index()].task;
+        let part = self.begin(&piece, task, false, Some(id));
+        let line = self.line("split").number("id", self.states[id.index()].id);
+        let line = line.number("part", self.states[part.index()].id).number("nr", self.max_sectors);
+        self.say(line);
+        let state = &mut self.states[id.index()];
+        state.pending += 1;
+        state.split = true;
+        let rest = &mut self.site.ways[id];
+        rest.nr_sectors -= self.max_sectors;
+        rest.sector += u64::from(self.max_sectors);
+        if self.passes_max(id) {
+            self.next(thread, Step::Enter(id));
+        }
+        self.next(thread, Step::Latency(part));
+    }
+
+    fn after_latency(&mut self, thread: usize, id: WayId, passage: Passage) {
+        let rests = self.site.take_rest(self.site.ways[id].context);
+        let is_task = self.actors.get(thread).is_some_and(|actor| !actor.kernel);
+        self.threads[thread].marked |= rests && is_task;
+        self.wake_ready();
+        if passage == Passage::Pass {
+            return self.next(thread, Step::Wbt(id));
+        }
+        self.show_latency();
+        let group = self.site.ways[id].waits_in();
+        let inflight = self.latency.as_ref().map_or(0, |latency| latency.inflight(group));
+        let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "lat");
+        self.say(line.text("cg", self.names.group(group)).number("inflight", inflight));
+        self.states[id.index()].sleeper = thread;
+        self.block(thread, Step::LatencyAgain(id));
+    }
+
+    fn throttle(&mut self, thread: usize, id: WayId) {
+        let wbt = self.wbt.as_mut();
+        if wbt.map_or(Passage::Pass, |wbt| wbt.throttle(&mut self.site, id)) == Passage::Pass {
+            self.show_latency();
+            return self.next(thread, Step::Tag(id));
+        }
+        self.show_latency();
+        let class = Wbt::class(&self.site.ways[id]);
+        let inflight = self.wbt.as_ref().map_or(0, |wbt| wbt.inflight(class));
+        let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "wbt");
+        self.say(line.text("q", lines::class(class)).number("inflight", inflight));
+        self.states[id.index()].sleeper = thread;
+        self.block(thread, Step::WbtAgain(id));
+    }
+
+    fn insert(&mut self, id: WayId) {
+        self.with_wbt(|wbt, site| wbt.issued(site, id));
+        self.say_of("insert", id);
+        self.inserted.push_back(id);
+    }
+
+    /// A system call ends: the task rests if it is to.
+    fn end_call(&mut self, thread: usize) {
+        if std::mem::take(&mut self.threads[thread].marked)
+            && let Some(latency) = &mut self.latency
+        {
+            let ns = latency.rest_ns(&self.site, self.groups[thread]);
+            if ns > 0 {
+                let line = self.line("sleep").number("pid", self.pids[thread]).number("ns", ns);
+                self.say(line);
+                self.schedule(self.now_ns + ns, Event::Awake(thread));
+                return self.block(thread, Step::Awake);
+            }
+        }
+        self.show_latency();
+    }
+}

@@ -1,0 +1,354 @@
+//! io.latency: a group whose I/O takes longer than its target has its siblings' queues cut.
+//!
+//! Each group with a target looks at its own latencies window by window. A bad window lowers a number that all
+//! siblings share, the *cookie* of their parent; who sees it lowered, and has a laxer target, halves the number of bios
+//! that it may have under way. Windows that are good again raise it. Who is down to one bio at a time and still does
+//! harm has its processes rest at the end of their system calls.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `window.rs` | whether a window was good, and what follows for the siblings |
+//! | `rest.rs` | how long processes rest for what their group did |
+
+mod rest;
+mod window;
+
+use self::window::Statistic;
+use super::site::Site;
+use super::waits::Waits;
+use super::way::{Passage, WayId};
+use super::wheel::TimerId;
+use super::write_error::WriteError;
+use crate::context::CgroupId;
+use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
+
+/// A cookie that nobody has lowered.
+const COOKIE: i64 = 1_000_000;
+/// A depth that limits nothing.
+const UNLIMITED: u32 = u32::MAX;
+/// Of all bios of its siblings, the share in percent that a group must have to be cut.
+const SHARE_MIN_PERCENT: u64 = 5;
+/// Shortest window, ns.
+const WINDOW_MIN_NS: u64 = 100 * MILLISECOND_NS;
+/// Longest window, ns.
+const WINDOW_MAX_NS: u64 = SECOND_NS;
+/// Targets in a window, if that is between the shortest and the longest.
+const WINDOW_TARGETS: u64 = 16;
+
+/// A group as a member of its parent, and as the parent of others.
+#[derive(Debug)]
+struct Group {
+    /// 0: none.
+    target_ns: u64,
+    depth: u32,
+    waits: Waits,
+    window_start: Time,
+    window_ns: u64,
+    window: Statistic,
+    long: Statistic,
+    /// Bios of the long statistic when it was last looked at.
+    samples: u64,
+    /// The parent's cookie when it was last looked at.
+    own_cookie: i64,
+    children: Children,
+    rest: rest::Rest,
+}
+
+/// What a parent keeps for its children.
+#[derive(Debug)]
+struct Children {
+    cookie: i64,
+    /// The strictest target that was missed, ns; 0: none.
+    missed_target_ns: u64,
+    /// Whose it is.
+    missed_by: Option<CgroupId>,
+    /// When the cookie was last changed for a window; `None`: long ago.
+    changed: Option<Time>,
+    samples: u64,
+}
+
+impl Children {
+    const fn new() -> Self {
+        Self { cookie: COOKIE, missed_target_ns: 0, missed_by: None, changed: None, samples: 0 }
+    }
+
+    /// Nobody was cut.
+    fn forgive(&mut self) {
+        *self = Self { samples: self.samples, ..Self::new() };
+    }
+}
+
+impl Group {
+    fn new(now: Time, rotational: bool, own_cookie: i64) -> Self {
+        Self {
+            target_ns: 0,
+            depth: UNLIMITED,
+            waits: Waits::default(),
+            window_start: now,
+            window_ns: WINDOW_MIN_NS,
+            window: Statistic::new(rotational),
+            long: Statistic::new(rotational),
+            samples: 0,
+            own_cookie,
+            children: Children::new(),
+            rest: rest::Rest::default(),
+        }
+    }
+}
+
+/// What a group's numbers are now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoLatencyState {
+    /// Bios it may have under way; `None`: any number.
+    pub depth: Option<u32>,
+    /// Its parent's cookie when it was last looked at.
+    pub own_cookie: i64,
+    /// Bios of its long statistic.
+    pub samples: u64,
+    /// As a parent: the children's cookie; 1,000,000 if nobody is cut.
+    pub cookie: i64,
+    /// As a parent: the strictest target of a child that was missed, ns; 0: none.
+    pub missed_target_ns: u64,
+    /// As a parent: whose that is.
+    pub missed_by: Option<CgroupId>,
+    /// As a parent: the sum of its children's samples.
+    pub children_samples: u64,
+    /// How far its processes' rests have gone.
+    pub use_delay: u32,
+    /// What its processes rest for, ns.
+    pub delay_ns: u64,
+}
+
+/// io.latency of a queue.
+#[derive(Debug)]
+pub struct IoLatency {
+    rotational: bool,
+    nr_requests: u32,
+    enabled: bool,
+    groups: Vec<Group>,
+    timer: TimerId,
+}
+
+impl IoLatency {
+    /// For a queue of `nr_requests` requests, with the groups that there are; no group has a target.
+    pub fn new(site: &mut Site, rotational: bool, nr_requests: u32) -> Self {
+        let groups = site.groups.all().map(|_| Group::new(site.now, rotational, COOKIE)).collect();
+        Self { rotational, nr_requests, enabled: false, groups, timer: site.wheel.create() }
+    }
+
+    /// Its timer.
+    #[must_use]
+    pub fn timer(&self) -> TimerId {
+        self.timer
+    }
+
+    /// A group was created: the last of all.
+    pub fn group_created(&mut self, site: &Site, group: CgroupId) {
+        let cookie = site.groups.parent(group).map_or(COOKIE, |parent| self.children(parent).cookie);
+        self.groups.push(Group::new(site.now, self.rotational, cookie));
+        debug_assert_eq!(self.groups.len(), group.index() + 1);
+    }
+
+    fn group(&mut self, group: CgroupId) -> &mut Group {
+        &mut self.groups[group.index()]
+    }
+
+    fn children(&mut self, parent: CgroupId) -> &mut Children {
+        &mut self.group(parent).children
+    }
+
+    /// Bios of a group under way.
+    #[must_use]
+    pub fn inflight(&self, group: CgroupId) -> i64 {
+        self.groups[group.index()].waits.inflight
+    }
+
+    /// What a group's numbers are.
+    #[must_use]
+    pub fn state(&self, group: CgroupId) -> IoLatencyState {
+        let Group { depth, own_cookie, samples, children, rest, .. } = &self.groups[group.index()];
+        IoLatencyState {
+            depth: (*depth != UNLIMITED).then_some(*depth),
+            own_cookie: *own_cookie,
+            samples: *samples,
+            cookie: children.cookie,
+            missed_target_ns: children.missed_target_ns,
+            missed_by: children.missed_by,
+            children_samples: children.samples,
+            use_delay: rest.steps,
+            delay_ns: rest.delay_ns,
+        }
+    }
+
+    // ---- a bio
+
+    /// A bio comes.
+    pub fn throttle(&mut self, site: &mut Site, id: WayId) -> Passage {
+        if !self.enabled {
+            return Passage::Pass;
+        }
+        site.ways[id].by_latency = true;
+        let group = site.ways[id].cgroup;
+        self.climb(site, id, Some(group))
+    }
+
+    /// A bio that waited has its place, and goes on with the group above.
+    pub fn resumed(&mut self, site: &mut Site, id: WayId) -> Passage {
+        let above = site.ways[id].waits_in.and_then(|group| site.groups.parent(group));
+        self.climb(site, id, above)
+    }
+
+    /// Takes a place in `group` and in all above it but the root.
+    fn climb(&mut self, site: &mut Site, id: WayId, mut group: Option<CgroupId>) -> Passage {
+        let way = site.ways[id];
+        while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
+            self.look(site, here, parent);
+            let group_here = self.group(here);
+            if group_here.rest.steps > 0 {
+                site.rests(way.context);
+            }
+            if way.is_urgent() {
+                group_here.waits.inflight += 1;
+            } else if group_here.waits.arrive(id, group_here.depth) == Passage::Wait {
+                site.ways[id].waits_in = Some(here);
+                return Passage::Wait;
+            }
+            group = Some(parent);
+        }
+        if !site.wheel.is_pending(self.timer) {
+            site.arm(self.timer, site.jiffies() + u64::from(site.hz));
+        }
+        Passage::Pass
+    }
+
+    /// Sees what `group`'s parent's cookie has become, and follows it by a step.
+    fn look(&mut self, site: &mut Site, here: CgroupId, parent: CgroupId) {
+        let nr_requests = self.nr_requests;
+        let &mut Children { cookie, missed_target_ns, samples: all_samples, .. } = self.children(parent);
+        let group = self.group(here);
+        let before = std::mem::replace(&mut group.own_cookie, cookie);
+        if before == cookie {
+            return;
+        }
+        let down = cookie < before;
+        if down && group.target_ns > 0 {
+            if missed_target_ns == 0 || group.target_ns <= missed_target_ns {
+                return;
+            }
+            if group.samples <= (all_samples.wrapping_mul(SHARE_MIN_PERCENT) / 100).max(1) {
+                return;
+            }
+        }
+        if down && group.depth == 1 {
+            group.rest.steps += 1;
+            return;
+        }
+        if cookie == COOKIE {
+            group.rest.steps = 0;
+            group.depth = UNLIMITED;
+        } else {
+            let depth = group.depth.min(nr_requests);
+            if down {
+                group.depth = (depth >> 1).max(1);
+                return;
+            }
+            if depth == 1 && group.rest.steps > 0 {
+                group.rest.steps -= 1;
+                return;
+            }
+            if depth >= nr_requests {
+                return;
+            }
+            group.depth = depth.saturating_add((nr_requests >> 4).max(1)).min(nr_requests);
+        }
+        while group.waits.wake_one(site, group.depth) {}
+    }
+
+    /// A bio is done.
+    pub fn bio_done(&mut self, site: &mut Site, id: WayId) {
+        let way = site.ways[id];
+        if !self.enabled || !way.by_latency {
+            return;
+        }
+        let mut group = Some(way.cgroup);
+        while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
+            self.group(here).waits.inflight -= 1;
+            if self.group(here).target_ns > 0 {
+                self.sample(site, here, site.now.since(way.started), way.is_urgent());
+                let group = self.group(here);
+                if site.now > group.window_start && site.now.since(group.window_start) >= group.window_ns {
+                    group.window_start = site.now;
+                    self.check(site, here, parent);
+                }
+            }
+            let group_here = self.group(here);
+            let depth = group_here.depth;
+            group_here.waits.wake_one(site, depth);
+            group = Some(parent);
+        }
+    }
+
+    // ---- what may change
+
+    /// Whether some group has a target; [`switch`](Self::switch) follows when the queue is empty.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.groups.iter().any(|group| group.target_ns > 0)
+    }
+
+    /// Whether bios are looked at.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Looks at bios if some group has a target, and at none if none has. To be called when no bio is on its way.
+    pub fn switch(&mut self) {
+        self.enabled = self.is_wanted();
+    }
+
+    /// Writes a group's `io.latency`: `target=N` in us, or `target=max` for none.
+    ///
+    /// # Errors
+    /// `text` is anything else; nothing has changed.
+    pub fn write(&mut self, site: &Site, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        let mut target_ns = 0;
+        for word in text.trim_end_matches('\n').split(' ') {
+            target_ns = match word.strip_prefix("target=").ok_or(WriteError::Invalid)? {
+                "max" => 0,
+                target => target.parse::<u64>().map_err(|_| WriteError::Invalid)?.wrapping_mul(MICROSECOND_NS),
+            };
+        }
+        self.set_target(site, group, target_ns);
+        Ok(())
+    }
+
+    fn set_target(&mut self, site: &Site, here: CgroupId, target_ns: u64) {
+        let group = self.group(here);
+        let before = std::mem::replace(&mut group.target_ns, target_ns);
+        group.window_ns = target_ns.wrapping_mul(WINDOW_TARGETS).clamp(WINDOW_MIN_NS, WINDOW_MAX_NS);
+        if target_ns == 0 {
+            group.rest.steps = 0;
+        }
+        if before != target_ns
+            && let Some(parent) = site.groups.parent(here)
+        {
+            self.children(parent).forgive();
+        }
+    }
+
+    /// What a group's `io.latency` reads as: its target in us, if it has one.
+    #[must_use]
+    pub fn read(&self, group: CgroupId) -> Option<u64> {
+        let target_ns = self.groups[group.index()].target_ns;
+        (target_ns > 0).then_some(target_ns / MICROSECOND_NS)
+    }
+
+    /// A group is removed.
+    pub fn group_removed(&mut self, site: &Site, group: CgroupId) {
+        self.set_target(site, group, 0);
+        if let Some(parent) = site.groups.parent(group) {
+            self.children(parent).forgive();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether a window was good, and what follows for the siblings.
+
+use super::{COOKIE, Children, IoLatency, UNLIMITED};
+use crate::context::CgroupId;
+use crate::controllers::site::Site;
+use crate::time::{MILLISECOND_NS, SECOND_NS};
+
+/// How long a cookie stays as a window has made it, ns.
+const CHANGE_NS: u64 = 500 * MILLISECOND_NS;
+/// How long a missed target is remembered without being missed again, ns.
+const MISSED_NS: u64 = 5 * SECOND_NS;
+/// Bios of a long statistic that say that all is well again.
+const GOOD_MIN: u64 = 5;
+
+/// Latencies of some bios against the target that their group had.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Statistic {
+    /// Where seeking costs nothing: how many there were, and how many of them missed the target.
+    Missed { total: u64, missed: u64 },
+    /// Where it does: how many there were, and what they took together, ns.
+    Mean { count: u64, sum_ns: u64 },
+}
+
+impl Statistic {
+    pub(super) const fn new(rotational: bool) -> Self {
+        if rotational { Self::Mean { count: 0, sum_ns: 0 } } else { Self::Missed { total: 0, missed: 0 } }
+    }
+
+    fn add(&mut self, latency_ns: u64, target_ns: u64) {
+        match self {
+            Self::Missed { total, missed } => {
+                *total += 1;
+                *missed += u64::from(latency_ns >= target_ns);
+            }
+            Self::Mean { count, sum_ns } => {
+                *count += 1;
+                *sum_ns = sum_ns.wrapping_add(latency_ns);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(matches!(self, Self::Mean { .. })))
+    }
+
+    /// Joins a window to a longer statistic. Of means only the count is, so that a long one is never bad.
+    fn join(&mut self, window: Self) {
+        match (self, window) {
+            (Self::Missed { total, missed }, Self::Missed { total: more, missed: missed_more }) => {
+                *total += more;
+                *missed += missed_more;
+            }
+            (Self::Mean { count, .. }, Self::Mean { count: more, .. }) => *count += more,
+            _ => unreachable!("the statistics of a device are of one kind"),
+        }
+    }
+
+    const fn count(&self) -> u64 {
+        match *self {
+            Self::Missed { total, .. } => total,
+            Self::Mean { count, .. } => count,
+        }
+    }
+
+    /// Whether nine of ten made the target, or the mean did.
+    fn is_good(&self, target_ns: u64) -> bool {
+        match *self {
+            Self::Missed { total, missed } => missed < (total / 10).max(1),
+            Self::Mean { count, sum_ns } => sum_ns.checked_div(count).unwrap_or(0) <= target_ns,
+        }
+    }
+}
+
+impl Children {
+    /// Moves the cookie: up in small steps, down in large ones.
+    fn move_cookie(&mut self, up: bool, nr_requests: u32) {
+        let nr_requests = i64::from(nr_requests);
+        let lowered = COOKIE.wrapping_sub(self.cookie).max(0);
+        if up {
+            let step = (nr_requests >> 4).max(1);
+            let most = if lowered > nr_requests { 1 } else { step };
+            self.cookie = if self.cookie + step > COOKIE { COOKIE } else { self.cookie + most };
+        } else if lowered <= nr_requests {
+            self.cookie -= (nr_requests >> 2).max(1);
+        } else if lowered < 2 * nr_requests {
+            self.cookie -= 1;
+        }
+    }
+}
+
+impl IoLatency {
+    /// A bio of a group with a target took so long.
+    pub(super) fn sample(&mut self, site: &Site, here: CgroupId, latency_ns: u64, urgent: bool) {
+        let group = self.group(here);
+        let target_ns = group.target_ns;
+        if latency_ns == 0 {
+            return;
+        }
+        if urgent && group.depth != UNLIMITED {
+            // It passed where others have to wait: what it was too fast is to be paid for.
+            if latency_ns < target_ns {
+                group.rest.add(site.now, target_ns - latency_ns);
+            }
+            return;
+        }
+        group.window.add(latency_ns, target_ns);
+    }
+
+    /// A window of a group has ended.
+    pub(super) fn check(&mut self, site: &Site, here: CgroupId, parent: CgroupId) {
+        let nr_requests = self.nr_requests;
+        let group = &mut self.groups[here.index()];
+        let target_ns = group.target_ns;
+        let window = group.window.take();
+        let good = window.is_good(target_ns);
+        // A parent has a smaller number than its children.
+        let [above, group] = self
+            .groups
+            .get_disjoint_mut([parent.index(), here.index()])
+            .unwrap_or_else(|_| unreachable!("no group is its own parent"));
+        let children = &mut above.children;
+        if good && children.cookie == COOKIE {
+            return;
+        }
+        group.long.join(window);
+        let samples = group.long.count();
+        children.samples = children.samples.wrapping_add(samples).wrapping_sub(group.samples);
+        group.samples = samples;
+        if children.changed.is_some_and(|changed| changed >= site.now || site.now.since(changed) < CHANGE_NS) {
+            return;
+        }
+        if group.long.is_good(target_ns) && good {
+            if samples < GOOD_MIN {
+                return;
+            }
+            if children.missed_by == Some(here) {
+                children.changed = Some(site.now);
+                children.move_cookie(true, nr_requests);
+            }
+        } else if children.missed_target_ns == 0 || children.missed_target_ns >= target_ns {
+            children.changed = Some(site.now);
+            if children.missed_by.is_none() || children.missed_target_ns > target_ns {
+                children.missed_target_ns = target_ns;
+                children.missed_by = Some(here);
+            }
+            children.move_cookie(false, nr_requests);
+        }
+        group.long.take();
+    }
+
+    /// A second is over: groups that nobody complains of any more are given back what they had.
+    pub fn fire(&mut self, site: &Site) {
+        for group in &mut self.groups {
+            let children = &mut group.children;
+            if children.cookie >= COOKIE || children.changed.is_some_and(|changed| changed >= site.now) {
+                continue;
+            }
+            if children.missed_by.is_none() {
+                children.move_cookie(true, self.nr_requests);
+            } else if children.changed.is_none_or(|changed| site.now.since(changed) >= MISSED_NS) {
+                children.missed_by = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! In what order held bios go: a group takes one of each source in turn, itself and its children alike.
+
+use std::collections::VecDeque;
+
+use crate::context::CgroupId;
+use crate::controllers::way::WayId;
+
+/// Where a held bio came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// From the group's own processes.
+    Own,
+    /// From a child.
+    Child(CgroupId),
+}
+
+/// Bios held in one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// Sources that have any, in turn.
+    ring: VecDeque<(Source, VecDeque<WayId>)>,
+    len: usize,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn push(&mut self, source: Source, way: WayId) {
+        self.len += 1;
+        match self.ring.iter_mut().find(|(other, _)| *other == source) {
+            Some((_, ways)) => ways.push_back(way),
+            None => self.ring.push_back((source, VecDeque::from([way]))),
+        }
+    }
+
+    /// The one that goes next.
+    pub(super) fn head(&self) -> Option<WayId> {
+        self.ring.front().and_then(|(_, ways)| ways.front()).copied()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<WayId> {
+        let (source, mut ways) = self.ring.pop_front()?;
+        let way = ways.pop_front()?;
+        self.len -= 1;
+        if !ways.is_empty() {
+            self.ring.push_back((source, ways));
+        }
+        Some(way)
+    }
+}

@@ -1,0 +1,233 @@
+//! io.max: so many bytes and bios a second, and no more.
+//!
+//! Allowances are granted by slices of a tenth of a second. A bio for which the slice has nothing left is held in its
+//! group; a timer lets it on when it may, to the group above, and from the topmost to a worker that sends it on. Its
+//! process never sleeps here, it goes on with its next bio.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `slice.rs` | what a group may do in a slice, and when a bio may go |
+//! | `held.rs` | in what order held bios go: by source, in turn |
+//! | `rounds.rs` | when held bios are looked at, and where they go |
+
+mod held;
+mod rounds;
+mod slice;
+
+use self::held::{Held, Source};
+use self::rounds::Level;
+use self::slice::Slice;
+use super::event::IoMaxEvent;
+use super::site::Site;
+use super::way::{Direction, Passage, Way, WayId};
+use super::wheel::TimerId;
+use super::write_error::WriteError;
+use crate::context::CgroupId;
+
+/// A limit on bytes a second that limits nothing.
+const BPS_MAX: u64 = u64::MAX;
+/// A limit on bios a second that limits nothing.
+const IOPS_MAX: u32 = u32::MAX;
+
+/// What a group may do in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Limits {
+    /// Bytes a second.
+    bps: u64,
+    /// Bios a second.
+    iops: u32,
+}
+
+impl Limits {
+    const NONE: Self = Self { bps: BPS_MAX, iops: IOPS_MAX };
+}
+
+/// One direction of a group.
+#[derive(Debug)]
+struct Flow {
+    limits: Limits,
+    slice: Slice,
+    held: Held,
+}
+
+/// A group.
+#[derive(Debug)]
+struct Group {
+    flows: [Flow; 2],
+    /// The jiffy in which it is looked at, if it holds anything.
+    due: u64,
+    /// Whether it is in its parent's tree.
+    pending: bool,
+    /// It held nothing of a direction, and does now.
+    was_empty: bool,
+    /// Its children that hold something.
+    level: Level,
+}
+
+/// io.max of a queue.
+#[derive(Debug)]
+pub struct IoMax {
+    groups: Vec<Group>,
+    /// Above the root: what has passed all groups, for the worker to take.
+    top: Level,
+    released: [Held; 2],
+    /// The worker is to be woken.
+    calls_worker: bool,
+}
+
+impl IoMax {
+    /// With the groups that there are; none has a limit.
+    pub fn new(site: &mut Site) -> Self {
+        let groups = site.groups.all().map(|_| Group::new(site)).collect();
+        Self { groups, top: Level::new(site), released: Default::default(), calls_worker: false }
+    }
+
+    /// A group was created: the last of all.
+    pub fn group_created(&mut self, site: &mut Site, group: CgroupId) {
+        self.groups.push(Group::new(site));
+        debug_assert_eq!(self.groups.len(), group.index() + 1);
+    }
+
+    fn flow(&mut self, group: CgroupId, direction: Direction) -> &mut Flow {
+        &mut self.groups[group.index()].flows[direction as usize]
+    }
+
+    /// The timers, with the group whose children each is for; `None`: that above the root.
+    pub fn timers(&self, site: &Site) -> impl Iterator<Item = (Option<CgroupId>, TimerId)> {
+        let groups = site.groups.all().zip(&self.groups).map(|(group, state)| (Some(group), state.level.timer));
+        groups.chain([(None, self.top.timer)])
+    }
+
+    /// Bios held, and not handed out.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        let flows = self.groups.iter().flat_map(|group| &group.flows).map(|flow| flow.held.len());
+        flows.sum::<usize>() + self.released.iter().map(Held::len).sum::<usize>()
+    }
+
+    // ---- a bio
+
+    /// A bio comes. One that waits is given out by [`released`](Self::released), not by [`Site::go_on`].
+    pub fn enter(&mut self, site: &mut Site, id: WayId) -> Passage {
+        let way = site.ways[id];
+        let direction = Direction::of(&way);
+        if !self.applies(site, &way, direction) {
+            return Passage::Pass;
+        }
+        let mut source = Source::Own;
+        let mut group = way.cgroup;
+        loop {
+            if self.flow(group, direction).held.is_empty() && self.wait_jiffies(site, group, direction, &way) == 0 {
+                self.charge(group, direction, &way);
+                self.trim(site, group, direction);
+            } else if way.is_urgent() {
+                self.charge(group, direction, &way);
+            } else {
+                self.hold(site, id, group, direction, source);
+                return Passage::Wait;
+            }
+            source = Source::Child(group);
+            let Some(parent) = site.groups.parent(group) else { break };
+            group = parent;
+        }
+        site.ways[id].counted = true;
+        Passage::Pass
+    }
+
+    /// Whether any limit is on a bio's way.
+    fn applies(&self, site: &Site, way: &Way, direction: Direction) -> bool {
+        site.groups.up(way.cgroup).any(|group| {
+            let limits = self.groups[group.index()].flows[direction as usize].limits;
+            limits.iops != IOPS_MAX || (limits.bps != BPS_MAX && !way.counted)
+        })
+    }
+
+    fn hold(&mut self, site: &mut Site, id: WayId, group: CgroupId, direction: Direction, source: Source) {
+        let flows = &self.groups[group.index()].flows;
+        let Slice { bytes, ios, .. } = flows[direction as usize].slice;
+        let held = [0, 1].map(|direction: usize| flows[direction].held.len() as u32);
+        site.note(|| IoMaxEvent::Hold { way: id, group, direction, bytes, ios, held }.into());
+        self.queue(site, id, group, direction, source);
+        if self.groups[group.index()].was_empty {
+            self.update(site, group);
+            self.schedule(site, site.groups.parent(group), true);
+        }
+    }
+
+    /// Whether the worker has something to do: asked once.
+    pub fn take_worker_call(&mut self) -> bool {
+        std::mem::take(&mut self.calls_worker)
+    }
+
+    /// Takes the bios that may go on, in their order: the worker's work.
+    pub fn released(&mut self) -> Vec<WayId> {
+        let mut all = Vec::new();
+        for held in &mut self.released {
+            all.extend(std::iter::from_fn(|| held.pop()));
+        }
+        all
+    }
+
+    // ---- limits
+
+    /// Writes a group's `io.max`: any of `rbps=`, `wbps=`, `riops=` and `wiops=`, each with a number from 2 or `max`.
+    ///
+    /// # Errors
+    /// A word is no such thing; no limit has changed.
+    pub fn write(&mut self, site: &mut Site, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        self.carry(site, group);
+        let limits = self.parse(group, text)?;
+        for (direction, limits) in Direction::BOTH.into_iter().zip(limits) {
+            self.flow(group, direction).limits = limits;
+            self.begin_after_write(site, group, direction);
+        }
+        if self.groups[group.index()].pending {
+            self.update(site, group);
+            self.schedule(site, site.groups.parent(group), true);
+        }
+        Ok(())
+    }
+
+    fn parse(&self, group: CgroupId, text: &str) -> Result<[Limits; 2], WriteError> {
+        let mut limits = Direction::BOTH.map(|direction| self.groups[group.index()].flows[direction as usize].limits);
+        for word in text.split_whitespace() {
+            let (name, value) = word.split_once('=').ok_or(WriteError::Invalid)?;
+            let value = match value {
+                "max" => u64::MAX,
+                value => value.parse().map_err(|_| WriteError::Invalid)?,
+            };
+            if value == 0 {
+                return Err(WriteError::Range);
+            }
+            let [read, write] = &mut limits;
+            let iops = u32::try_from(value).unwrap_or(IOPS_MAX);
+            match name {
+                _ if value == 1 => return Err(WriteError::Invalid),
+                "rbps" => read.bps = value,
+                "wbps" => write.bps = value,
+                "riops" => read.iops = iops,
+                "wiops" => write.iops = iops,
+                _ => return Err(WriteError::Invalid),
+            }
+        }
+        Ok(limits)
+    }
+
+    /// What a group's `io.max` reads as.
+    #[must_use]
+    pub fn read(&self, group: CgroupId) -> String {
+        let [read, write] = Direction::BOTH.map(|way| self.groups[group.index()].flows[way as usize].limits);
+        let limit = |value: u64, most: u64| if value == most { "max".to_owned() } else { value.to_string() };
+        let iops = |limits: Limits| limit(limits.iops.into(), IOPS_MAX.into());
+        let (rbps, wbps) = (limit(read.bps, BPS_MAX), limit(write.bps, BPS_MAX));
+        format!("rbps={rbps} wbps={wbps} riops={} wiops={}", iops(read), iops(write))
+    }
+}
+
+impl Group {
+    fn new(site: &mut Site) -> Self {
+        let flow = || Flow { limits: Limits::NONE, slice: Slice::default(), held: Held::default() };
+        let flows = [flow(), flow()];
+        Self { flows, due: 0, pending: false, was_empty: false, level: Level::new(site) }
+    }
+}

@@ -1,0 +1,190 @@
+//! When held bios are looked at, and where they go.
+//!
+//! Each group, and what stands above the root, has a timer for its children that hold something. A round takes those
+//! that are due, a few bios of each, and hands them to the group above: they are held there in turn.
+
+use super::IoMax;
+use super::held::Source;
+use crate::context::CgroupId;
+use crate::controllers::event::IoMaxEvent;
+use crate::controllers::site::Site;
+use crate::controllers::way::{Direction, WayId};
+use crate::controllers::wheel::TimerId;
+
+/// Reads of a group that go at once.
+const READS_AT_ONCE: u32 = 6;
+/// Writes of a group that go at once.
+const WRITES_AT_ONCE: u32 = 2;
+/// Bios after which a round ends.
+const ROUND: u32 = 32;
+/// Slices after which a level is looked at again at the latest.
+const LOOK_SLICES: u64 = 8;
+
+/// The children of a group that hold something.
+#[derive(Debug)]
+pub(super) struct Level {
+    /// When each is due, in jiffies, and which; the first due first.
+    pending: Vec<(u64, CgroupId)>,
+    pub(super) timer: TimerId,
+}
+
+impl Level {
+    pub(super) fn new(site: &mut Site) -> Self {
+        Self { pending: Vec::new(), timer: site.wheel.create() }
+    }
+
+    /// Behind those that are due at the same time.
+    fn enter(&mut self, due: u64, group: CgroupId) {
+        let at = self.pending.partition_point(|&(other, _)| other <= due);
+        self.pending.insert(at, (due, group));
+    }
+
+    fn leave(&mut self, group: CgroupId) {
+        self.pending.retain(|&(_, other)| other != group);
+    }
+}
+
+impl IoMax {
+    fn level(&mut self, of: Option<CgroupId>) -> &mut Level {
+        match of {
+            Some(group) => &mut self.groups[group.index()].level,
+            None => &mut self.top,
+        }
+    }
+
+    /// Holds a bio in `group`.
+    pub(super) fn queue(&mut self, site: &Site, id: WayId, here: CgroupId, way: Direction, source: Source) {
+        let group = &mut self.groups[here.index()];
+        let held = &mut group.flows[way as usize].held;
+        group.was_empty |= held.is_empty();
+        held.push(source, id);
+        if !std::mem::replace(&mut group.pending, true) {
+            let due = group.due;
+            self.level(site.groups.parent(here)).enter(due, here);
+        }
+    }
+
+    /// Works out when `here`, which holds something, is due.
+    pub(super) fn update(&mut self, site: &mut Site, here: CgroupId) {
+        let mut wait = u64::MAX;
+        for way in Direction::BOTH {
+            if let Some(head) = self.flow(here, way).held.head() {
+                let head = site.ways[head];
+                wait = wait.min(self.wait_jiffies(site, here, way, &head));
+            }
+        }
+        let due = site.jiffies().saturating_add(wait);
+        let group = &mut self.groups[here.index()];
+        group.due = due;
+        group.was_empty = false;
+        let level = self.level(site.groups.parent(here));
+        level.leave(here);
+        level.enter(due, here);
+    }
+
+    /// Sets the timer of a level, if the first of it is not due yet or it is `forced`. `false`: it is to be looked at
+    /// now.
+    pub(super) fn schedule(&mut self, site: &mut Site, of: Option<CgroupId>, forced: bool) -> bool {
+        let now = site.jiffies();
+        let level = self.level(of);
+        let Some(&(first, _)) = level.pending.first() else { return true };
+        if !forced && first <= now {
+            return false;
+        }
+        let timer = level.timer;
+        site.arm(timer, first.min(now + LOOK_SLICES * u64::from(site.hz / 10)));
+        true
+    }
+
+    /// The timer of a level fired.
+    pub fn fire(&mut self, site: &mut Site, mut of: Option<CgroupId>) {
+        loop {
+            let mut moved = 0;
+            loop {
+                let held = of.map_or([0; 2], |group| self.held_in(group));
+                site.note(|| IoMaxEvent::Round { of, held }.into());
+                let more = self.select(site, of);
+                if more > 0 {
+                    site.note(|| IoMaxEvent::Moved { of, bios: more }.into());
+                }
+                moved += more;
+                if self.schedule(site, of, false) {
+                    break;
+                }
+            }
+            if moved == 0 {
+                return;
+            }
+            let Some(group) = of else {
+                self.calls_worker = true;
+                return;
+            };
+            if !self.groups[group.index()].was_empty {
+                return;
+            }
+            self.update(site, group);
+            of = site.groups.parent(group);
+            if self.schedule(site, of, false) {
+                return;
+            }
+        }
+    }
+
+    fn held_in(&self, group: CgroupId) -> [u32; 2] {
+        [0, 1].map(|direction: usize| self.groups[group.index()].flows[direction].held.len() as u32)
+    }
+
+    /// Lets go what is due of a level, up to a number; how many bios went.
+    fn select(&mut self, site: &mut Site, of: Option<CgroupId>) -> u32 {
+        let mut moved = 0;
+        while let Some(&(due, here)) = self.level(of).pending.first() {
+            if site.jiffies() < due {
+                break;
+            }
+            moved += self.dispatch(site, here);
+            if self.held_in(here) == [0; 2] {
+                self.level(of).leave(here);
+                self.groups[here.index()].pending = false;
+            } else {
+                self.update(site, here);
+            }
+            if moved >= ROUND {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Lets go a few bios of a group; how many.
+    fn dispatch(&mut self, site: &mut Site, here: CgroupId) -> u32 {
+        let mut moved = 0;
+        for (way, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
+            for _ in 0..most {
+                let Some(id) = self.flow(here, way).held.head() else { break };
+                let bio = site.ways[id];
+                if self.wait_jiffies(site, here, way, &bio) > 0 {
+                    break;
+                }
+                self.move_up(site, id, here, way);
+                moved += 1;
+            }
+        }
+        moved
+    }
+
+    /// The head of a direction goes to the group above, or to the worker.
+    fn move_up(&mut self, site: &mut Site, id: WayId, here: CgroupId, way: Direction) {
+        self.flow(here, way).held.pop();
+        let bio = site.ways[id];
+        self.charge(here, way, &bio);
+        if let Some(parent) = site.groups.parent(here) {
+            self.queue(site, id, parent, way, Source::Child(here));
+            let start = self.flow(here, way).slice.start;
+            self.credit(site, parent, way, start);
+        } else {
+            site.ways[id].counted = true;
+            self.released[way as usize].push(Source::Child(here), id);
+        }
+        self.trim(site, here, way);
+    }
+}

@@ -1,0 +1,204 @@
+//! What a group may do in a slice, and when a bio may go.
+//!
+//! Allowances are of whole slices: who comes at the beginning of one finds all of it.
+
+use super::{BPS_MAX, IOPS_MAX, IoMax};
+use crate::context::CgroupId;
+use crate::controllers::event::{IoMaxEvent, SliceChange};
+use crate::controllers::site::Site;
+use crate::controllers::way::{Direction, Way};
+use crate::request::{Op, SECTOR_BYTES};
+
+/// A stretch of time, and what was done in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Slice {
+    /// In jiffies.
+    pub(super) start: u64,
+    /// In jiffies; the slice is not over in this one.
+    pub(super) end: u64,
+    pub(super) bytes: u64,
+    pub(super) ios: u32,
+    /// What is allowed beyond the limit, or not allowed within it, in bytes: from before a change of limits.
+    carried_bytes: i64,
+    /// The same in bios.
+    carried_ios: i32,
+}
+
+impl Slice {
+    /// Whether `now` is not in it.
+    pub(super) const fn is_over(&self, now: u64) -> bool {
+        now < self.start || self.end < now
+    }
+}
+
+/// Length of a slice, in jiffies.
+fn slice_jiffies(site: &Site) -> u64 {
+    u64::from(site.hz / 10).max(1)
+}
+
+/// The end of the slice that `jiffy` is in, counted from jiffy 0; `jiffy` itself between two.
+fn slice_end(site: &Site, jiffy: u64) -> u64 {
+    jiffy.checked_next_multiple_of(slice_jiffies(site)).unwrap_or(u64::MAX)
+}
+
+/// Bytes that `bps` allows in so many jiffies.
+fn bytes_in(site: &Site, bps: u64, jiffies: u64) -> u64 {
+    let bits = |value: u64| value.checked_ilog2().map_or(-1, i64::from);
+    if bits(bps) + bits(jiffies) - bits(site.hz.into()) > 62 {
+        return u64::MAX;
+    }
+    (u128::from(bps) * u128::from(jiffies) / u128::from(site.hz)) as u64
+}
+
+/// Bios that `iops` allows in so many jiffies.
+fn ios_in(site: &Site, iops: u32, jiffies: u64) -> u32 {
+    let ios = u128::from(iops) * u128::from(jiffies) / u128::from(site.hz);
+    u32::try_from(ios).unwrap_or(u32::MAX)
+}
+
+/// What a bio counts for.
+fn bytes_of(way: &Way) -> u64 {
+    match way.op {
+        _ if way.counted => 0,
+        Op::Discard => SECTOR_BYTES,
+        _ => way.bytes(),
+    }
+}
+
+impl IoMax {
+    /// How long until a group may let a bio go, in jiffies; 0: now.
+    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, way: Direction, bio: &Way) -> u64 {
+        let now = site.jiffies();
+        let flow = self.flow(group, way);
+        let limits = flow.limits;
+        if limits.bps == BPS_MAX && limits.iops == IOPS_MAX {
+            return 0;
+        }
+        let length = slice_jiffies(site);
+        if flow.slice.is_over(now) && flow.held.is_empty() {
+            flow.slice = Slice { start: now, end: now + length, ..Slice::default() };
+            note(site, SliceChange::New, group, way, flow.slice);
+        } else if flow.slice.end < now + length {
+            extend(site, group, way, &mut flow.slice, now + length);
+        }
+        let slice = flow.slice;
+        let elapsed = now.wrapping_sub(slice.start);
+        let for_bytes = if limits.bps == BPS_MAX || bio.counted {
+            0
+        } else {
+            let granted = if elapsed == 0 { length } else { slice_end(site, elapsed) };
+            let allowed = (bytes_in(site, limits.bps, granted) as i64).wrapping_add(slice.carried_bytes);
+            let wanted = slice.bytes.wrapping_add(bytes_of(bio));
+            if allowed > 0 && wanted <= allowed as u64 {
+                0
+            } else {
+                let beyond = wanted.wrapping_sub(allowed as u64);
+                (beyond.wrapping_mul(site.hz.into()) / limits.bps).max(1) + (granted - elapsed)
+            }
+        };
+        let for_ios = if limits.iops == IOPS_MAX {
+            0
+        } else {
+            let granted = slice_end(site, elapsed + 1);
+            let allowed = (ios_in(site, limits.iops, granted) as i32).wrapping_add(slice.carried_ios);
+            if allowed > 0 && slice.ios.wrapping_add(1) <= allowed as u32 {
+                0
+            } else {
+                (granted - elapsed).max(u64::from(site.hz / limits.iops) + 1)
+            }
+        };
+        let wait = for_bytes.max(for_ios);
+        let slice = &mut self.flow(group, way).slice;
+        if wait > 0 && slice.end < now.saturating_add(wait) {
+            extend(site, group, way, slice, now.saturating_add(wait));
+        }
+        wait
+    }
+
+    /// A bio goes.
+    pub(super) fn charge(&mut self, group: CgroupId, way: Direction, bio: &Way) {
+        let slice = &mut self.flow(group, way).slice;
+        slice.bytes = slice.bytes.wrapping_add(bytes_of(bio));
+        slice.ios = slice.ios.wrapping_add(1);
+    }
+
+    /// Takes off whole slices that are over, with what they allowed.
+    pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, way: Direction) {
+        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let flow = self.flow(group, way);
+        let (limits, slice) = (flow.limits, &mut flow.slice);
+        if slice.is_over(now) {
+            return;
+        }
+        slice.end = slice_end(site, now + length);
+        let slices = (now - slice.start) / length;
+        if slices == 0 {
+            return;
+        }
+        let elapsed = slices * length;
+        let bytes = (bytes_in(site, limits.bps, elapsed) as i64).wrapping_add(slice.carried_bytes);
+        let ios = (ios_in(site, limits.iops, elapsed) as i32).wrapping_add(slice.carried_ios);
+        if bytes <= 0 && ios <= 0 {
+            return;
+        }
+        (slice.carried_bytes, slice.carried_ios) = (0, 0);
+        // What allows without limit is a number here as any other, and may be negative.
+        slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
+        slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
+        slice.start += elapsed;
+        note(site, SliceChange::Trim { slices, bytes, ios }, group, way, *slice);
+    }
+
+    /// The slice of a group that a child's bio moves to, and that did nothing lately: it begins with the child's.
+    pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, way: Direction, child_start: u64) {
+        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let slice = &mut self.flow(group, way).slice;
+        if slice.is_over(now) {
+            *slice = Slice { start: child_start.max(slice.start), end: now + length, ..Slice::default() };
+            note(site, SliceChange::Credit, group, way, *slice);
+        }
+    }
+
+    /// Limits will change: what those that wait were owed, or owe, by the old ones is kept.
+    pub(super) fn carry(&mut self, site: &mut Site, group: CgroupId) {
+        let now = site.jiffies();
+        for way in Direction::BOTH {
+            let flow = self.flow(group, way);
+            if flow.held.is_empty() {
+                continue;
+            }
+            let (limits, slice) = (flow.limits, &mut flow.slice);
+            let elapsed = now.wrapping_sub(slice.start);
+            if limits.bps != BPS_MAX {
+                let owed = bytes_in(site, limits.bps, elapsed).wrapping_sub(slice.bytes) as i64;
+                slice.carried_bytes = slice.carried_bytes.wrapping_add(owed);
+            }
+            if limits.iops != IOPS_MAX {
+                let owed = ios_in(site, limits.iops, elapsed).wrapping_sub(slice.ios) as i32;
+                slice.carried_ios = slice.carried_ios.wrapping_add(owed);
+            }
+        }
+        let slices = Direction::BOTH.map(|way| self.flow(group, way).slice);
+        let bytes = slices.map(|slice| slice.carried_bytes);
+        let ios = slices.map(|slice| slice.carried_ios);
+        site.note(|| IoMaxEvent::Carry { group, bytes, ios }.into());
+    }
+
+    /// Limits have changed: a new slice, with what is carried.
+    pub(super) fn begin_after_write(&mut self, site: &mut Site, group: CgroupId, way: Direction) {
+        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let slice = &mut self.flow(group, way).slice;
+        *slice = Slice { start: now, end: now + length, bytes: 0, ios: 0, ..*slice };
+        note(site, SliceChange::New, group, way, *slice);
+    }
+}
+
+fn extend(site: &mut Site, group: CgroupId, way: Direction, slice: &mut Slice, to: u64) {
+    slice.end = slice_end(site, to);
+    note(site, SliceChange::Extend, group, way, *slice);
+}
+
+fn note(site: &mut Site, change: SliceChange, group: CgroupId, direction: Direction, slice: Slice) {
+    let Slice { start, end, .. } = slice;
+    site.note(|| IoMaxEvent::Slice { change, group, direction, start, end }.into());
+}

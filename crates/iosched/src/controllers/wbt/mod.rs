@@ -1,0 +1,300 @@
+//! wbt: writeback throttling.
+//!
+//! Buffered writes come in floods, and a reader beside them waits for all of them. wbt lets so many writes under way as
+//! keeps the fastest read of a window of time below a target, and lowers or raises that number a step after each
+//! window. Reads, and writes of processes that wait for them one by one (`O_DIRECT`), pass.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `limits.rs` | how many writes of a kind may be under way at each step |
+//! | `window.rs` | what a window's latencies say, and the step that follows |
+
+mod limits;
+mod window;
+
+use self::limits::Limits;
+use self::window::Samples;
+use super::event::WbtEvent;
+use super::site::Site;
+use super::waits::Waits;
+use super::way::{Mark, Passage, Way, WayId, WbtClass};
+use super::wheel::TimerId;
+use super::write_error::WriteError;
+use crate::request::{Flags, Op};
+use crate::time::{MICROSECOND_NS, MILLISECOND_NS, Time};
+
+/// Target where seeking costs nothing, ns.
+const TARGET_NONROTATIONAL_NS: u64 = 2 * MILLISECOND_NS;
+/// Target where it does, ns.
+const TARGET_ROTATIONAL_NS: u64 = 75 * MILLISECOND_NS;
+
+/// Writeback throttling of a queue.
+#[derive(Debug)]
+pub struct Wbt {
+    target_ns: u64,
+    target_default_ns: u64,
+    enabled: bool,
+    /// Somebody wrote a value that changed something: what elevator there is does not matter any more.
+    written: bool,
+    /// bfq is the elevator, and switched it off.
+    off_for_bfq: bool,
+    write_cache: bool,
+    queue_depth: u32,
+    step: i32,
+    limits: Limits,
+    waits: [Waits; 3],
+    window_ns: u64,
+    /// Windows in a row that said nothing.
+    unknown: u32,
+    last_issue: u64,
+    last_completion: u64,
+    /// The jiffy in which a process that dirties memory was last put to sleep because of this device.
+    dirtier_slept: Option<u64>,
+    /// The oldest read under way that is watched, and when the device got it.
+    watched: Option<(WayId, Time)>,
+    samples: Samples,
+    timer: TimerId,
+}
+
+impl Wbt {
+    /// Throttling of a device with the default target, switched on.
+    pub fn new(site: &mut Site, rotational: bool, write_cache: bool, queue_depth: u32) -> Self {
+        let target_ns = if rotational { TARGET_ROTATIONAL_NS } else { TARGET_NONROTATIONAL_NS };
+        let (timer, now) = (site.wheel.create(), site.jiffies());
+        let wbt = Self {
+            target_ns,
+            target_default_ns: target_ns,
+            enabled: true,
+            written: false,
+            off_for_bfq: false,
+            write_cache,
+            queue_depth,
+            step: 0,
+            limits: Limits::first(queue_depth, target_ns),
+            waits: Default::default(),
+            window_ns: window::WINDOW_NS,
+            unknown: 0,
+            last_issue: now,
+            last_completion: now,
+            dirtier_slept: None,
+            watched: None,
+            samples: Samples::default(),
+            timer,
+        };
+        wbt.note_set(site);
+        wbt
+    }
+
+    /// Its window timer.
+    #[must_use]
+    pub fn timer(&self) -> TimerId {
+        self.timer
+    }
+
+    /// Writes of a class under way.
+    #[must_use]
+    pub fn inflight(&self, class: WbtClass) -> i64 {
+        self.waits[class as usize].inflight
+    }
+
+    /// The class that a bio is counted in while it waits or is under way.
+    #[must_use]
+    pub fn class(way: &Way) -> WbtClass {
+        match way.op {
+            _ if way.flags.contains(Flags::SWAP) => WbtClass::Swap,
+            Op::Discard => WbtClass::Discard,
+            _ => WbtClass::Background,
+        }
+    }
+
+    fn mark(&self, way: &Way) -> Mark {
+        /// Who writes so waits for each write, and sends more: `O_DIRECT`.
+        const DIRECT: Flags = Flags::SYNC.union(Flags::IDLE);
+        match way.op {
+            _ if !self.enabled => Mark::None,
+            Op::Read => Mark::Read,
+            Op::Write if way.flags.contains(DIRECT) => Mark::None,
+            Op::Write | Op::Discard => Mark::Tracked(Self::class(way)),
+            Op::WriteZeroes | Op::Flush => Mark::None,
+        }
+    }
+
+    /// A bio comes.
+    pub fn throttle(&mut self, site: &mut Site, id: WayId) -> Passage {
+        let way = site.ways[id];
+        match self.mark(&way) {
+            Mark::None => Passage::Pass,
+            Mark::Read => {
+                self.last_issue = site.jiffies();
+                Passage::Pass
+            }
+            Mark::Tracked(class) => {
+                let limit = self.limit(site, &way);
+                let passage = self.waits[class as usize].arrive(id, limit);
+                if passage == Passage::Pass {
+                    self.resumed(site);
+                }
+                passage
+            }
+        }
+    }
+
+    /// A bio that waited goes on.
+    pub fn resumed(&mut self, site: &mut Site) {
+        if !site.wheel.is_pending(self.timer) {
+            self.arm(site);
+        }
+    }
+
+    /// A bio has become a request.
+    pub fn issued(&mut self, site: &mut Site, id: WayId) {
+        let mark = self.mark(&site.ways[id]);
+        site.ways[id].wbt = mark;
+    }
+
+    /// The device takes a request.
+    pub fn started(&mut self, site: &mut Site, id: WayId) {
+        if self.enabled && site.ways[id].wbt == Mark::Read && self.watched.is_none() {
+            self.watched = Some((id, site.now));
+        }
+    }
+
+    /// The device is done with a request, which it [took](Self::started) at `started`.
+    pub fn completed(&mut self, site: &mut Site, id: WayId, started: Time) {
+        let way = site.ways[id];
+        if site.wheel.is_pending(self.timer) {
+            self.samples.add(way.op, site.now.since(started));
+        }
+        self.done(site, id);
+    }
+
+    /// A request is no more: the device is done with it, or another has absorbed it.
+    pub fn done(&mut self, site: &mut Site, id: WayId) {
+        let way = site.ways[id];
+        let Mark::Tracked(class) = way.wbt else {
+            if self.watched.is_some_and(|(watched, _)| watched == id) {
+                self.watched = None;
+            }
+            if way.wbt == Mark::Read && self.enabled {
+                self.last_completion = site.jiffies();
+            }
+            return;
+        };
+        let limit = i64::from(match way.op {
+            Op::Discard => self.limits.background,
+            _ if self.write_cache && !self.dirties_much(site) => 0,
+            _ => self.limits.normal,
+        });
+        let waits = &mut self.waits[class as usize];
+        waits.inflight -= 1;
+        let inflight = waits.inflight;
+        if inflight > 0 && inflight >= limit {
+            return;
+        }
+        if waits.first().is_some() && (inflight == 0 || limit - inflight >= i64::from(self.limits.background / 2)) {
+            self.wake(site, class);
+        }
+    }
+
+    /// Whether a process that dirties memory was put to sleep because of this device a second ago or less.
+    fn dirties_much(&self, site: &Site) -> bool {
+        self.dirtier_slept.is_some_and(|slept| site.jiffies() < slept + u64::from(site.hz))
+    }
+
+    /// How many writes of its class may be under way for this one to join them.
+    fn limit(&self, site: &Site, way: &Way) -> u32 {
+        const PRESSING: Flags = Flags::SYNC.union(Flags::PRIO).union(Flags::SWAP);
+        if way.op == Op::Discard {
+            return self.limits.background;
+        }
+        if way.flags.intersects(PRESSING) || self.dirties_much(site) {
+            return self.limits.depth;
+        }
+        let (now, recently) = (site.jiffies(), u64::from(site.hz / 10));
+        let reads = now < self.last_issue + recently || now < self.last_completion + recently;
+        if way.flags.contains(Flags::AHEAD) || reads { self.limits.background } else { self.limits.normal }
+    }
+
+    fn wake(&mut self, site: &mut Site, class: WbtClass) {
+        // Each has a limit of its own, and whoever stands behind one that may not go on waits with it.
+        while let Some(first) = self.waits[class as usize].first() {
+            let limit = self.limit(site, &site.ways[first]);
+            if !self.waits[class as usize].wake_one(site, limit) {
+                return;
+            }
+        }
+    }
+
+    fn wake_all(&mut self, site: &mut Site) {
+        for class in WbtClass::ALL {
+            self.wake(site, class);
+        }
+    }
+
+    // ---- what may change
+
+    /// Writes `wbt_lat_usec`: a target in us, 0 to switch it off, -1 for the default.
+    ///
+    /// # Errors
+    /// `text` is not such a number; nothing has changed.
+    pub fn write(&mut self, site: &mut Site, text: &str) -> Result<(), WriteError> {
+        let target_us: i64 = text.trim().parse().map_err(|_| WriteError::Invalid)?;
+        let target_ns = match target_us {
+            ..-1 => return Err(WriteError::Invalid),
+            -1 => self.target_default_ns,
+            us => us.unsigned_abs().wrapping_mul(MICROSECOND_NS),
+        };
+        if target_ns != self.target_ns {
+            self.target_ns = target_ns;
+            self.enabled = target_ns != 0;
+            (self.written, self.off_for_bfq) = (true, false);
+            self.begin_anew(site);
+        }
+        self.note_set(site);
+        Ok(())
+    }
+
+    /// What `wbt_lat_usec` reads as.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        if self.enabled { self.target_ns / MICROSECOND_NS } else { 0 }
+    }
+
+    /// The driver changes the depth of the device's queue.
+    pub fn set_queue_depth(&mut self, site: &mut Site, queue_depth: u32) {
+        self.queue_depth = queue_depth;
+        self.begin_anew(site);
+        self.note_set(site);
+    }
+
+    fn begin_anew(&mut self, site: &mut Site) {
+        self.step = 0;
+        self.limits = Limits::first(self.queue_depth, self.target_ns);
+        self.wake_all(site);
+    }
+
+    /// bfq becomes the elevator: it throttles writes itself.
+    pub fn bfq_taken(&mut self, site: &mut Site) {
+        if self.enabled && !self.written {
+            (self.enabled, self.off_for_bfq) = (false, true);
+            site.wheel.cancel(self.timer);
+        }
+    }
+
+    /// bfq is the elevator no more.
+    pub fn bfq_given_up(&mut self) {
+        if std::mem::take(&mut self.off_for_bfq) {
+            self.enabled = true;
+        }
+    }
+
+    /// A process that dirties memory is put to sleep until this device has written some of it.
+    pub fn dirtier_sleeps(&mut self, site: &Site) {
+        self.dirtier_slept = Some(site.jiffies());
+    }
+
+    fn note_set(&self, site: &mut Site) {
+        let &Self { target_ns, limits: Limits { background, normal, depth, .. }, .. } = self;
+        site.note(|| WbtEvent::Set { target_ns, background, normal, depth }.into());
+    }
+}
