@@ -288,6 +288,11 @@ impl Cgroups {
         Ok(id)
     }
 
+    /// The parents of all but the root, in their order.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = CgroupId> + '_ {
+        self.table.iter().skip(1).map(|cgroup| cgroup.parent.unwrap_or(CgroupId::ROOT))
+    }
+
     /// The cgroup `id`, removed or not.
     #[must_use]
     pub fn get(&self, id: CgroupId) -> &Cgroup {

@@ -266,7 +266,7 @@ impl Host {
                 self.unplug(bio.context);
             }
             Submit::Done(_) => panic!("nothing here is done at once"),
-            Submit::Queued(_) | Submit::Merged => {}
+            Submit::Queued(_) | Submit::Merged | Submit::Held => {}
         }
         self.kick();
     }

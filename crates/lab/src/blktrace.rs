@@ -186,6 +186,9 @@ impl<W: Write> Observer for Tracer<W> {
                     }
                 }
             }
+            Taken::Held => {
+                self.live.insert(bio.bio, io);
+            }
             _ => {}
         }
     }

@@ -13,6 +13,8 @@ pub enum Taken {
     Full,
     /// It is done already: a flush of a device that needs none.
     Done,
+    /// A controller holds it back: it joins a request or becomes one later.
+    Held,
 }
 
 /// A bio that was handed to the queue.

@@ -104,7 +104,11 @@ impl Observer for ServiceLog {
         if now_ns >= self.until_ns || taken == Taken::Full {
             return;
         }
-        let place = if taken == Taken::Allocated && nr_sectors > 0 { self.requests.len() } else { usize::MAX };
+        let place = if matches!(taken, Taken::Allocated | Taken::Held) && nr_sectors > 0 {
+            self.requests.len()
+        } else {
+            usize::MAX
+        };
         let Some(number) = bio.checked_sub(1).and_then(|number| usize::try_from(number).ok()) else { return };
         if self.by_bio.len() <= number {
             self.by_bio.resize(number + 1, usize::MAX);

@@ -192,6 +192,7 @@ impl Host {
                 self.coverage.bios += 1;
                 self.model.done_at_once(self.now, bio.cookie, &done)?;
             }
+            Submit::Held => ensure!(false, Progress, "bio {} is held, and there are no controllers", bio.cookie),
             Submit::Full => {
                 self.digest.add(9);
                 self.model.withdraw(bio.cookie);

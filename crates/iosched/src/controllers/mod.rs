@@ -6,6 +6,8 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `controller.rs` | what a controller is, and those of one queue in their order |
+//! | `of_linux.rs` | the controllers of Linux as such |
 //! | `wbt/` | buffered writes beside reads |
 //! | `io_max/` | bytes and bios a second of a group |
 //! | `io_latency/` | groups beside one whose latencies miss their target |
@@ -17,9 +19,11 @@
 //!
 //! The controllers are those of Linux 6.12.
 
+mod controller;
 mod event;
 mod io_latency;
 mod io_max;
+mod of_linux;
 mod site;
 mod waits;
 mod way;
@@ -27,6 +31,7 @@ mod wbt;
 mod wheel;
 mod write_error;
 
+pub use controller::{Controller, Controllers, Served, Target};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;
@@ -34,4 +39,4 @@ pub use site::{Groups, Site};
 pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};
 pub use wbt::Wbt;
 pub use wheel::{TimerId, Wheel};
-pub use write_error::WriteError;
+pub use write_error::{CgroupFileError, WriteError};

@@ -123,6 +123,11 @@ impl Site {
         self.note(|| ControllerEvent::Arm { timer, jiffy, fires });
     }
 
+    /// `timer` fires.
+    pub fn fired(&mut self, timer: TimerId) {
+        self.note(|| ControllerEvent::Fire { timer });
+    }
+
     /// The wait of a bio has ended.
     pub fn go_on(&mut self, way: WayId) {
         self.going_on.push(way);

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::context::{CgroupId, ContextId};
+use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::request::{Bio, Flags, Op, SECTOR_BYTES, Sector};
 use crate::time::Time;
 
@@ -92,6 +92,14 @@ pub struct Way {
     pub cgroup: CgroupId,
     /// From when its time counts.
     pub started: Time,
+    /// When it asked for a tag.
+    pub asked: Time,
+    /// When it became a request.
+    pub got: Time,
+    /// When the device took its request.
+    pub dispatched: Time,
+    /// The ioprio that it came with.
+    pub ioprio: IoPriority,
     /// io.max has counted its bytes.
     pub(super) counted: bool,
     /// io.latency counts it.
@@ -116,11 +124,22 @@ impl Way {
             context,
             cgroup,
             started: now,
+            asked: now,
+            got: now,
+            dispatched: now,
+            ioprio: IoPriority::default(),
             counted: false,
             by_latency: false,
             waits_in: None,
             wbt: Mark::None,
         }
+    }
+
+    /// The bio as it is now.
+    #[must_use]
+    pub const fn bio(&self) -> Bio {
+        let &Self { op, flags, sector, nr_sectors, context, cookie, .. } = self;
+        Bio { op, flags, sector, nr_sectors, context, cookie }
     }
 
     /// Its length.

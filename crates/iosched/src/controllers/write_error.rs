@@ -9,6 +9,9 @@ pub enum WriteError {
     /// A value is out of range (`ERANGE`, 34).
     #[error("a value is out of range")]
     Range,
+    /// There is no such file (`ENOENT`, 2).
+    #[error("there is no such file")]
+    NoSuchFile,
 }
 
 impl WriteError {
@@ -18,6 +21,32 @@ impl WriteError {
         match self {
             Self::Invalid => 22,
             Self::Range => 34,
+            Self::NoSuchFile => 2,
         }
+    }
+}
+
+/// A write to a cgroup's file that was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}: {text:?}: {error}; {}", what_it_takes(.file))]
+pub struct CgroupFileError {
+    file: String,
+    text: String,
+    #[source]
+    error: WriteError,
+}
+
+impl CgroupFileError {
+    pub(crate) fn new(file: &str, text: &str, error: WriteError) -> Self {
+        Self { file: file.to_owned(), text: text.to_owned(), error }
+    }
+}
+
+/// What would be right.
+fn what_it_takes(file: &str) -> &'static str {
+    match file {
+        "io.max" => "write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max",
+        "io.latency" => "write target=N, in us, or target=max",
+        _ => "there are io.max and io.latency",
     }
 }

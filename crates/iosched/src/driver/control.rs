@@ -4,6 +4,7 @@
 use super::Driver;
 use super::recording::{Record, What};
 use crate::context::{Cgroup, CgroupId, ContextId, IoPriority, WeightError};
+use crate::controllers::CgroupFileError;
 use crate::elevator::Registered;
 use crate::queue::QueueConfig;
 use crate::time::Time;
@@ -82,6 +83,21 @@ impl Driver {
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.note(Some(now), || What::Attribute { name: name.to_owned(), value: value.to_owned() });
         self.queue.set_attribute(now, name, value)
+    }
+
+    /// See [`RequestQueue::set_cgroup_attribute`](crate::RequestQueue::set_cgroup_attribute).
+    ///
+    /// # Errors
+    /// If no controller has one of that name, or it does not take that text.
+    pub fn set_cgroup_attribute(
+        &mut self,
+        now: Time,
+        cgroup: CgroupId,
+        name: &str,
+        value: &str,
+    ) -> Result<(), CgroupFileError> {
+        self.note(Some(now), || What::CgroupAttribute { cgroup, name: name.to_owned(), value: value.to_owned() });
+        self.queue.set_cgroup_attribute(now, cgroup, name, value)
     }
 
     /// See [`RequestQueue::set_tunable`](crate::RequestQueue::set_tunable).

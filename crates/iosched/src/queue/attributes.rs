@@ -17,6 +17,7 @@ pub(super) struct Attributes {
     pub(super) rotational: bool,
     pub(super) nomerges: u32,
     pub(super) iostats: bool,
+    pub(super) wbt_lat_usec: u32,
 }
 
 /// The attributes of every request queue, as a user reads and writes them.
@@ -71,6 +72,17 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             "2.6.25",
             "0 all merges, 1 only with the last merged request, 2 none",
             { tuning: Span::or_zero(1, 2) }
+        ),
+        tunable!(
+            Attributes.wbt_lat_usec,
+            "wbt_lat_usec",
+            Microseconds,
+            1,
+            0,
+            0..=60_000_000,
+            "4.10",
+            "writeback throttling, beside elevators of blk-mq: what reads may take beside buffered writes; 0: no throttling. Linux has 2000 where seeking costs nothing and 75000 where it does, under bfq 0",
+            { tuning: Span::or_zero(500, 200_000) }
         ),
         tunable!(Attributes.iostats, "iostats", Switch, 1, 1, 0..=1, "2.6.29", "whether statistics are kept"),
     ],

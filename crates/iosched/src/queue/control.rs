@@ -4,6 +4,7 @@ use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
+use crate::controllers::{CgroupFileError, WriteError};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -59,6 +60,9 @@ impl RequestQueue {
                 Allocation::Single(limits) => limits.resized(now, self.attributes.nr_requests),
                 Allocation::Multi(_) => self.resize_tags(),
             },
+            "wbt_lat_usec" => {
+                let _ = self.write_controlled(name, CgroupId::ROOT, value);
+            }
             // What went unaccounted while off stays so.
             "iostats" => self.stat.stamp = now,
             _ => {}
@@ -110,7 +114,10 @@ impl RequestQueue {
     /// # Errors
     /// If a weight is out of range.
     pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
-        self.env.cgroups.create(self.weight_range(), cgroup)
+        let parent = cgroup.parent.unwrap_or(CgroupId::ROOT);
+        let id = self.env.cgroups.create(self.weight_range(), cgroup)?;
+        self.cgroup_controlled(id, Some(parent));
+        Ok(id)
     }
 
     /// Changes the weights of a cgroup. Elevators take them into account when the group is next charged or joins.
@@ -130,6 +137,33 @@ impl RequestQueue {
         Ok(())
     }
 
+    /// Reads a file of a cgroup that a controller has (`io.max`, `io.latency`).
+    ///
+    /// # Errors
+    /// If no controller has one of that name.
+    pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
+        let unknown = || CgroupFileError::new(file, "", WriteError::NoSuchFile);
+        self.controlled().read(file, cgroup).ok_or_else(unknown)
+    }
+
+    /// Writes a file of a cgroup that a controller has. Where nothing may be under way meanwhile, what is submitted
+    /// waits until everything is complete, and only then it takes effect. Elevators of the single-queue layer have no
+    /// controllers beside them.
+    ///
+    /// # Errors
+    /// If no controller has one of that name, or it does not take that text. Nothing has changed then.
+    pub fn set_cgroup_attribute(
+        &mut self,
+        now: Time,
+        cgroup: CgroupId,
+        file: &str,
+        text: &str,
+    ) -> Result<(), CgroupFileError> {
+        self.enter(now);
+        let written = self.write_controlled(file, cgroup, text).unwrap_or(Err(WriteError::NoSuchFile));
+        written.map_err(|error| CgroupFileError::new(file, text, error))
+    }
+
     /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next
     /// request.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
@@ -141,10 +175,11 @@ impl RequestQueue {
     /// removed. The root stays.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
-        if self.env.cgroups.remove(cgroup)
-            && let Some(elevator) = self.elevator.per_group()
-        {
-            elevator.remove_cgroup(&mut self.env, cgroup);
+        if self.env.cgroups.remove(cgroup) {
+            self.cgroup_controlled(cgroup, None);
+            if let Some(elevator) = self.elevator.per_group() {
+                elevator.remove_cgroup(&mut self.env, cgroup);
+            }
         }
     }
 
@@ -236,6 +271,9 @@ impl RequestQueue {
         self.attributes.nr_requests = nr_requests;
         self.allocation = Allocation::new(layer, self.device, nr_requests);
         self.allocation.adopt(&mut self.env, nr_requests, self.flushes.device_flush(), waiters);
+        if !layer.is_multi_queue() {
+            self.pass_controlled_by();
+        }
     }
 
     /// The old elevator has nothing left: the new one takes over, and takes in what waited.
@@ -251,6 +289,7 @@ impl RequestQueue {
         self.change_layer(registered.layer, nr_requests);
         let elevator = registered.name;
         self.env.note(|| Decision::Switch { elevator });
+        self.tell_controlled(elevator);
         self.elevator.recording(&mut self.env);
         let mut exited = Vec::new();
         while let Some(id) = self.held.first() {
@@ -276,6 +315,7 @@ impl RequestQueue {
             }
         }
         // The old elevator was told; the new one has only now met them.
+        exited.retain(|&context| !self.exits_later(context));
         if let Some(elevator) = self.elevator.per_process() {
             for context in exited {
                 elevator.exit(&mut self.env, context);

@@ -21,9 +21,19 @@ impl RequestQueue {
         self.join_unless_too_large(bio, into, side)
     }
 
-    /// Joins `bio` to `into`; if that would be too large, nothing will join `into` any more.
+    /// Joins `bio` to `into`, if that [takes](Self::takes) it.
     #[inline]
     pub(super) fn join_unless_too_large(&mut self, bio: &Bio, into: RequestId, side: MergeSide) -> bool {
+        let takes = self.takes(into, bio);
+        if takes {
+            self.join(bio, into, side);
+        }
+        takes
+    }
+
+    /// Whether `into` is not too large with `bio`; if it would be, nothing will join it any more.
+    #[inline]
+    pub(super) fn takes(&mut self, into: RequestId, bio: &Bio) -> bool {
         if self.too_large(into, bio.nr_sectors) {
             self.env.requests[into].mergeable = false;
             if self.env.merging.last == Some(into) {
@@ -31,7 +41,6 @@ impl RequestQueue {
             }
             return false;
         }
-        self.join(bio, into, side);
         true
     }
 
@@ -88,7 +97,7 @@ impl RequestQueue {
         compatible && self.elevator.may_merge(&mut self.env, bio, into)
     }
 
-    fn join(&mut self, bio: &Bio, into: RequestId, side: MergeSide) {
+    pub(super) fn join(&mut self, bio: &Bio, into: RequestId, side: MergeSide) {
         self.env.contexts.get_mut(bio.context).bios += 1;
         if self.env.log.is_on() {
             let Bio { op, sector, nr_sectors, context, cookie, .. } = *bio;
@@ -155,6 +164,9 @@ impl RequestQueue {
         self.env.merging.hash.remove(&mut self.env.requests, survivor, survivor_end);
         if queued {
             self.env.merging.hash.remove(&mut self.env.requests, absorbed, absorbed_end);
+        }
+        if self.controlled.is_some() {
+            self.absorb_controlled(survivor, absorbed);
         }
         self.env.requests.append_request(survivor, absorbed);
         if queued {

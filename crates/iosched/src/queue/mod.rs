@@ -32,6 +32,7 @@ mod stat;
 use allocation::Allocation;
 use attributes::Attributes;
 use flush::{Flushes, Turn};
+use multi::Controlled;
 use plug::Plugs;
 pub use stat::{Stat, StatGroup};
 
@@ -110,6 +111,8 @@ pub enum Submit {
     /// No request can be allocated for it. Nothing happened; the context is named by [`RequestQueue::take_woken`] when
     /// it may submit again. In the multi-queue layer its next bio then has a tag already.
     Full,
+    /// A controller holds it back; it goes on by itself when a limit allows.
+    Held,
 }
 
 /// What the back end says of a failed request: an errno.
@@ -155,6 +158,8 @@ pub struct RequestQueue {
     /// Requests in the device.
     in_driver: u32,
     stat: Stat,
+    /// Controllers beside the elevator, once any of their files was written.
+    controlled: Option<Box<Controlled>>,
 }
 
 impl RequestQueue {
@@ -186,6 +191,7 @@ impl RequestQueue {
             elevator_requests: 0,
             in_driver: 0,
             stat: Stat::default(),
+            controlled: None,
         }
     }
 
@@ -347,11 +353,28 @@ impl RequestQueue {
     /// in the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
+        if self.controlled.is_some() {
+            return self.take_woken_controlled();
+        }
         self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)
+    }
+
+    #[inline(never)]
+    fn take_woken_controlled(&mut self) -> Option<ContextId> {
+        loop {
+            if let Some(context) = self.take_controlled_woken() {
+                return Some(context);
+            }
+            let context = self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)?;
+            if !self.is_worker(context) {
+                return Some(context);
+            }
+        }
     }
 
     /// A context that was woken has nothing to submit any more: what was kept for it is for others.
     pub fn decline(&mut self, context: ContextId) {
+        self.leave_controlled(context);
         if let Some(multi) = self.allocation.multi_mut() {
             multi.decline(context);
         }
@@ -382,6 +405,10 @@ impl RequestQueue {
         debug_assert!(matches!(request.stage, RequestStage::Released | RequestStage::Held), "given out once");
         request.stage = RequestStage::Started;
         self.allocation.started(request);
+        if self.controlled.is_some() {
+            self.start_controlled(id);
+        }
+        let request = &self.env.requests[id];
         if request.in_elevator {
             self.env.dispatch_list.taken_end = request.end();
         }
@@ -465,6 +492,9 @@ impl RequestQueue {
             let cookie = self.env.requests.cookie(id);
             self.env.note(|| Decision::Complete { cookie });
         }
+        if self.controlled.is_some() {
+            self.complete_controlled(id);
+        }
         if self.env.requests[id].in_elevator {
             self.elevator.complete(&mut self.env, id);
             self.finish(id, result, &mut done);
@@ -537,7 +567,10 @@ impl RequestQueue {
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
-        self.env.timer
+        match &self.controlled {
+            None => self.env.timer,
+            Some(_) => self.env.timer.into_iter().chain(self.next_controlled_timer()).min(),
+        }
     }
 
     /// The deadline has come; the host runs the queue afterwards, if [that is meant](Self::runs_after_timer).
@@ -547,6 +580,9 @@ impl RequestQueue {
             self.env.timer = None;
             self.elevator.timer(&mut self.env);
         }
+        if self.next_controlled_timer().is_some_and(|at| at <= now) {
+            self.timer_controlled();
+        }
     }
 
     /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to
@@ -554,7 +590,7 @@ impl RequestQueue {
     /// not show it: in them the queue is run after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
-        self.elevator.runs_after_timer()
+        self.controlled.is_some() || self.elevator.runs_after_timer()
     }
 
     // ---- processes
@@ -580,8 +616,11 @@ impl RequestQueue {
         debug_assert!(self.plugs.len(context) == 0 && !self.plugs.is_open(context), "nothing is left on the plug");
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
+        self.leave_controlled(context);
         self.allocation.exit(now, self.attributes.nr_requests, context);
-        if let Some(elevator) = self.elevator.per_process() {
+        if !self.exits_later(context)
+            && let Some(elevator) = self.elevator.per_process()
+        {
             elevator.exit(&mut self.env, context);
         }
         self.env.contexts.exit(context);
@@ -683,6 +722,9 @@ impl RequestQueue {
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == RequestStage::Queued);
         assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());
         assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == RequestStage::Queued));
+        if let Some(controlled) = &self.controlled {
+            controlled.check();
+        }
         self.elevator.check(&self.env);
     }
 }

@@ -301,7 +301,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, ioprio);
             self.observe(task, &bio, again, submit);
             match submit {
-                Submit::Queued(_) | Submit::Merged => {}
+                Submit::Queued(_) | Submit::Merged | Submit::Held => {}
                 Submit::Done(done) => self.done.push(done.cookie),
                 Submit::Full => {
                     let ioprio = ioprio.unwrap_or(self.driver.queue().env().contexts.get(context).ioprio);
@@ -328,6 +328,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             Submit::Merged => Taken::Merged,
             Submit::Done(_) => Taken::Done,
             Submit::Full => Taken::Full,
+            Submit::Held => Taken::Held,
         };
         let &Bio { op, flags, sector, nr_sectors, .. } = bio;
         let bio = Submitted {

@@ -342,6 +342,9 @@ impl<R: Recording> Recorded<'_, R> {
                 core.driver.move_context(now, core.context(self.task(context)?), self.cgroup(cgroup)?);
             }
             What::Remove(cgroup) => core.driver.remove_cgroup(now, self.cgroup(cgroup)?),
+            What::CgroupAttribute { cgroup, name, value } => {
+                _ = core.driver.set_cgroup_attribute(now, self.cgroup(cgroup)?, &name, &value);
+            }
             What::Attribute { name, value } => _ = core.driver.set_attribute(now, &name, &value),
             What::Tunable { name, value } => _ = core.driver.set_tunable(now, &name, &value),
             What::Switch(elevator) => {

@@ -80,7 +80,7 @@ impl Player {
     pub(super) fn activate_latency(&mut self) {
         if self.latency.is_none() {
             let latency = IoLatency::new(&mut self.site, self.rotational, self.nr_requests);
-            self.own(latency.timer(), "lat", Owner::Latency);
+            self.own(latency.timer_id(), "lat", Owner::Latency);
             self.latency = Some(latency);
         }
     }

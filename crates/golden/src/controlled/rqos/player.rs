@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use iosched::controllers::{ControllerEvent, IoLatency, IoLatencyState, IoMax, Site, TimerId, Way, WayId, Wbt};
+use iosched::controllers::{IoLatency, IoLatencyState, IoMax, Site, TimerId, Way, WayId, Wbt};
 use iosched::{Bio, CgroupId, ContextId, Flags, Op, SECOND_NS, Time};
 use iosched_disk::{AnyDevice, Command, Device};
 use iosched_workload::{After, TaskLoop};
@@ -46,8 +46,6 @@ pub(super) struct BioState {
     /// Requests that it ends with: its own, and those of its parts.
     pub(super) pending: u32,
     pub(super) split: bool,
-    /// When the device took it.
-    started: Time,
     /// The thread that waits for it.
     pub(super) sleeper: usize,
 }
@@ -161,7 +159,7 @@ impl Player {
         let queue_depth = scenario.queue_depth.unwrap_or(self.nr_requests);
         if !matches!(scenario.wbt, scenario::Wbt::None) {
             let wbt = Wbt::new(&mut self.site, scenario.rotational, scenario.write_cache, queue_depth);
-            self.own(wbt.timer(), "wbt", Owner::Wbt);
+            self.own(wbt.timer_id(), "wbt", Owner::Wbt);
             self.wbt = Some(wbt);
             self.flush();
         }
@@ -291,7 +289,7 @@ impl Player {
 
     fn fire(&mut self) {
         while let Some(timer) = self.site.wheel.fire(self.site.jiffies()) {
-            self.site.note(|| ControllerEvent::Fire { timer });
+            self.site.fired(timer);
             match self.owners[timer.index()] {
                 Owner::Wbt => self.with_wbt(|wbt, site| wbt.fire(site)),
                 Owner::Latency => {
@@ -362,8 +360,7 @@ impl Player {
     pub(super) fn begin(&mut self, way: &Way, task: usize, looped: bool, whole: Option<WayId>) -> WayId {
         self.bios += 1;
         let id = self.site.ways.begin(*way);
-        let (started, sleeper) = (Time::ZERO, usize::MAX);
-        let state = BioState { id: self.bios, task, looped, whole, pending: 1, split: false, started, sleeper };
+        let state = BioState { id: self.bios, task, looped, whole, pending: 1, split: false, sleeper: usize::MAX };
         if id.index() == self.states.len() {
             self.states.push(state);
         } else {
@@ -382,8 +379,8 @@ impl Player {
             && let Some(id) = self.inserted.pop_front()
         {
             self.say_of("dispatch", id);
+            self.site.ways[id].dispatched = self.site.now;
             self.with_wbt(|wbt, site| wbt.started(site, id));
-            self.states[id.index()].started = self.site.now;
             let Way { op, sector, nr_sectors, .. } = self.site.ways[id];
             let command = Command { tag: id.index() as u32, op, sector, nr_sectors, fua: false };
             self.device.submit(Time::from_ns(self.now_ns), command);
@@ -409,7 +406,7 @@ impl Player {
     fn complete(&mut self, id: WayId) {
         self.started -= 1;
         self.say_of("complete", id);
-        let BioState { whole, started, .. } = self.states[id.index()];
+        let whole = self.states[id.index()].whole;
         let mut ended = None;
         if let Some(whole) = whole {
             self.end(id);
@@ -417,7 +414,7 @@ impl Player {
         } else {
             self.end_piece(id, &mut ended);
         }
-        self.with_wbt(|wbt, site| wbt.completed(site, id, started));
+        self.with_wbt(|wbt, site| wbt.completed(site, id));
         self.wake_ready();
         self.flush();
         match self.tag_waiters.pop_front() {

@@ -138,7 +138,7 @@ impl IoLatency {
 
     /// Its timer.
     #[must_use]
-    pub fn timer(&self) -> TimerId {
+    pub fn timer_id(&self) -> TimerId {
         self.timer
     }
 

@@ -87,7 +87,7 @@ impl Wbt {
 
     /// Its window timer.
     #[must_use]
-    pub fn timer(&self) -> TimerId {
+    pub fn timer_id(&self) -> TimerId {
         self.timer
     }
 
@@ -159,11 +159,11 @@ impl Wbt {
         }
     }
 
-    /// The device is done with a request, which it [took](Self::started) at `started`.
-    pub fn completed(&mut self, site: &mut Site, id: WayId, started: Time) {
-        let way = site.ways[id];
+    /// The device is done with a request.
+    pub fn completed(&mut self, site: &mut Site, id: WayId) {
+        let Way { op, dispatched, .. } = site.ways[id];
         if site.wheel.is_pending(self.timer) {
-            self.samples.add(way.op, site.now.since(started));
+            self.samples.add(op, site.now.since(dispatched));
         }
         self.done(site, id);
     }

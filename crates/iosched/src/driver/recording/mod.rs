@@ -99,6 +99,15 @@ pub enum What<D = Decision> {
     Move(ContextId, CgroupId),
     /// A cgroup is removed.
     Remove(CgroupId),
+    /// A file of a cgroup is written that a controller has; it may be refused.
+    CgroupAttribute {
+        /// Whose.
+        cgroup: CgroupId,
+        /// Its name.
+        name: String,
+        /// What is written.
+        value: String,
+    },
     /// An attribute of the queue is written; it may be refused.
     Attribute {
         /// Its name.

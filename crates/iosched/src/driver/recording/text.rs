@@ -146,6 +146,9 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
             }
             What::Move(context, cgroup) => write!(f, "move {} {}", context.index(), cgroup.index()),
             What::Remove(cgroup) => write!(f, "remove {}", cgroup.index()),
+            What::CgroupAttribute { cgroup, name, value } => {
+                write!(f, "cgroup-attribute {} {} {}", cgroup.index(), one_line(name), one_line(value))
+            }
             What::Attribute { name, value } => write!(f, "attribute {} {}", one_line(name), one_line(value)),
             What::Tunable { name, value } => write!(f, "tunable {} {}", one_line(name), one_line(value)),
             What::Switch(elevator) => write!(f, "switch {elevator}"),
@@ -272,6 +275,9 @@ impl<'a> Parts<'a> {
             },
             "move" => What::Move(self.context()?, self.cgroup()?),
             "remove" => What::Remove(self.cgroup()?),
+            "cgroup-attribute" => {
+                What::CgroupAttribute { cgroup: self.cgroup()?, name: self.next("name")?, value: self.rest() }
+            }
             "attribute" => What::Attribute { name: self.next("name")?, value: self.rest() },
             "tunable" => What::Tunable { name: self.next("name")?, value: self.rest() },
             "switch" => What::Switch(self.next("elevator")?),

@@ -8,7 +8,7 @@ use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::layer::{Merging, MultiQueueRules};
 use crate::queue::{RequestQueue, Submit};
-use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, RequestStage};
+use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
 /// Requests that a plug holds at most.
 const PLUG_MAX: usize = 32;
@@ -19,18 +19,27 @@ impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
     pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
+        if self.controlled.is_some() {
+            return self.submit_controlled(rules, bio);
+        }
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let switching = self.next.is_some();
         if !switching && !granted && self.merge_multi(rules, bio) {
             return Submit::Merged;
         }
-        let Some(id) = self.allocate(bio) else {
-            return Submit::Full;
-        };
-        if switching {
+        match self.allocate(bio) {
+            Some(id) => self.place(rules, bio.context, id),
+            None => Submit::Full,
+        }
+    }
+
+    /// A new request goes to its context's plug, or to the elevator; while elevators are being switched it is kept.
+    #[inline]
+    pub(super) fn place(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) -> Submit {
+        if self.next.is_some() {
             self.held.push_back(self.env.requests.list_nodes(), id);
-        } else if self.plugs.is_open(bio.context) {
-            self.collect(rules, bio.context, id);
+        } else if self.plugs.is_open(context) {
+            self.collect(rules, context, id);
         } else {
             self.note_insert(id);
             if !self.insert_multi(rules, id) {
@@ -118,21 +127,28 @@ impl RequestQueue {
 
     /// Joins `bio` to the last request of its context's plug, or to a queued one.
     fn merge_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> bool {
+        let Some((into, side)) = self.find_merge(rules, bio) else { return false };
+        self.join(bio, into, side);
+        true
+    }
+
+    /// The request that `bio` joins, and where: the last of its context's plug, or a queued one.
+    pub(super) fn find_merge(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if self.attributes.nomerges == 2 || bio.flags.intersects(Flags::FUA | Flags::PREFLUSH) {
-            return false;
+            return None;
         }
         if self.plugs.is_open(bio.context)
             && let Some(last) = self.plugs.newest(bio.context)
             && let Some(side) = rules.joins(&self.env, bio, last)
-            && self.join_unless_too_large(bio, last, side)
+            && self.takes(last, bio)
         {
-            return true;
+            return Some((last, side));
         }
         let candidate = match rules.merging {
             Merging::Queue => self.candidate(bio, Some(rules)),
             Merging::Own => self.elevator.find_merge(&mut self.env, bio),
         };
-        candidate.is_some_and(|(into, side)| self.join_unless_too_large(bio, into, side))
+        candidate.filter(|&(into, _)| self.takes(into, bio))
     }
 
     // ---- insertion

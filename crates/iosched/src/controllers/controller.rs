@@ -1,0 +1,349 @@
+//! What a controller is: the trait, and those that stand on one way.
+
+use super::site::Site;
+use super::way::{Passage, Way, WayId};
+use super::wheel::TimerId;
+use super::write_error::WriteError;
+use crate::context::{CgroupId, ContextId};
+use crate::request::{Op, Sector};
+use crate::time::Time;
+
+/// A request that a bio joins, as it is before.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its first sector.
+    pub sector: Sector,
+    /// The sector behind its last.
+    pub end: Sector,
+    /// The first of its bios in order of sectors.
+    pub first: WayId,
+}
+
+/// A request that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The bio that it began with.
+    pub founder: WayId,
+    /// What it did.
+    pub op: Op,
+    /// Its length, with all that joined it.
+    pub nr_sectors: u64,
+    /// When it asked for a tag.
+    pub asked: Time,
+    /// When it got one.
+    pub got: Time,
+}
+
+/// A policy beside the elevator: which bios go on, and when.
+///
+/// A bio comes by in this order: [`enter`](Self::enter); then, if it joined a request, [`merged`](Self::merged), and
+/// otherwise [`throttle`](Self::throttle), [`issued`](Self::issued) as the first of a request and
+/// [`started`](Self::started) when the device takes that; at the end [`bio_done`](Self::bio_done) for each bio and
+/// [`completed`](Self::completed) for the request. All have a default, which does nothing and lets everything pass.
+pub trait Controller: Send {
+    /// Its name, as users write it.
+    fn name(&self) -> &'static str;
+
+    // ---- a bio
+
+    /// A bio comes. One that is told to wait is held, and its process goes on; it is handed out by
+    /// [`released`](Self::released).
+    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
+        let _ = (site, way);
+        Passage::Pass
+    }
+
+    /// Takes bios that were held and may go on, in their order.
+    fn released(&mut self) -> Vec<WayId> {
+        Vec::new()
+    }
+
+    /// A bio that joined no request asks for one. If it is told to wait its process sleeps, until the controller hands
+    /// it to [`Site::go_on`].
+    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        let _ = (site, way);
+        Passage::Pass
+    }
+
+    /// A bio that waited goes on; it may have to wait once more.
+    fn resumed(&mut self, site: &mut Site, way: WayId) -> Passage {
+        let _ = (site, way);
+        Passage::Pass
+    }
+
+    /// A bio joins a request, and waits for nothing.
+    fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
+        let _ = (site, way, target);
+    }
+
+    /// A bio has become a request.
+    fn issued(&mut self, site: &mut Site, way: WayId) {
+        let _ = (site, way);
+    }
+
+    /// The device takes the request that began with this bio.
+    fn started(&mut self, site: &mut Site, way: WayId) {
+        let _ = (site, way);
+    }
+
+    /// A bio is done.
+    fn bio_done(&mut self, site: &mut Site, way: WayId) {
+        let _ = (site, way);
+    }
+
+    /// The request that began with this bio was joined to another.
+    fn absorbed(&mut self, site: &mut Site, way: WayId) {
+        let _ = (site, way);
+    }
+
+    /// The device is done with a request of these bios, in order of sectors.
+    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
+        let _ = (site, request, bios);
+    }
+
+    // ---- time
+
+    /// A timer of the [wheel](Site::wheel) fires, of this controller or another.
+    fn fire(&mut self, site: &mut Site, timer: TimerId) {
+        let _ = (site, timer);
+    }
+
+    /// When a timer of its own, as fine as time itself, is due.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Its own timer is due.
+    fn timer(&mut self, site: &mut Site) {
+        let _ = site;
+    }
+
+    /// How long a process of `group` that was told to rest ([`Site::rests`]) does so, ns.
+    fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
+        let _ = (site, group);
+        0
+    }
+
+    // ---- what may change
+
+    /// A group was created, the last of all.
+    fn group_created(&mut self, site: &mut Site, group: CgroupId) {
+        let _ = (site, group);
+    }
+
+    /// A group was removed.
+    fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        let _ = (site, group);
+    }
+
+    /// The elevator of this name has taken over.
+    fn elevator_changed(&mut self, site: &mut Site, elevator: &str) {
+        let _ = (site, elevator);
+    }
+
+    /// The files it has; those of a cgroup begin with `io.`.
+    fn files(&self) -> &'static [&'static str];
+
+    /// Whether nothing may be under way while this file is written now.
+    fn drains(&self, file: &str) -> bool {
+        let _ = file;
+        false
+    }
+
+    /// Writes one of its [files](Self::files); `group` is the root for files of the queue.
+    ///
+    /// # Errors
+    /// The file does not take `text`; nothing has changed that matters.
+    fn write(&mut self, site: &mut Site, file: &str, group: CgroupId, text: &str) -> Result<(), WriteError>;
+
+    /// What one of its files reads as.
+    fn read(&self, file: &str, group: CgroupId) -> String;
+}
+
+/// The controllers of a queue, in the order in which bios meet them.
+pub struct Controllers {
+    /// What they share.
+    pub site: Site,
+    list: Vec<Box<dyn Controller>>,
+}
+
+impl Controllers {
+    /// None yet.
+    #[must_use]
+    pub fn new(site: Site) -> Self {
+        Self { site, list: Vec::new() }
+    }
+
+    /// One more, behind all others.
+    pub fn add(&mut self, controller: Box<dyn Controller>) {
+        self.list.push(controller);
+    }
+
+    /// Which controller has a file.
+    #[must_use]
+    pub fn of_file(&self, file: &str) -> Option<usize> {
+        self.list.iter().position(|controller| controller.files().contains(&file))
+    }
+
+    /// Whether nothing may be under way while a file is written now.
+    #[must_use]
+    pub fn drains(&self, file: &str) -> bool {
+        self.list.iter().any(|controller| controller.files().contains(&file) && controller.drains(file))
+    }
+
+    /// Writes a file, if any controller has it.
+    ///
+    /// # Errors
+    /// The file does not take `text`.
+    pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
+        let at = self.of_file(file)?;
+        Some(self.list[at].write(&mut self.site, file, group, text))
+    }
+
+    /// Reads a file, if any controller has it.
+    #[must_use]
+    pub fn read(&self, file: &str, group: CgroupId) -> Option<String> {
+        Some(self.list[self.of_file(file)?].read(file, group))
+    }
+
+    // ---- a bio
+
+    /// A bio comes: whether it goes on at once, or is held.
+    pub fn enter(&mut self, way: WayId) -> Passage {
+        for controller in &mut self.list {
+            if controller.enter(&mut self.site, way) == Passage::Wait {
+                return Passage::Wait;
+            }
+        }
+        self.site.ways[way].started = self.site.now;
+        Passage::Pass
+    }
+
+    /// Takes bios that were held and may go on.
+    pub fn released(&mut self) -> Vec<WayId> {
+        let released: Vec<WayId> = self.list.iter_mut().flat_map(|controller| controller.released()).collect();
+        for &way in &released {
+            self.site.ways[way].started = self.site.now;
+        }
+        released
+    }
+
+    /// A bio asks for a request; if it waits, `Some` is where.
+    pub fn throttle(&mut self, way: WayId) -> Option<usize> {
+        self.throttle_from(way, 0)
+    }
+
+    /// A bio that waited at a place goes on; if it waits again, `Some` is where.
+    pub fn resumed(&mut self, way: WayId, at: usize) -> Option<usize> {
+        match self.list[at].resumed(&mut self.site, way) {
+            Passage::Wait => Some(at),
+            Passage::Pass => self.throttle_from(way, at + 1),
+        }
+    }
+
+    fn throttle_from(&mut self, way: WayId, from: usize) -> Option<usize> {
+        for at in from..self.list.len() {
+            if self.list[at].throttle(&mut self.site, way) == Passage::Wait {
+                return Some(at);
+            }
+        }
+        self.site.ways[way].asked = self.site.now;
+        None
+    }
+
+    /// See [`Controller::merged`].
+    pub fn merged(&mut self, way: WayId, target: &Target) {
+        self.each(|controller, site| controller.merged(site, way, target));
+    }
+
+    /// See [`Controller::issued`].
+    pub fn issued(&mut self, way: WayId) {
+        self.site.ways[way].got = self.site.now;
+        self.each(|controller, site| controller.issued(site, way));
+    }
+
+    /// See [`Controller::started`].
+    pub fn started(&mut self, way: WayId) {
+        self.site.ways[way].dispatched = self.site.now;
+        self.each(|controller, site| controller.started(site, way));
+    }
+
+    /// See [`Controller::absorbed`].
+    pub fn absorbed(&mut self, way: WayId) {
+        self.each(|controller, site| controller.absorbed(site, way));
+    }
+
+    /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
+    pub fn completed(&mut self, founder: WayId, bios: &[WayId], nr_sectors: u64) {
+        let Way { op, asked, got, .. } = self.site.ways[founder];
+        let served = Served { founder, op, nr_sectors, asked, got };
+        for &way in bios {
+            self.each(|controller, site| controller.bio_done(site, way));
+        }
+        self.each(|controller, site| controller.completed(site, &served, bios));
+        for &way in bios {
+            self.site.ways.end(way);
+        }
+    }
+
+    fn each(&mut self, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
+        for controller in &mut self.list {
+            call(controller.as_mut(), &mut self.site);
+        }
+    }
+
+    // ---- time
+
+    /// When something is due.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        let jiffy = |jiffy: u64| Time::from_ns(jiffy.saturating_mul(self.site.jiffy_ns));
+        let coarse = self.site.wheel.next().map(|bucket| match jiffy(bucket) {
+            at if at >= self.site.now => at,
+            _ => jiffy(self.site.jiffies() + 1),
+        });
+        self.list.iter().map(|controller| controller.next_timer()).chain([coarse]).flatten().min()
+    }
+
+    /// Does what is due.
+    pub fn timer(&mut self) {
+        let now = self.site.now;
+        for controller in &mut self.list {
+            if controller.next_timer().is_some_and(|at| at <= now) {
+                controller.timer(&mut self.site);
+            }
+        }
+        while let Some(timer) = self.site.wheel.fire(self.site.jiffies()) {
+            self.site.fired(timer);
+            self.each(|controller, site| controller.fire(site, timer));
+        }
+    }
+
+    /// How long a process rests before it does anything else, ns: asked when its system call ends.
+    pub fn rest_ns(&mut self, context: ContextId, group: CgroupId) -> u64 {
+        if !self.site.take_rest(context) {
+            return 0;
+        }
+        let rests = self.list.iter_mut().map(|controller| controller.rest_ns(&self.site, group));
+        rests.max().unwrap_or(0)
+    }
+
+    // ---- what may change
+
+    /// A group in `parent`.
+    pub fn create_group(&mut self, parent: CgroupId) {
+        let group = self.site.groups.create(parent);
+        self.each(|controller, site| controller.group_created(site, group));
+    }
+
+    /// A group is no more.
+    pub fn remove_group(&mut self, group: CgroupId) {
+        self.site.groups.remove(group);
+        self.each(|controller, site| controller.group_removed(site, group));
+    }
+
+    /// See [`Controller::elevator_changed`].
+    pub fn elevator_changed(&mut self, elevator: &str) {
+        self.each(|controller, site| controller.elevator_changed(site, elevator));
+    }
+}

@@ -1,0 +1,163 @@
+//! The controllers of Linux as [`Controller`]s.
+
+use super::controller::{Controller, Served};
+use super::io_latency::IoLatency;
+use super::io_max::IoMax;
+use super::site::Site;
+use super::way::{Passage, WayId};
+use super::wbt::Wbt;
+use super::wheel::TimerId;
+use super::write_error::WriteError;
+use crate::context::CgroupId;
+
+impl Controller for Wbt {
+    fn name(&self) -> &'static str {
+        "wbt"
+    }
+
+    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.throttle(site, way)
+    }
+
+    fn resumed(&mut self, site: &mut Site, _: WayId) -> Passage {
+        self.resumed(site);
+        Passage::Pass
+    }
+
+    fn issued(&mut self, site: &mut Site, way: WayId) {
+        self.issued(site, way);
+    }
+
+    fn started(&mut self, site: &mut Site, way: WayId) {
+        self.started(site, way);
+    }
+
+    fn absorbed(&mut self, site: &mut Site, way: WayId) {
+        self.done(site, way);
+    }
+
+    fn completed(&mut self, site: &mut Site, request: &Served, _: &[WayId]) {
+        self.completed(site, request.founder);
+    }
+
+    fn fire(&mut self, site: &mut Site, timer: TimerId) {
+        if timer == self.timer_id() {
+            self.fire(site);
+        }
+    }
+
+    fn elevator_changed(&mut self, site: &mut Site, elevator: &str) {
+        if elevator == "bfq" {
+            self.bfq_taken(site);
+        } else {
+            self.bfq_given_up();
+        }
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["wbt_lat_usec"]
+    }
+
+    fn write(&mut self, site: &mut Site, _: &str, _: CgroupId, text: &str) -> Result<(), WriteError> {
+        self.write(site, text)
+    }
+
+    fn read(&self, _: &str, _: CgroupId) -> String {
+        self.read().to_string()
+    }
+}
+
+impl Controller for IoMax {
+    fn name(&self) -> &'static str {
+        "io.max"
+    }
+
+    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.enter(site, way)
+    }
+
+    fn released(&mut self) -> Vec<WayId> {
+        self.released()
+    }
+
+    fn fire(&mut self, site: &mut Site, timer: TimerId) {
+        let level = self.timers(site).find(|&(_, of_level)| of_level == timer);
+        if let Some((of, _)) = level {
+            self.fire(site, of);
+        }
+    }
+
+    fn group_created(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_created(site, group);
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["io.max"]
+    }
+
+    fn write(&mut self, site: &mut Site, _: &str, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        if group == CgroupId::ROOT { Err(WriteError::Invalid) } else { self.write(site, group, text) }
+    }
+
+    fn read(&self, _: &str, group: CgroupId) -> String {
+        self.read(group)
+    }
+}
+
+impl Controller for IoLatency {
+    fn name(&self) -> &'static str {
+        "io.latency"
+    }
+
+    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.throttle(site, way)
+    }
+
+    fn resumed(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.resumed(site, way)
+    }
+
+    fn bio_done(&mut self, site: &mut Site, way: WayId) {
+        self.bio_done(site, way);
+    }
+
+    fn fire(&mut self, site: &mut Site, timer: TimerId) {
+        if timer == self.timer_id() {
+            self.fire(site);
+        }
+    }
+
+    fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
+        self.rest_ns(site, group)
+    }
+
+    fn group_created(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_created(site, group);
+    }
+
+    fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_removed(site, group);
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["io.latency"]
+    }
+
+    /// Looking at bios begins and ends when none is under way.
+    fn drains(&self, _: &str) -> bool {
+        true
+    }
+
+    fn write(&mut self, site: &mut Site, _: &str, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        if group == CgroupId::ROOT {
+            return Err(WriteError::Invalid);
+        }
+        self.write(site, group, text)?;
+        self.switch();
+        Ok(())
+    }
+
+    fn read(&self, _: &str, group: CgroupId) -> String {
+        self.read(group).map_or_else(|| "target=max".to_owned(), |us| format!("target={us}"))
+    }
+}

@@ -1,0 +1,324 @@
+//! The controllers beside the elevator, in a request queue.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use iosched::{
+    Bio, Cgroup, CgroupId, ContextId, Driver, Flags, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
+    Rerun, Step, Submit, Time,
+};
+
+const MS: u64 = 1_000_000;
+
+/// A device that takes its time for each request, one after another.
+struct Machine {
+    now: Time,
+    driver: Driver,
+    depth: usize,
+    service_ns: u64,
+    under_way: VecDeque<(Time, RequestId)>,
+    free_at: Time,
+    /// Bios that found the queue full.
+    waiting: BTreeMap<ContextId, Bio>,
+    /// Cookies of bios that are not done, with their bytes.
+    open: BTreeMap<u64, (ContextId, u64)>,
+    /// Bytes done by context.
+    bytes: BTreeMap<ContextId, u64>,
+    cookies: u64,
+}
+
+impl Machine {
+    fn new(elevator: &str, depth: u32, service_ns: u64) -> Self {
+        let config = QueueConfig { depth, rotational: false, write_cache: false, ..QueueConfig::default() };
+        let queue = RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get(elevator).unwrap());
+        Self {
+            now: Time::BEGINNING,
+            driver: Driver::new(queue, Rerun::LINUX),
+            depth: depth as usize,
+            service_ns,
+            under_way: VecDeque::new(),
+            free_at: Time::BEGINNING,
+            waiting: BTreeMap::new(),
+            open: BTreeMap::new(),
+            bytes: BTreeMap::new(),
+            cookies: 0,
+        }
+    }
+
+    fn group(&mut self, name: &str, parent: CgroupId) -> CgroupId {
+        let cgroup = Cgroup { name: name.to_owned(), parent: Some(parent), weight: None, leaf_weight: None };
+        self.driver.create_cgroup(cgroup).unwrap()
+    }
+
+    fn task(&mut self, cgroup: CgroupId) -> ContextId {
+        let pid = self.driver.queue().env().contexts.len() as u32;
+        self.driver.create_context(pid, IoPriority::default(), cgroup)
+    }
+
+    fn set(&mut self, cgroup: CgroupId, file: &str, text: &str) {
+        self.driver.set_cgroup_attribute(self.now, cgroup, file, text).unwrap();
+        self.turn();
+    }
+
+    /// Sends a bio; `false`: its process has to wait.
+    fn send(&mut self, context: ContextId, op: Op, flags: Flags, sector: u64, nr_sectors: u32) -> bool {
+        self.cookies += 1;
+        let bio = Bio { op, flags, sector, nr_sectors, context, cookie: self.cookies };
+        self.open.insert(bio.cookie, (context, u64::from(nr_sectors) * 512));
+        let accepted = self.submit(&bio);
+        self.turn();
+        accepted
+    }
+
+    fn submit(&mut self, bio: &Bio) -> bool {
+        let submit = self.driver.submit(self.now, bio);
+        match submit {
+            Submit::Full => _ = self.waiting.insert(bio.context, *bio),
+            Submit::Done(_) => _ = self.open.remove(&bio.cookie),
+            Submit::Queued(_) | Submit::Merged | Submit::Held => {}
+        }
+        while let Some(id) = self.driver.kicked(self.now, self.under_way.len() < self.depth) {
+            self.start(id);
+        }
+        submit.accepted()
+    }
+
+    fn start(&mut self, id: RequestId) {
+        self.free_at = self.free_at.max(self.now) + self.service_ns;
+        self.under_way.push_back((self.free_at, id));
+    }
+
+    fn turn(&mut self) {
+        while let Some(step) = self.driver.turn(self.now, self.under_way.len() < self.depth) {
+            match step {
+                Step::Start(id) => self.start(id),
+                Step::Wake(context) => match self.waiting.remove(&context) {
+                    Some(bio) => _ = self.submit(&bio),
+                    None => self.driver.decline(context),
+                },
+            }
+        }
+    }
+
+    /// Does what is next, before `until`; `false`: there is nothing.
+    fn step(&mut self, until: Time) -> bool {
+        let device = self.under_way.front().map(|&(at, _)| at);
+        let next = [device, self.driver.next_timer(), self.driver.next_rerun()].into_iter().flatten().min();
+        let Some(at) = next.filter(|&at| at <= until) else { return false };
+        self.now = self.now.max(at);
+        if device == Some(at) {
+            let Some((_, id)) = self.under_way.pop_front() else { return false };
+            let (open, bytes) = (&mut self.open, &mut self.bytes);
+            self.driver.complete(self.now, id, Ok(()), |bio, _| {
+                let (context, of_bio) = open.remove(&bio.cookie).expect("a bio is done once");
+                *bytes.entry(context).or_default() += of_bio;
+            });
+        } else if self.driver.next_timer() == Some(at) {
+            if !self.driver.timer(self.now) {
+                return true;
+            }
+        } else {
+            self.driver.rerun(self.now);
+        }
+        self.turn();
+        true
+    }
+
+    fn run(&mut self, ns: u64) {
+        let until = self.now + ns;
+        while self.step(until) {}
+        self.now = self.now.max(until);
+    }
+
+    fn mib(&self, context: ContextId) -> f64 {
+        self.bytes.get(&context).copied().unwrap_or(0) as f64 / 1048576.0
+    }
+}
+
+#[test]
+fn io_max_lets_so_many_bytes_a_second_pass_and_its_process_goes_on() {
+    let mut machine = Machine::new("none", 32, MS / 10);
+    let group = machine.group("backup", CgroupId::ROOT);
+    let task = machine.task(group);
+    machine.set(group, "io.max", "rbps=4194304");
+    for at in 0..200 {
+        assert!(machine.send(task, Op::Read, Flags::empty(), at * 1024, 256), "nobody sleeps");
+    }
+    machine.run(1_000 * MS);
+    assert!((3.8..4.6).contains(&machine.mib(task)), "{} MiB", machine.mib(task));
+    machine.run(6_000 * MS);
+    assert!((24.9..25.1).contains(&machine.mib(task)), "{} MiB", machine.mib(task));
+    assert!(machine.open.is_empty());
+    let error = machine.driver.set_cgroup_attribute(machine.now, group, "io.max", "rbps=0").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "io.max: \"rbps=0\": a value is out of range; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+    );
+}
+
+#[test]
+fn wbt_keeps_buffered_writes_few_beside_a_reader() {
+    let depth_of = |wbt: &str| {
+        let mut machine = Machine::new("none", 64, MS);
+        machine.driver.set_attribute(machine.now, "wbt_lat_usec", wbt).unwrap();
+        let [reader, writer] = [(); 2].map(|()| machine.task(CgroupId::ROOT));
+        let (mut deepest, mut sector) = (0, 0);
+        for round in 0..400u64 {
+            if round.is_multiple_of(4) {
+                machine.send(reader, Op::Read, Flags::empty(), 1 << 30 | round << 10, 8);
+            }
+            while !machine.waiting.contains_key(&writer) && machine.open.len() < 60 {
+                sector += 1024;
+                machine.send(writer, Op::Write, Flags::empty(), sector, 8);
+            }
+            machine.run(MS);
+            if round > 200 {
+                deepest = deepest.max(machine.driver.queue().env().requests.len());
+            }
+        }
+        deepest
+    };
+    assert!(depth_of("0") > 50);
+    assert!(depth_of("2000") < 20);
+}
+
+#[test]
+fn io_latency_cuts_a_sibling_with_a_laxer_target() {
+    let mut machine = Machine::new("none", 32, MS);
+    let [strict, lax] = ["strict", "lax"].map(|name| machine.group(name, CgroupId::ROOT));
+    let (reader, flood) = (machine.task(strict), machine.task(lax));
+    machine.set(strict, "io.latency", "target=5000");
+    machine.set(lax, "io.latency", "target=200000");
+    let mut sector = 0;
+    let mut pass = |machine: &mut Machine, ms: u64| {
+        for _ in 0..ms {
+            sector += 1024;
+            if !machine.waiting.contains_key(&reader) {
+                machine.send(reader, Op::Read, Flags::empty(), sector, 8);
+            }
+            for _ in 0..4 {
+                sector += 1024;
+                if !machine.waiting.contains_key(&flood) {
+                    machine.send(flood, Op::Write, Flags::SYNC | Flags::IDLE, sector, 8);
+                }
+            }
+            machine.run(MS);
+        }
+    };
+    pass(&mut machine, 2_000);
+    let before = machine.mib(flood);
+    pass(&mut machine, 10_000);
+    assert!(machine.mib(flood) - before < 0.35 * 10_000.0 * 4096.0 / 1048576.0, "it was cut");
+    // Nobody has a target any more: everything goes on.
+    machine.set(strict, "io.latency", "target=max");
+    machine.set(lax, "io.latency", "target=max");
+    machine.run(60_000 * MS);
+    assert!(machine.open.is_empty(), "{} open", machine.open.len());
+}
+
+/// Numbers that are the same every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % end
+    }
+}
+
+fn text(random: &mut Random, file: &str) -> String {
+    let mut limit = |name: &str, most: u64| match random.below(4) {
+        0 => format!("{name}=max"),
+        _ => format!("{name}={}", 2 + random.below(most)),
+    };
+    match file {
+        "io.max" => [("rbps", 1 << 24), ("wbps", 1 << 24), ("riops", 2000), ("wiops", 2000)]
+            .map(|(name, most)| limit(name, most))
+            .join(" "),
+        _ => limit("target", 20_000),
+    }
+}
+
+fn random_run(seed: u64) {
+    let mut random = Random(seed);
+    let elevators = ["none", "mq-deadline", "kyber", "bfq", "cfq", "noop"];
+    let first = elevators[random.below(4) as usize];
+    let mut machine = Machine::new(first, 1 + random.below(32) as u32, MS / 20 + random.below(MS));
+    let mut groups = vec![CgroupId::ROOT];
+    for name in ["a", "b", "c", "d"] {
+        let parent = groups[random.below(groups.len() as u64) as usize];
+        groups.push(machine.group(name, parent));
+    }
+    let mut tasks: Vec<ContextId> =
+        (0..6).map(|_| machine.task(groups[random.below(groups.len() as u64) as usize])).collect();
+    for _ in 0..600 {
+        let group = groups[1 + random.below(groups.len() as u64 - 1) as usize];
+        match random.below(60) {
+            0 => {
+                let file = ["io.max", "io.latency"][random.below(2) as usize];
+                let text = text(&mut random, file);
+                machine.set(group, file, &text);
+            }
+            1 => {
+                let target_us = [2_000, 200, 75_000][random.below(3) as usize];
+                machine.driver.set_attribute(machine.now, "wbt_lat_usec", &format!("{target_us}")).unwrap();
+                machine.turn();
+            }
+            2 => {
+                let elevator = elevators[random.below(elevators.len() as u64) as usize];
+                machine.driver.switch(machine.now, Registry::linux().get(elevator).unwrap());
+                machine.turn();
+            }
+            3 => {
+                let at = random.below(tasks.len() as u64) as usize;
+                let leaves = tasks[at];
+                if let Some(bio) = machine.waiting.remove(&leaves) {
+                    machine.open.remove(&bio.cookie);
+                }
+                machine.driver.exit(machine.now, leaves);
+                tasks[at] = machine.task(group);
+                machine.turn();
+            }
+            4 => machine.driver.move_context(machine.now, tasks[random.below(6) as usize], group),
+            5..10 => machine.run(random.below(40 * MS)),
+            _ => {
+                let task = tasks[random.below(tasks.len() as u64) as usize];
+                if machine.waiting.contains_key(&task) {
+                    machine.run(random.below(2 * MS));
+                    continue;
+                }
+                let (op, flags) = [
+                    (Op::Read, Flags::empty()),
+                    (Op::Read, Flags::PRIO),
+                    (Op::Write, Flags::empty()),
+                    (Op::Write, Flags::SYNC),
+                    (Op::Write, Flags::SYNC | Flags::IDLE),
+                    (Op::Write, Flags::SWAP),
+                    (Op::Write, Flags::AHEAD),
+                    (Op::Discard, Flags::empty()),
+                ][random.below(8) as usize];
+                machine.send(task, op, flags, random.below(1 << 12) * 8, 8 << random.below(4));
+            }
+        }
+        machine.driver.queue().check();
+    }
+    // Whoever has a limit that lets anything pass goes on.
+    machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
+    for &group in &groups[1..] {
+        machine.set(group, "io.max", "rbps=max wbps=max riops=max wiops=max");
+    }
+    machine.turn();
+    machine.run(100_000 * MS);
+    assert!(machine.waiting.is_empty(), "seed {seed}: {} wait", machine.waiting.len());
+    assert!(machine.open.is_empty(), "seed {seed}: {} open", machine.open.len());
+    machine.driver.queue().check();
+}
+
+#[test]
+fn nothing_is_lost_and_nobody_waits_for_ever() {
+    for seed in 0..500 {
+        random_run(seed);
+    }
+}
