@@ -288,6 +288,16 @@ impl Cgroups {
         Ok(id)
     }
 
+    /// The names of all, the root's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.table.iter().map(|cgroup| cgroup.name.as_str())
+    }
+
+    /// All, the root first.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CgroupId> + use<> {
+        (0..self.table.len() as u32).map(CgroupId)
+    }
+
     /// The parents of all but the root, in their order.
     pub(crate) fn parents(&self) -> impl Iterator<Item = CgroupId> + '_ {
         self.table.iter().skip(1).map(|cgroup| cgroup.parent.unwrap_or(CgroupId::ROOT))

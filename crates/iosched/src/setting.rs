@@ -2,11 +2,13 @@
 //! live disk and the kernel's own disks alike.
 //!
 //! Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
-//! the queue. `present` in place of an elevator stands for the one that is there.
+//! the queue. So are files of cgroups that controllers have, by the cgroups' names:
+//! `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for the one that is there.
 
 use std::fmt;
 use std::str::FromStr;
 
+use crate::controllers::{CGROUP_FILES, NamedWrite};
 use crate::elevator::Registered;
 use crate::queue::{QueueConfig, RequestQueue};
 use crate::registry::{Registry, UnknownElevator};
@@ -170,6 +172,14 @@ pub enum SettingError {
         /// The queue's attributes.
         attributes: String,
     },
+    /// A file of a controller, beside an elevator that has none beside it.
+    #[error("{elevator}: {name} is beside elevators of blk-mq only: none, mq-deadline, kyber, bfq")]
+    NoControllers {
+        /// The elevator.
+        elevator: String,
+        /// The file.
+        name: String,
+    },
     /// A value that is not taken.
     #[error("{elevator}: {source}")]
     Value {
@@ -294,12 +304,23 @@ impl Setting {
             self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
         } else if let Some(spec) = attribute(name) {
             self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
+        } else if CGROUP_FILES.contains(&name) {
+            if !registered.layer.is_multi_queue() {
+                return Err(SettingError::NoControllers {
+                    elevator: registered.name.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+            NamedWrite::parse(name, value).map_err(|error| refused(error.into()))?;
+            self.attributes.push(Assignment { name: name.to_owned(), value: Assigned::Text(value.to_owned()) });
         } else {
             return Err(SettingError::UnknownName {
                 elevator: registered.name.to_owned(),
                 name: name.to_owned(),
                 tunables: list((registered.tunables)().iter().map(|spec| spec.name)),
-                attributes: list(RequestQueue::attribute_specs().filter(|s| !s.read_only).map(|spec| spec.name)),
+                attributes: list(
+                    RequestQueue::attribute_specs().filter(|s| !s.read_only).map(|spec| spec.name).chain(CGROUP_FILES),
+                ),
             });
         }
         Ok(())
@@ -445,7 +466,7 @@ mod tests {
     fn what_only_this_device_refuses_is_said_when_the_queue_is_built() {
         let setting: Setting = "noop:max_sectors_kb=4096".parse().unwrap();
         assert!(setting.build(Time::ZERO, &QueueConfig::default()).is_err());
-        let of_kernel = Setting::parse_of_kernel("noop:wbt_lat_usec=0").unwrap();
+        let of_kernel = Setting::parse_of_kernel("noop:io_poll=0").unwrap();
         assert!(of_kernel.build(Time::ZERO, &QueueConfig::default()).is_err(), "no queue of ours has it");
         assert!(Setting::defaults("scx").build(Time::ZERO, &QueueConfig::default()).is_err());
     }

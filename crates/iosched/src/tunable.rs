@@ -7,6 +7,8 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use crate::controllers::CgroupFileError;
+
 /// What a value counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
@@ -154,6 +156,9 @@ pub enum TunableError {
         /// Smallest and largest value, and the unit if there is one.
         takes: String,
     },
+    /// A controller's file that does not take what is written.
+    #[error(transparent)]
+    CgroupFile(#[from] CgroupFileError),
     /// It can be read only.
     #[error("{name} is read-only")]
     ReadOnly {

@@ -148,6 +148,16 @@ pub enum SimError {
         /// What it may be.
         allowed: &'static str,
     },
+    /// A controller's file of a cgroup that the workload does not have.
+    #[error("{file}: the workload has no cgroup {cgroup:?}; it has {known}", known = if known.is_empty() { "none" } else { known })]
+    NoCgroup {
+        /// The file.
+        file: String,
+        /// The cgroup.
+        cgroup: String,
+        /// Those that it has.
+        known: String,
+    },
     /// The elevator keeps requests for ever: a defect of the elevator.
     #[error("{scheduler} keeps {waiting} requests and asks for nothing, {at_ns} ns after the start")]
     Stuck {

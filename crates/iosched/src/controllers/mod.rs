@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `controller.rs` | what a controller is, and those of one queue in their order |
 //! | `of_linux.rs` | the controllers of Linux as such |
+//! | `named.rs` | files of cgroups by names, as users write them |
 //! | `wbt/` | buffered writes beside reads |
 //! | `io_max/` | bytes and bios a second of a group |
 //! | `io_latency/` | groups beside one whose latencies miss their target |
@@ -23,6 +24,7 @@ mod controller;
 mod event;
 mod io_latency;
 mod io_max;
+mod named;
 mod of_linux;
 mod site;
 mod waits;
@@ -35,6 +37,8 @@ pub use controller::{Controller, Controllers, Served, Target};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;
+pub use named::{CGROUP_FILES, NamedWrite};
+pub use of_linux::ControlledDevice;
 pub use site::{Groups, Site};
 pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};
 pub use wbt::Wbt;

@@ -1,6 +1,6 @@
 //! The controllers of Linux as [`Controller`]s.
 
-use super::controller::{Controller, Served};
+use super::controller::{Controller, Controllers, Served};
 use super::io_latency::IoLatency;
 use super::io_max::IoMax;
 use super::site::Site;
@@ -9,6 +9,36 @@ use super::wbt::Wbt;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
+
+/// What controllers go by of a device and its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlledDevice {
+    /// Whether seeking costs.
+    pub rotational: bool,
+    /// Whether it acknowledges writes from a volatile cache.
+    pub write_cache: bool,
+    /// Commands that it takes at once.
+    pub depth: u32,
+    /// Requests that may be allocated at once.
+    pub nr_requests: u32,
+}
+
+impl Controllers {
+    /// Those of Linux, in the order in which it has them: io.max, io.latency, wbt. None does anything before a file is
+    /// written.
+    #[must_use]
+    pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
+        let io_max = IoMax::new(&mut site);
+        let io_latency = IoLatency::new(&mut site, device.rotational, device.nr_requests);
+        let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth);
+        wbt.turn_off(&mut site);
+        let mut controllers = Self::new(site);
+        controllers.add(Box::new(io_max));
+        controllers.add(Box::new(io_latency));
+        controllers.add(Box::new(wbt));
+        controllers
+    }
+}
 
 impl Controller for Wbt {
     fn name(&self) -> &'static str {

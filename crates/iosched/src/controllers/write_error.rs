@@ -9,6 +9,9 @@ pub enum WriteError {
     /// A value is out of range (`ERANGE`, 34).
     #[error("a value is out of range")]
     Range,
+    /// A cgroup's file, and no cgroup is named.
+    #[error("no cgroup is named; write CGROUP:WORDS, as in backup:wbps=50000000/wiops=100, and + between cgroups")]
+    NoCgroup,
     /// There is no such file (`ENOENT`, 2).
     #[error("there is no such file")]
     NoSuchFile,
@@ -19,7 +22,7 @@ impl WriteError {
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
-            Self::Invalid => 22,
+            Self::Invalid | Self::NoCgroup => 22,
             Self::Range => 34,
             Self::NoSuchFile => 2,
         }

@@ -4,7 +4,7 @@ use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
-use crate::controllers::{CgroupFileError, WriteError};
+use crate::controllers::{CGROUP_FILES, CgroupFileError, NamedWrite, WriteError};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -51,6 +51,9 @@ impl RequestQueue {
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.enter(now);
+        if CGROUP_FILES.contains(&name) {
+            return self.set_named_cgroups(name, value);
+        }
         if name == "iostats" && self.attributes.iostats {
             self.stat.advance(now);
         }
@@ -60,7 +63,7 @@ impl RequestQueue {
                 Allocation::Single(limits) => limits.resized(now, self.attributes.nr_requests),
                 Allocation::Multi(_) => self.resize_tags(),
             },
-            "wbt_lat_usec" => {
+            "wbt_lat_usec" if self.controlled.is_some() || self.attributes.wbt_lat_usec > 0 => {
                 let _ = self.write_controlled(name, CgroupId::ROOT, value);
             }
             // What went unaccounted while off stays so.
@@ -117,6 +120,7 @@ impl RequestQueue {
         let parent = cgroup.parent.unwrap_or(CgroupId::ROOT);
         let id = self.env.cgroups.create(self.weight_range(), cgroup)?;
         self.cgroup_controlled(id, Some(parent));
+        self.write_named(id);
         Ok(id)
     }
 
@@ -162,6 +166,33 @@ impl RequestQueue {
         self.enter(now);
         let written = self.write_controlled(file, cgroup, text).unwrap_or(Err(WriteError::NoSuchFile));
         written.map_err(|error| CgroupFileError::new(file, text, error))
+    }
+
+    /// Writes a controller's file of cgroups by their names; of those that do not exist yet, when they do.
+    fn set_named_cgroups(&mut self, file: &str, given: &str) -> Result<(), TunableError> {
+        self.named.extend(NamedWrite::parse(file, given)?);
+        for id in self.env.cgroups.ids() {
+            self.write_named(id);
+        }
+        Ok(())
+    }
+
+    /// Writes what is kept for the cgroup's name.
+    fn write_named(&mut self, id: CgroupId) {
+        let name = &self.env.cgroups.get(id).name;
+        let (own, others) = std::mem::take(&mut self.named).into_iter().partition(|write| write.cgroup == *name);
+        self.named = others;
+        let own: Vec<NamedWrite> = own;
+        for NamedWrite { file, text, .. } in own {
+            // It was checked.
+            let _ = self.write_controlled(&file, id, &text);
+        }
+    }
+
+    /// What was set of cgroups that do not exist.
+    #[must_use]
+    pub fn set_of_no_cgroup(&self) -> &[NamedWrite] {
+        &self.named
     }
 
     /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next

@@ -38,6 +38,7 @@ pub use stat::{Stat, StatGroup};
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::controllers::NamedWrite;
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -160,6 +161,8 @@ pub struct RequestQueue {
     stat: Stat,
     /// Controllers beside the elevator, once any of their files was written.
     controlled: Option<Box<Controlled>>,
+    /// What is set of cgroups that do not exist yet.
+    named: Vec<NamedWrite>,
 }
 
 impl RequestQueue {
@@ -192,6 +195,7 @@ impl RequestQueue {
             in_driver: 0,
             stat: Stat::default(),
             controlled: None,
+            named: Vec::new(),
         }
     }
 
@@ -268,6 +272,17 @@ impl RequestQueue {
                 allowed.then(|| self.found(bio))
             }
             Allocation::Multi(_) => self.allocate_tagged(bio),
+        }
+    }
+
+    /// A request for `bio` of another process, which `context` sends on: it is `context` that waits for one.
+    fn allocate_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
+        match &mut self.allocation {
+            Allocation::Single(limits) => {
+                let allowed = limits.allocate(self.env.now, self.attributes.nr_requests, context, bio.is_sync());
+                allowed.then(|| self.found(bio))
+            }
+            Allocation::Multi(_) => self.allocate_tagged_as(context, bio),
         }
     }
 
@@ -591,6 +606,14 @@ impl RequestQueue {
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()
+    }
+
+    /// Whether nothing is under way, and if anything is due it is a controller's: some of their timers never end.
+    #[must_use]
+    pub fn only_controllers_go_on(&self) -> bool {
+        self.controlled.as_ref().is_some_and(|controlled| controlled.is_idle())
+            && self.env.requests.is_empty()
+            && self.env.timer.is_none()
     }
 
     // ---- processes

@@ -17,6 +17,7 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use iosched::controllers::NamedWrite;
 use iosched::{CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
@@ -282,6 +283,10 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     limit: Limit,
     interrupt: Option<&AtomicBool>,
 ) -> Result<RunResult, SimError> {
+    if let Some(NamedWrite { cgroup, file, .. }) = core.driver.queue().set_of_no_cgroup().first() {
+        let known = core.driver.queue().env().cgroups.names().skip(1).collect::<Vec<_>>().join(", ");
+        return Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known });
+    }
     let end_ns = limit.time_ns.unwrap_or(u64::MAX);
     core.ios_max = limit.ios.unwrap_or(u64::MAX);
     core.begin();
@@ -302,6 +307,9 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
                 core.ios_max = core.submitted;
             }
             source_ns = u64::MAX;
+        }
+        if device_ns == u64::MAX && source_ns == u64::MAX && core.driver.queue().only_controllers_go_on() {
+            break;
         }
         let at_ns = device_ns.min(timer_ns).min(source_ns).min(rerun_ns);
         if at_ns == u64::MAX {

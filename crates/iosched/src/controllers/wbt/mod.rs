@@ -244,6 +244,16 @@ impl Wbt {
             -1 => self.target_default_ns,
             us => us.unsigned_abs().wrapping_mul(MICROSECOND_NS),
         };
+        self.set_target(site, target_ns);
+        Ok(())
+    }
+
+    /// It throttles nothing until a target is written.
+    pub fn turn_off(&mut self, site: &mut Site) {
+        self.set_target(site, 0);
+    }
+
+    fn set_target(&mut self, site: &mut Site, target_ns: u64) {
         if target_ns != self.target_ns {
             self.target_ns = target_ns;
             self.enabled = target_ns != 0;
@@ -251,7 +261,6 @@ impl Wbt {
             self.begin_anew(site);
         }
         self.note_set(site);
-        Ok(())
     }
 
     /// What `wbt_lat_usec` reads as.

@@ -1,0 +1,64 @@
+//! Files of cgroups by the cgroups' names, as users write them in a setting: `io.max=backup:wbps=50000000/wiops=100`,
+//! and for several `io.latency=db:target=5000+backup:target=75000`.
+
+use super::controller::Controllers;
+use super::of_linux::ControlledDevice;
+use super::site::Site;
+use super::write_error::{CgroupFileError, WriteError};
+use crate::context::CgroupId;
+use crate::time::Time;
+
+/// The files of cgroups that controllers have.
+pub const CGROUP_FILES: [&str; 2] = ["io.max", "io.latency"];
+
+/// A text for a file of the cgroup of a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedWrite {
+    /// The cgroup.
+    pub cgroup: String,
+    /// One of [`CGROUP_FILES`].
+    pub file: String,
+    /// What is written.
+    pub text: String,
+}
+
+impl NamedWrite {
+    /// Reads what is given for `file`: `CGROUP:WORD/WORD+CGROUP:WORD`, every word checked.
+    ///
+    /// # Errors
+    /// It is not of that form, or the file does not take the words.
+    pub fn parse(file: &str, given: &str) -> Result<Vec<Self>, CgroupFileError> {
+        let one = |part: &str| {
+            let form = || CgroupFileError::new(file, part, WriteError::NoCgroup);
+            let (cgroup, words) = part.split_once(':').filter(|(cgroup, _)| !cgroup.is_empty()).ok_or_else(form)?;
+            let text = words.replace('/', " ");
+            check(file, &text).map_err(|error| CgroupFileError::new(file, &text, error))?;
+            Ok(Self { cgroup: cgroup.to_owned(), file: file.to_owned(), text })
+        };
+        given.split('+').map(one).collect()
+    }
+}
+
+/// Whether a file takes a text.
+fn check(file: &str, text: &str) -> Result<(), WriteError> {
+    let mut site = Site::new(Time::BEGINNING, 1000);
+    let group = site.groups.create(CgroupId::ROOT);
+    let device = ControlledDevice { rotational: false, write_cache: false, depth: 32, nr_requests: 128 };
+    Controllers::of_linux(site, device).write(file, group, text).unwrap_or(Err(WriteError::NoSuchFile))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_cgroups_and_words_are_told_apart() {
+        let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:max=2").unwrap_err().to_string();
+        assert!(all.starts_with("io.max: \"max=2\": this is not what the file takes; write any of rbps=N"), "{all}");
+        let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:riops=max").unwrap();
+        let texts: Vec<_> = all.iter().map(|write| (write.cgroup.as_str(), write.text.as_str())).collect();
+        assert_eq!(texts, [("backup", "wbps=50000000 wiops=100"), ("db", "riops=max")]);
+        let error = NamedWrite::parse("io.latency", "target=5000").unwrap_err().to_string();
+        assert!(error.contains("no cgroup is named; write CGROUP:WORDS"), "{error}");
+    }
+}

@@ -1,0 +1,353 @@
+//! The way of a bio past the controllers beside the elevator.
+//!
+//! A bio that is told to wait is one that found the queue full: its process is named by
+//! [`RequestQueue::take_woken`](crate::RequestQueue::take_woken) when it may submit it again, and then it goes on from
+//! where it waited. What is held back is the queue's from then on: a worker of its own sends it on.
+//!
+//! Flushes, and writes that are flush sequences, pass by. So does everything while an elevator of the single-queue layer
+//! is in charge.
+
+use super::controlled::{Bios, Controlled, Place, Write};
+use super::tags::Grant;
+use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::controllers::{ControlledDevice, Controllers, Passage, Site, Target, Way, WayId, WriteError};
+use crate::layer::MultiQueueRules;
+use crate::queue::{RequestQueue, Submit};
+use crate::request::{Bio, MergeSide, Op, Request, RequestId};
+use crate::time::Time;
+
+impl RequestQueue {
+    /// The controllers, which are made when they are first asked for.
+    pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
+        if self.controlled.is_none() {
+            let mut site = Site::new(self.env.now, self.env.hz);
+            for parent in self.env.cgroups.parents() {
+                site.groups.create(parent);
+            }
+            let device = ControlledDevice {
+                rotational: self.env.rotational,
+                write_cache: self.write_cache,
+                depth: self.device.depth,
+                nr_requests: self.attributes.nr_requests,
+            };
+            let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
+            self.controlled = Some(Box::new(Controlled::new(Controllers::of_linux(site, device), context)));
+        }
+        self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"))
+    }
+
+    /// A bio comes to a queue with controllers.
+    pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
+        let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
+        let controlled = self.controlled();
+        controlled.controllers.site.now = now;
+        let (way, place) = match controlled.waiting(bio.context).take() {
+            Some((way, Place::Passed(at))) => (way, controlled.controllers.resumed(way, at).map(Place::Controller)),
+            Some((way, place @ Place::Controller(_))) => (way, Some(place)),
+            Some((way, Place::Tag)) => (way, None),
+            None if controlled.is_shut() => {
+                controlled.shut_out.push(bio.context);
+                return Submit::Full;
+            }
+            None => {
+                let mut way = Way::new(now, bio, cgroup);
+                way.ioprio = ioprio;
+                let way = controlled.controllers.site.ways.begin(way);
+                if controlled.controllers.enter(way) == Passage::Wait {
+                    controlled.held(bio.context).bios += 1;
+                    self.env.contexts.get_mut(bio.context).bios += 1;
+                    return Submit::Held;
+                }
+                controlled.inside += 1;
+                if self.next.is_none() && self.merge_controlled(rules, way) {
+                    return Submit::Merged;
+                }
+                (way, self.controlled().controllers.throttle(way).map(Place::Controller))
+            }
+        };
+        if place.is_some() {
+            *self.controlled().waiting(bio.context) = place.map(|place| (way, place));
+            return Submit::Full;
+        }
+        let Some(id) = self.allocate(bio) else {
+            *self.controlled().waiting(bio.context) = Some((way, Place::Tag));
+            return Submit::Full;
+        };
+        self.found_controlled(id, way);
+        self.place(rules, bio.context, id)
+    }
+
+    /// The request `id` has begun with `way`.
+    fn found_controlled(&mut self, id: RequestId, way: WayId) {
+        let controlled = self.controlled();
+        controlled.controllers.issued(way);
+        *controlled.bios(id) = Some(Bios { founder: way, all: vec![way] });
+    }
+
+    /// Joins a bio to a request, if there is one for it.
+    fn merge_controlled(&mut self, rules: &MultiQueueRules, way: WayId) -> bool {
+        let bio = self.controlled().controllers.site.ways[way].bio();
+        let Some((into, side)) = self.find_merge(rules, &bio) else { return false };
+        let Request { sector, nr_sectors, .. } = self.env.requests[into];
+        let controlled = self.controlled();
+        if let Some(mut bios) = controlled.bios(into).take() {
+            let target = Target { sector, end: sector + u64::from(nr_sectors), first: bios.all[0] };
+            match side {
+                MergeSide::Back => bios.all.push(way),
+                MergeSide::Front => bios.all.insert(0, way),
+            }
+            controlled.controllers.merged(way, &target);
+            *controlled.bios(into) = Some(bios);
+        } else {
+            // The request was there before the controllers were.
+            controlled.abandon(way);
+        }
+        self.join(&bio, into, side);
+        true
+    }
+
+    /// `absorbed` becomes part of `survivor`.
+    pub(in crate::queue) fn absorb_controlled(&mut self, survivor: RequestId, absorbed: RequestId) {
+        let controlled = self.controlled();
+        let Some(Bios { founder, all }) = controlled.bios(absorbed).take() else { return };
+        controlled.controllers.absorbed(founder);
+        match controlled.bios(survivor) {
+            Some(bios) => bios.all.extend(all),
+            none => *none = Some(Bios { founder, all }),
+        }
+        self.attend();
+    }
+
+    /// The device takes `id`.
+    pub(in crate::queue) fn start_controlled(&mut self, id: RequestId) {
+        let now = self.env.now;
+        let controlled = self.controlled();
+        controlled.controllers.site.now = now;
+        if let Some(&mut Bios { founder, .. }) = controlled.bios(id).as_mut() {
+            controlled.controllers.started(founder);
+        }
+    }
+
+    /// The device is done with `id`.
+    pub(in crate::queue) fn complete_controlled(&mut self, id: RequestId) {
+        let (now, nr_sectors) = (self.env.now, self.env.requests[id].nr_sectors);
+        let controlled = self.controlled();
+        controlled.controllers.site.now = now;
+        let Some(Bios { founder, all }) = controlled.bios(id).take() else { return };
+        controlled.inside -= all.len();
+        controlled.controllers.completed(founder, &all, nr_sectors.into());
+        self.attend();
+    }
+
+    /// When a controller wants to be called.
+    pub(in crate::queue) fn next_controlled_timer(&self) -> Option<Time> {
+        self.controlled.as_ref()?.controllers.next_timer()
+    }
+
+    /// Does what is due of controllers.
+    pub(in crate::queue) fn timer_controlled(&mut self) {
+        let now = self.env.now;
+        let controlled = self.controlled();
+        controlled.controllers.site.now = now;
+        controlled.controllers.timer();
+        let released = controlled.controllers.released();
+        controlled.worker.queue.extend(released);
+        self.run_worker();
+        self.attend();
+    }
+
+    /// A context whose wait at a controller has ended, or who found the entry shut.
+    pub(in crate::queue) fn take_controlled_woken(&mut self) -> Option<ContextId> {
+        self.controlled().woken.pop_front()
+    }
+
+    /// Whether a tag is kept for the worker: it goes on.
+    pub(in crate::queue) fn is_worker(&mut self, context: ContextId) -> bool {
+        if self.controlled().worker.context != context {
+            return false;
+        }
+        self.run_worker();
+        true
+    }
+
+    /// Whoever can go on does, and writes that waited are carried out.
+    fn attend(&mut self) {
+        while self.controlled().collect_woken() || self.controlled().write_if_empty() {
+            self.run_worker();
+        }
+    }
+
+    /// Sends on what was held, until a bio has to wait.
+    fn run_worker(&mut self) {
+        let rules = self.allocation.rules();
+        loop {
+            let controlled = self.controlled();
+            let (way, place) = match controlled.worker.waits.take() {
+                Some((way, Place::Controller(at) | Place::Passed(at))) => {
+                    (way, controlled.controllers.resumed(way, at).map(Place::Controller))
+                }
+                Some((way, Place::Tag)) => (way, None),
+                None if controlled.is_shut() => return,
+                None => {
+                    let Some(way) = controlled.worker.queue.pop_front() else { return };
+                    controlled.inside += 1;
+                    let Way { ioprio, context, .. } = controlled.controllers.site.ways[way];
+                    self.env.bio_ioprio = ioprio;
+                    let merges = self.next.is_none();
+                    if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, way)) {
+                        self.held_no_more(context);
+                        continue;
+                    }
+                    (way, self.controlled().controllers.throttle(way).map(Place::Controller))
+                }
+            };
+            if let Some(place) = place {
+                self.controlled().worker.waits = Some((way, place));
+                return;
+            }
+            if !self.send_on(rules.as_ref(), way) {
+                self.controlled().worker.waits = Some((way, Place::Tag));
+                return;
+            }
+        }
+    }
+
+    /// A bio that the worker sends on becomes a request; `false`: it has to wait for one.
+    fn send_on(&mut self, rules: Option<&MultiQueueRules>, way: WayId) -> bool {
+        let worker = self.controlled().worker.context;
+        let Way { ioprio, cgroup, context, .. } = self.controlled().controllers.site.ways[way];
+        let bio = self.controlled().controllers.site.ways[way].bio();
+        let Some(id) = self.allocate_as(worker, &bio) else { return false };
+        let request = &mut self.env.requests[id];
+        (request.ioprio, request.cgroup) = (ioprio, cgroup);
+        self.found_controlled(id, way);
+        if self.next.is_some() {
+            self.held.push_back(self.env.requests.list_nodes(), id);
+        } else if let Some(rules) = rules {
+            self.note_insert(id);
+            self.insert_multi(rules, id);
+        } else {
+            self.give_to_elevator(id);
+            self.insert(id);
+        }
+        self.held_no_more(context);
+        self.env.run_queue();
+        true
+    }
+
+    /// A request for `bio`, if there is a tag for it; otherwise `context` waits in its place.
+    pub(in crate::queue) fn allocate_tagged_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
+        let (asked, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
+        let multi = self.allocation.multi_mut()?;
+        match multi.allocate(&self.env, self.elevator.as_mut(), nr_requests, &asked) {
+            Ok(Grant { tag, hw_queue, .. }) => {
+                let id = self.found(bio);
+                let request = &mut self.env.requests[id];
+                (request.tag, request.hw_queue) = (tag, hw_queue);
+                request.mergeable &= bio.op != Op::WriteZeroes;
+                Some(id)
+            }
+            Err(limit) => {
+                multi.wait(&self.env, &asked, limit, false);
+                None
+            }
+        }
+    }
+
+    /// A bio of `context` that was held has become a request, or a part of one.
+    fn held_no_more(&mut self, context: ContextId) {
+        self.env.contexts.get_mut(context).bios -= 1;
+        let held = self.controlled().held(context);
+        held.bios -= 1;
+        if held.bios == 0
+            && std::mem::take(&mut held.exits)
+            && let Some(elevator) = self.elevator.per_process()
+        {
+            elevator.exit(&mut self.env, context);
+        }
+    }
+
+    /// Whether something is held of a context that exits: the elevator hears of the exit behind it.
+    pub(in crate::queue) fn exits_later(&mut self, context: ContextId) -> bool {
+        let Some(controlled) = &mut self.controlled else { return false };
+        let held = controlled.held(context);
+        held.exits = held.bios > 0;
+        held.exits
+    }
+
+    // ---- what may change
+
+    /// Writes a controller's file, `None` if no controller has it. A write for which the queue has to be empty is
+    /// carried out when it is.
+    pub(in crate::queue) fn write_controlled(
+        &mut self,
+        file: &str,
+        cgroup: CgroupId,
+        text: &str,
+    ) -> Option<Result<(), WriteError>> {
+        let now = self.env.now;
+        let controlled = self.controlled();
+        controlled.controllers.site.now = now;
+        controlled.controllers.of_file(file)?;
+        if controlled.is_shut() || (controlled.inside > 0 && controlled.controllers.drains(file)) {
+            let (file, text) = (file.to_owned(), text.to_owned());
+            controlled.writes.push_back(Write { file, cgroup, text });
+            return Some(Ok(()));
+        }
+        let result = controlled.controllers.write(file, cgroup, text);
+        self.attend();
+        result
+    }
+
+    /// A cgroup was created, or removed.
+    pub(in crate::queue) fn cgroup_controlled(&mut self, cgroup: CgroupId, parent: Option<CgroupId>) {
+        let now = self.env.now;
+        if let Some(controlled) = &mut self.controlled {
+            controlled.controllers.site.now = now;
+            match parent {
+                Some(parent) => controlled.controllers.create_group(parent),
+                None => controlled.controllers.remove_group(cgroup),
+            }
+        }
+    }
+
+    /// A context waits no more: it exits, or has nothing to submit.
+    pub(in crate::queue) fn leave_controlled(&mut self, context: ContextId) {
+        let now = self.env.now;
+        let Some(controlled) = &mut self.controlled else { return };
+        controlled.controllers.site.now = now;
+        controlled.shut_out.retain(|&other| other != context);
+        controlled.woken.retain(|&other| other != context);
+        match controlled.waiting(context).take() {
+            Some((way, Place::Controller(at))) => controlled.left.push((way, at)),
+            Some((way, Place::Passed(at))) => controlled.go_away(way, at),
+            Some((way, Place::Tag)) => controlled.abandon(way),
+            None => {}
+        }
+        self.attend();
+    }
+
+    /// An elevator of the single-queue layer takes over: who waits at a controller waits no more.
+    pub(in crate::queue) fn pass_controlled_by(&mut self) {
+        let Some(controlled) = &mut self.controlled else { return };
+        let waiting = (0..controlled.waiting.len() as u32).map(ContextId);
+        let waiting: Vec<ContextId> = waiting.filter(|&context| controlled.waiting(context).is_some()).collect();
+        for context in waiting {
+            let waits_for_tag = matches!(self.controlled().waiting(context), Some((_, Place::Tag)));
+            self.leave_controlled(context);
+            // Who waits for a tag tries again in any case.
+            if !waits_for_tag {
+                self.controlled().woken.push_back(context);
+            }
+        }
+    }
+
+    /// The elevator of this name has taken over.
+    pub(in crate::queue) fn tell_controlled(&mut self, elevator: &str) {
+        let now = self.env.now;
+        if let Some(controlled) = &mut self.controlled {
+            controlled.controllers.site.now = now;
+            controlled.controllers.elevator_changed(elevator);
+        }
+    }
+}
