@@ -67,6 +67,8 @@ pub(super) fn decision(
         }
         ControllerEvent::Fire { timer } => line("fire").text("tm", names.timer(timer.index())).end(),
         ControllerEvent::Wbt(event) => wbt(t_ns, event),
+        // None stands here.
+        ControllerEvent::IoCost(_) => line("io_cost").end(),
         ControllerEvent::IoMax(IoMaxEvent::Hold {
             way,
             group: of,
