@@ -133,3 +133,8 @@ fn linux_6_12_bfq() {
 fn linux_6_12_rqos() {
     check_archive(include_bytes!("../runs/linux-6.12-rqos.gz"), 158);
 }
+
+#[test]
+fn linux_6_12_iocost() {
+    check_archive(include_bytes!("../runs/linux-6.12-iocost.gz"), 102);
+}

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::controllers::{CGROUP_FILES, NamedWrite};
+use crate::controllers::{self, NamedWrite};
 use crate::elevator::Registered;
 use crate::queue::{QueueConfig, RequestQueue};
 use crate::registry::{Registry, UnknownElevator};
@@ -304,7 +304,7 @@ impl Setting {
             self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
         } else if let Some(spec) = attribute(name) {
             self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
-        } else if CGROUP_FILES.contains(&name) {
+        } else if controllers::files().any(|file| file == name) {
             if !registered.layer.is_multi_queue() {
                 return Err(SettingError::NoControllers {
                     elevator: registered.name.to_owned(),
@@ -319,7 +319,10 @@ impl Setting {
                 name: name.to_owned(),
                 tunables: list((registered.tunables)().iter().map(|spec| spec.name)),
                 attributes: list(
-                    RequestQueue::attribute_specs().filter(|s| !s.read_only).map(|spec| spec.name).chain(CGROUP_FILES),
+                    RequestQueue::attribute_specs()
+                        .filter(|s| !s.read_only)
+                        .map(|spec| spec.name)
+                        .chain(controllers::files()),
                 ),
             });
         }

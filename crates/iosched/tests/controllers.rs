@@ -182,6 +182,32 @@ fn wbt_keeps_buffered_writes_few_beside_a_reader() {
 }
 
 #[test]
+fn io_cost_shares_the_device_by_weight() {
+    let mut machine = Machine::new("none", 32, MS / 5);
+    let groups = ["db", "backup"].map(|name| machine.group(name, CgroupId::ROOT));
+    let tasks = groups.map(|group| machine.task(group));
+    machine.set(groups[0], "io.weight", "300");
+    // As fast as it is: 5,000 bios of 4 KiB a second.
+    let model = "rbps=20480000 rseqiops=5000 rrandiops=5000 wbps=20480000 wseqiops=5000 wrandiops=5000";
+    machine.set(CgroupId::ROOT, "io.cost.model", model);
+    machine.set(CgroupId::ROOT, "io.cost.qos", "enable=1 min=95 max=95");
+    let mut sector = 0;
+    for _ in 0..20_000 {
+        for task in tasks {
+            while !machine.waiting.contains_key(&task)
+                && machine.open.values().filter(|(context, _)| *context == task).count() < 12
+            {
+                sector += 1 << 16;
+                machine.send(task, Op::Read, Flags::empty(), sector, 8);
+            }
+        }
+        machine.run(MS / 4);
+    }
+    let shares = tasks.map(|task| machine.mib(task));
+    assert!((2.7..3.3).contains(&(shares[0] / shares[1])), "{shares:?}");
+}
+
+#[test]
 fn io_latency_cuts_a_sibling_with_a_laxer_target() {
     let mut machine = Machine::new("none", 32, MS);
     let [strict, lax] = ["strict", "lax"].map(|name| machine.group(name, CgroupId::ROOT));
@@ -237,6 +263,12 @@ fn text(random: &mut Random, file: &str) -> String {
         "io.max" => [("rbps", 1 << 24), ("wbps", 1 << 24), ("riops", 2000), ("wiops", 2000)]
             .map(|(name, most)| limit(name, most))
             .join(" "),
+        "io.weight" => (1 + random.below(10_000)).to_string(),
+        "io.cost.qos" => {
+            let min = 1 + random.below(100);
+            let (enable, rpct, rlat) = (random.below(4).min(1), random.below(100), 100 + random.below(50_000));
+            format!("enable={enable} rpct={rpct} rlat={rlat} min={min} max={}", min + random.below(300))
+        }
         _ => limit("target", 20_000),
     }
 }
@@ -257,9 +289,9 @@ fn random_run(seed: u64) {
         let group = groups[1 + random.below(groups.len() as u64 - 1) as usize];
         match random.below(60) {
             0 => {
-                let file = ["io.max", "io.latency"][random.below(2) as usize];
+                let file = ["io.max", "io.latency", "io.weight", "io.cost.qos"][random.below(4) as usize];
                 let text = text(&mut random, file);
-                machine.set(group, file, &text);
+                machine.set(if file == "io.cost.qos" { CgroupId::ROOT } else { group }, file, &text);
             }
             1 => {
                 let target_us = [2_000, 200, 75_000][random.below(3) as usize];
@@ -309,8 +341,9 @@ fn random_run(seed: u64) {
     for &group in &groups[1..] {
         machine.set(group, "io.max", "rbps=max wbps=max riops=max wiops=max");
     }
+    machine.set(CgroupId::ROOT, "io.cost.qos", "enable=0");
     machine.turn();
-    machine.run(100_000 * MS);
+    machine.run(1_000_000 * MS);
     assert!(machine.waiting.is_empty(), "seed {seed}: {} wait", machine.waiting.len());
     assert!(machine.open.is_empty(), "seed {seed}: {} open", machine.open.len());
     machine.driver.queue().check();

@@ -1,8 +1,10 @@
 //! Recorded runs of the controllers beside the elevator.
 //!
 //! Each family has a block layer of its own around its controllers, as its recordings had: tasks, tags, a device, and
-//! an order of events. [`rqos`] is that of wbt, io.latency and io.max.
+//! an order of events. `rqos` is that of wbt, io.latency and io.max, `io_cost` that of io.cost.
 
+mod io_cost;
+mod line;
 mod rqos;
 
 use serde::Deserialize;
@@ -10,13 +12,20 @@ use serde::Deserialize;
 /// What is wrong with a scenario of controllers.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct PlayError(#[from] rqos::ScenarioError);
+pub enum PlayError {
+    /// One of wbt, io.latency and io.max.
+    Rqos(#[from] rqos::ScenarioError),
+    /// One of io.cost.
+    IoCost(#[from] io_cost::ScenarioError),
+}
 
 /// Runs that were recorded in one block layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// wbt, io.latency and io.max.
     Rqos,
+    /// io.cost.
+    IoCost,
 }
 
 impl Family {
@@ -29,6 +38,7 @@ impl Family {
         }
         match serde_json::from_slice::<Head>(json).ok()?.sched.as_deref() {
             None => Some(Self::Rqos),
+            Some("none") => Some(Self::IoCost),
             Some(_) => None,
         }
     }
@@ -38,6 +48,7 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rqos => "rqos",
+            Self::IoCost => "io.cost",
         }
     }
 
@@ -48,6 +59,7 @@ impl Family {
     pub fn play(self, json: &[u8]) -> Result<Vec<String>, PlayError> {
         match self {
             Self::Rqos => Ok(rqos::play(json)?),
+            Self::IoCost => Ok(io_cost::play(json)?),
         }
     }
 }

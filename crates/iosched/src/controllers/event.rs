@@ -1,5 +1,9 @@
 //! What controllers decide, and why.
 
+mod io_cost;
+
+pub use io_cost::{Admission, IoCostEvent, WeightReason};
+
 use super::way::{Direction, WayId};
 use super::wheel::TimerId;
 use crate::context::CgroupId;
@@ -26,11 +30,19 @@ pub enum ControllerEvent {
     Wbt(WbtEvent),
     /// Of io.max.
     IoMax(IoMaxEvent),
+    /// Of io.cost.
+    IoCost(IoCostEvent),
 }
 
 impl From<WbtEvent> for ControllerEvent {
     fn from(event: WbtEvent) -> Self {
         Self::Wbt(event)
+    }
+}
+
+impl From<IoCostEvent> for ControllerEvent {
+    fn from(event: IoCostEvent) -> Self {
+        Self::IoCost(event)
     }
 }
 

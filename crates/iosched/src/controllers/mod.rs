@@ -12,16 +12,18 @@
 //! | `wbt/` | buffered writes beside reads |
 //! | `io_max/` | bytes and bios a second of a group |
 //! | `io_latency/` | groups beside one whose latencies miss their target |
+//! | `io_cost/` | shares of the device by weight, in units of what each bio costs it |
 //! | `site.rs` | what all controllers share: the moment, groups, timers, who goes on, what is recorded |
 //! | `way.rs` | a bio on its way, with the marks that controllers leave on it |
 //! | `wheel.rs` | timers as coarse as the kernel's |
 //! | `waits.rs` | places that are taken by bios under way, and who waits for one |
-//! | `event.rs` | what was decided, and why |
+//! | `event.rs`, `event/` | what was decided, and why |
 //!
 //! The controllers are those of Linux 6.12.
 
 mod controller;
 mod event;
+mod io_cost;
 mod io_latency;
 mod io_max;
 mod named;
@@ -34,10 +36,12 @@ mod wheel;
 mod write_error;
 
 pub use controller::{Controller, Controllers, Served, Target};
+pub use event::{Admission, IoCostEvent, WeightReason};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
+pub use io_cost::{BioCosts, IoCost, IoCostFile};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;
-pub use named::{CGROUP_FILES, NamedWrite};
+pub use named::{NamedWrite, files};
 pub use of_linux::ControlledDevice;
 pub use site::{Groups, Site};
 pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};

@@ -1,5 +1,5 @@
 //! Files of cgroups by the cgroups' names, as users write them in a setting: `io.max=backup:wbps=50000000/wiops=100`,
-//! and for several `io.latency=db:target=5000+backup:target=75000`.
+//! and for several `io.latency=db:target=5000+backup:target=75000`. Files of the device go without: `io.cost.qos=enable=1`.
 
 use super::controller::Controllers;
 use super::of_linux::ControlledDevice;
@@ -9,33 +9,46 @@ use crate::context::CgroupId;
 use crate::time::Time;
 
 /// The files of cgroups that controllers have.
-pub const CGROUP_FILES: [&str; 2] = ["io.max", "io.latency"];
+const CGROUP_FILES: [&str; 3] = ["io.max", "io.latency", "io.weight"];
+/// The files that they have for all of a device.
+const DEVICE_FILES: [&str; 2] = ["io.cost.qos", "io.cost.model"];
+
+/// The files that a setting may name.
+pub fn files() -> impl Iterator<Item = &'static str> {
+    CGROUP_FILES.into_iter().chain(DEVICE_FILES)
+}
+
+/// The name of the root.
+const ROOT: &str = "/";
 
 /// A text for a file of the cgroup of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedWrite {
     /// The cgroup.
     pub cgroup: String,
-    /// One of [`CGROUP_FILES`].
+    /// One of the [files](files).
     pub file: String,
     /// What is written.
     pub text: String,
 }
 
 impl NamedWrite {
-    /// Reads what is given for `file`: `CGROUP:WORD/WORD+CGROUP:WORD`, every word checked.
+    /// Reads what is given for `file`: `CGROUP:WORD/WORD+CGROUP:WORD`, or `WORD/WORD` of a file of the device, every word
+    /// checked.
     ///
     /// # Errors
     /// It is not of that form, or the file does not take the words.
     pub fn parse(file: &str, given: &str) -> Result<Vec<Self>, CgroupFileError> {
+        let of_device = DEVICE_FILES.contains(&file);
         let one = |part: &str| {
             let form = || CgroupFileError::new(file, part, WriteError::NoCgroup);
-            let (cgroup, words) = part.split_once(':').filter(|(cgroup, _)| !cgroup.is_empty()).ok_or_else(form)?;
+            let named = part.split_once(':').filter(|(cgroup, _)| !cgroup.is_empty());
+            let (cgroup, words) = if of_device { (ROOT, part) } else { named.ok_or_else(form)? };
             let text = words.replace('/', " ");
             check(file, &text).map_err(|error| CgroupFileError::new(file, &text, error))?;
             Ok(Self { cgroup: cgroup.to_owned(), file: file.to_owned(), text })
         };
-        given.split('+').map(one).collect()
+        if of_device { Ok(vec![one(given)?]) } else { given.split('+').map(one).collect() }
     }
 }
 
@@ -43,6 +56,7 @@ impl NamedWrite {
 fn check(file: &str, text: &str) -> Result<(), WriteError> {
     let mut site = Site::new(Time::BEGINNING, 1000);
     let group = site.groups.create(CgroupId::ROOT);
+    let group = if DEVICE_FILES.contains(&file) { CgroupId::ROOT } else { group };
     let device = ControlledDevice { rotational: false, write_cache: false, depth: 32, nr_requests: 128 };
     Controllers::of_linux(site, device).write(file, group, text).unwrap_or(Err(WriteError::NoSuchFile))
 }
@@ -58,6 +72,9 @@ mod tests {
         let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:riops=max").unwrap();
         let texts: Vec<_> = all.iter().map(|write| (write.cgroup.as_str(), write.text.as_str())).collect();
         assert_eq!(texts, [("backup", "wbps=50000000 wiops=100"), ("db", "riops=max")]);
+        let qos = NamedWrite::parse("io.cost.qos", "enable=1/rpct=95/rlat=5000").unwrap();
+        assert_eq!((qos[0].cgroup.as_str(), qos[0].text.as_str()), ("/", "enable=1 rpct=95 rlat=5000"));
+        assert!(NamedWrite::parse("io.weight", "db:0").is_err());
         let error = NamedWrite::parse("io.latency", "target=5000").unwrap_err().to_string();
         assert!(error.contains("no cgroup is named; write CGROUP:WORDS"), "{error}");
     }

@@ -1,6 +1,7 @@
 //! The controllers of Linux as [`Controller`]s.
 
-use super::controller::{Controller, Controllers, Served};
+use super::controller::{Controller, Controllers, Served, Target};
+use super::io_cost::{IoCost, IoCostFile};
 use super::io_latency::IoLatency;
 use super::io_max::IoMax;
 use super::site::Site;
@@ -9,6 +10,7 @@ use super::wbt::Wbt;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
+use crate::time::Time;
 
 /// What controllers go by of a device and its queue.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +26,18 @@ pub struct ControlledDevice {
 }
 
 impl Controllers {
-    /// Those of Linux, in the order in which it has them: io.max, io.latency, wbt. None does anything before a file is
-    /// written.
+    /// Those of Linux, in the order in which bios meet them: io.max, io.cost, io.latency, wbt. None does anything before
+    /// a file is written.
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
+        let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
         let io_max = IoMax::new(&mut site);
         let io_latency = IoLatency::new(&mut site, device.rotational, device.nr_requests);
         let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth);
         wbt.turn_off(&mut site);
         let mut controllers = Self::new(site);
+        // It hears of what io.max holds, too: that keeps its group.
+        controllers.add(Box::new(io_cost));
         controllers.add(Box::new(io_max));
         controllers.add(Box::new(io_latency));
         controllers.add(Box::new(wbt));
@@ -189,5 +194,65 @@ impl Controller for IoLatency {
 
     fn read(&self, _: &str, group: CgroupId) -> String {
         self.read(group).map_or_else(|| "target=max".to_owned(), |us| format!("target={us}"))
+    }
+}
+
+impl Controller for IoCost {
+    fn name(&self) -> &'static str {
+        "io.cost"
+    }
+
+    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.enter(site, way);
+        Passage::Pass
+    }
+
+    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.throttle(site, way)
+    }
+
+    fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
+        self.merged(site, way, target);
+    }
+
+    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
+        self.completed(site, request, bios);
+    }
+
+    fn fire(&mut self, site: &mut Site, timer: TimerId) {
+        self.fire(site, timer);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next_timer()
+    }
+
+    fn timer(&mut self, site: &mut Site) {
+        self.timer(site);
+    }
+
+    fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
+        IoCost::rest_ns(self, site, group)
+    }
+
+    fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_removed(site, group);
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["io.cost.qos", "io.cost.model", "io.weight", "io.stat"]
+    }
+
+    /// What bios cost is the same from when they come until they are done.
+    fn drains(&self, file: &str) -> bool {
+        matches!(IoCostFile::named(file), Some(IoCostFile::Qos | IoCostFile::Model))
+    }
+
+    fn write(&mut self, site: &mut Site, file: &str, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        self.write(site, IoCostFile::named(file).ok_or(WriteError::NoSuchFile)?, group, text)
+    }
+
+    fn read(&self, file: &str, group: CgroupId) -> String {
+        IoCostFile::named(file).map(|file| self.read(file, group)).unwrap_or_default()
     }
 }

@@ -108,6 +108,10 @@ pub struct Way {
     pub(super) waits_in: Option<CgroupId>,
     /// What wbt takes its request for.
     pub(super) wbt: Mark,
+    /// io.cost counts it among the bios that hold its group.
+    pub(super) holds_group: bool,
+    /// What io.cost charged its group for it, in virtual time; 0 if it is free or owed for.
+    pub(super) io_cost: u64,
 }
 
 impl Way {
@@ -132,6 +136,8 @@ impl Way {
             by_latency: false,
             waits_in: None,
             wbt: Mark::None,
+            holds_group: false,
+            io_cost: 0,
         }
     }
 

@@ -50,6 +50,11 @@ fn what_it_takes(file: &str) -> &'static str {
     match file {
         "io.max" => "write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max",
         "io.latency" => "write target=N, in us, or target=max",
-        _ => "there are io.max and io.latency",
+        "io.weight" => "write default N or N, from 1 to 10000",
+        "io.cost.qos" => "write any of enable=0|1, ctrl=auto|user, rpct=, rlat=, wpct=, wlat=, min= and max=",
+        "io.cost.model" => {
+            "write any of ctrl=auto|user, model=linear, rbps=, rseqiops=, rrandiops=, wbps=, wseqiops= and wrandiops="
+        }
+        _ => "there are io.max, io.latency, io.weight, io.cost.qos and io.cost.model",
     }
 }

@@ -4,7 +4,7 @@ use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
-use crate::controllers::{CGROUP_FILES, CgroupFileError, NamedWrite, WriteError};
+use crate::controllers::{self, CgroupFileError, NamedWrite, WriteError};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -51,7 +51,7 @@ impl RequestQueue {
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.enter(now);
-        if CGROUP_FILES.contains(&name) {
+        if controllers::files().any(|file| file == name) {
             return self.set_named_cgroups(name, value);
         }
         if name == "iostats" && self.attributes.iostats {

@@ -1,35 +1,11 @@
 //! What happens, as the recordings write it.
 
-use std::fmt::Write as _;
-
 use iosched::controllers::{
     ControllerEvent, Direction, IoLatencyState, IoMaxEvent, SliceChange, Step, Verdict, WbtClass, WbtEvent,
 };
 use iosched::{CgroupId, Flags};
 
-/// A line in the making.
-pub(super) struct Line(String);
-
-impl Line {
-    pub(super) fn new(t_ns: u64, event: &str) -> Self {
-        Self(format!("{{\"t\":{t_ns},\"ev\":\"{event}\""))
-    }
-
-    pub(super) fn number(mut self, key: &str, value: impl std::fmt::Display) -> Self {
-        let _ = write!(self.0, ",\"{key}\":{value}");
-        self
-    }
-
-    pub(super) fn text(mut self, key: &str, value: &str) -> Self {
-        let _ = write!(self.0, ",\"{key}\":\"{value}\"");
-        self
-    }
-
-    pub(super) fn end(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-}
+pub(super) use crate::controlled::line::Line;
 
 /// The letters of a bio's flags.
 pub(super) fn flags(flags: Flags) -> String {
@@ -67,6 +43,8 @@ pub(super) fn decision(
         }
         ControllerEvent::Fire { timer } => line("fire").text("tm", names.timer(timer.index())).end(),
         ControllerEvent::Wbt(event) => wbt(t_ns, event),
+        // None stands here.
+        ControllerEvent::IoCost(_) => line("io_cost").end(),
         ControllerEvent::IoMax(IoMaxEvent::Hold {
             way,
             group: of,

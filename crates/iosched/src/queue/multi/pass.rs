@@ -152,7 +152,7 @@ impl RequestQueue {
         controlled.controllers.timer();
         let released = controlled.controllers.released();
         controlled.worker.queue.extend(released);
-        self.run_worker();
+        self.run_worker(false);
         self.attend();
     }
 
@@ -166,19 +166,19 @@ impl RequestQueue {
         if self.controlled().worker.context != context {
             return false;
         }
-        self.run_worker();
+        self.run_worker(true);
         true
     }
 
     /// Whoever can go on does, and writes that waited are carried out.
     fn attend(&mut self) {
         while self.controlled().collect_woken() || self.controlled().write_if_empty() {
-            self.run_worker();
+            self.run_worker(false);
         }
     }
 
-    /// Sends on what was held, until a bio has to wait.
-    fn run_worker(&mut self) {
+    /// Sends on what was held, until a bio has to wait; `has_tag`: the one that waits for a tag has it.
+    fn run_worker(&mut self, mut has_tag: bool) {
         let rules = self.allocation.rules();
         loop {
             let controlled = self.controlled();
@@ -186,7 +186,11 @@ impl RequestQueue {
                 Some((way, Place::Controller(at) | Place::Passed(at))) => {
                     (way, controlled.controllers.resumed(way, at).map(Place::Controller))
                 }
-                Some((way, Place::Tag)) => (way, None),
+                Some((way, Place::Tag)) if std::mem::take(&mut has_tag) => (way, None),
+                waits @ Some((_, Place::Tag)) => {
+                    controlled.worker.waits = waits;
+                    return;
+                }
                 None if controlled.is_shut() => return,
                 None => {
                     let Some(way) = controlled.worker.queue.pop_front() else { return };

@@ -1,0 +1,430 @@
+//! The block layer around the controller: a bio's way from its task through the gate, past the controller, to a tag,
+//! a plug and the device.
+
+use std::collections::VecDeque;
+
+use iosched::controllers::{BioCosts, ControllerEvent, IoCost, IoCostFile, Passage, Served, Site, Target, Way, WayId};
+use iosched::{Bio, CgroupId, ContextId, Op, Sector, Time};
+use iosched_disk::{AnyDevice, Command, Device};
+
+use super::lines::{Joined, Line, Lines, letters, list};
+
+/// Requests a plug holds.
+const PLUG_REQUESTS: usize = 32;
+/// A plug whose first request has so many sectors is flushed before more is put on it.
+const PLUG_SECTORS: u64 = 256;
+
+/// A request, in the order of coming.
+#[derive(Debug)]
+struct Request {
+    /// Its name: that of the bio it was made of.
+    id: u64,
+    sector: Sector,
+    nr_sectors: u64,
+    op: Op,
+    group: CgroupId,
+    urgent: bool,
+    /// The bio that it was made of.
+    founder: WayId,
+    /// Whether nothing is to join it any more.
+    unmergeable: bool,
+    /// In the order of sectors.
+    bios: VecDeque<WayId>,
+    asked: Time,
+    got: Time,
+}
+
+/// Where a task's bio is held up.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// At the gate, while a file is written.
+    Gate(WayId),
+    /// At the controller.
+    Controller(WayId),
+    /// For a tag, since when it asked.
+    Tag(WayId, Time),
+}
+
+impl Stage {
+    const fn why(&self) -> &'static str {
+        match self {
+            Self::Gate(_) => "freeze",
+            Self::Controller(_) => "iocost",
+            Self::Tag(..) => "tag",
+        }
+    }
+}
+
+/// A task as the block layer knows it: one thread of control.
+#[derive(Debug)]
+pub(super) struct Submitter {
+    pub(super) pid: u32,
+    pub(super) group: CgroupId,
+    pub(super) context: ContextId,
+    /// Whether it is never put to sleep.
+    kthread: bool,
+    /// System calls that it makes one after another, each of so many bios; their group is filled in when they are
+    /// submitted.
+    pub(super) calls: VecDeque<VecDeque<Bio>>,
+    /// Where it is held up.
+    stage: Option<Stage>,
+    asleep: bool,
+    /// Requests that are not dispatched yet, by number.
+    plug: Vec<usize>,
+}
+
+impl Submitter {
+    pub(super) fn new(pid: u32, group: CgroupId, context: ContextId, kthread: bool) -> Self {
+        Self { pid, group, context, kthread, calls: VecDeque::new(), stage: None, asleep: false, plug: Vec::new() }
+    }
+}
+
+/// How bios become requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plugging {
+    pub(super) plug: bool,
+    pub(super) merge: bool,
+    pub(super) max_sectors: u64,
+}
+
+/// The block layer.
+pub(super) struct Block {
+    pub(super) site: Site,
+    pub(super) controller: IoCost,
+    pub(super) lines: Lines,
+    pub(super) tasks: Vec<Submitter>,
+    pub(super) device: AnyDevice,
+    plugging: Plugging,
+    requests: Vec<Request>,
+    tags_free: u32,
+    tag_waiters: VecDeque<usize>,
+    /// Tasks whose wait has ended.
+    woken: VecDeque<usize>,
+    /// Bios between the gate and their completion, those that joined a request left out.
+    inside: u32,
+    /// Writes for which the gate is shut.
+    writes: VecDeque<(IoCostFile, String)>,
+    gate_waiters: VecDeque<usize>,
+    /// Tasks that were put to sleep in this event, and for how long, in ns.
+    pub(super) sleeping: Vec<(usize, u64)>,
+}
+
+impl Block {
+    pub(super) fn new(mut site: Site, controller: IoCost, lines: Lines, device: AnyDevice, plugging: Plugging) -> Self {
+        site.log.record(true);
+        let tags_free = device.card().depth;
+        Self {
+            site,
+            controller,
+            lines,
+            tasks: Vec::new(),
+            device,
+            plugging,
+            requests: Vec::new(),
+            tags_free,
+            tag_waiters: VecDeque::new(),
+            woken: VecDeque::new(),
+            inside: 0,
+            writes: VecDeque::new(),
+            gate_waiters: VecDeque::new(),
+            sleeping: Vec::new(),
+        }
+    }
+
+    /// A group that is new.
+    pub(super) fn create_group(&mut self, name: &str, parent: CgroupId) -> CgroupId {
+        self.lines.name(name);
+        self.site.groups.create(parent)
+    }
+
+    /// A line of what happens now.
+    pub(super) fn line(&self, event: &str) -> Line {
+        Line::new(self.now_ns(), event)
+    }
+
+    /// A line of what happens now to a group.
+    pub(super) fn line_of(&self, event: &str, group: CgroupId) -> Line {
+        self.line(event).text("cg", self.lines.name_of(group))
+    }
+
+    /// Writes a line, after what the controller decided before.
+    pub(super) fn say(&mut self, line: Line) {
+        self.take_decisions();
+        self.lines.write(line);
+    }
+
+    fn take_decisions(&mut self) {
+        for (now, event) in self.site.log.take() {
+            if let ControllerEvent::IoCost(event) = event {
+                self.lines.decision(now, &event);
+            }
+        }
+    }
+
+    /// Since the start, ns: so lines and the device count.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.site.now.since(Time::BEGINNING)
+    }
+
+    /// The group that a task's bios count for.
+    fn group_of(&self, task: usize) -> CgroupId {
+        self.site.groups.living(self.tasks[task].group)
+    }
+
+    /// A task makes a system call, when it has made those before.
+    pub(super) fn call(&mut self, task: usize, bios: VecDeque<Bio>) {
+        let submitter = &mut self.tasks[task];
+        submitter.calls.push_back(bios);
+        if submitter.stage.is_none() && !submitter.asleep && submitter.calls.len() == 1 {
+            self.run(task);
+        }
+    }
+
+    /// A task has slept enough.
+    pub(super) fn awake(&mut self, task: usize) {
+        self.tasks[task].asleep = false;
+        self.run(task);
+    }
+
+    /// A task runs until it is held up or has nothing left.
+    fn run(&mut self, task: usize) {
+        while !self.tasks[task].asleep {
+            let submitter = &mut self.tasks[task];
+            let goes_on = match submitter.stage.take() {
+                Some(Stage::Gate(way)) => self.enter(task, way),
+                Some(Stage::Controller(way)) => self.ask(task, way),
+                Some(Stage::Tag(way, asked)) => self.start(task, way, asked),
+                None => match submitter.calls.front_mut().map(VecDeque::pop_front) {
+                    None => return,
+                    Some(Some(bio)) => self.submit(task, &bio),
+                    Some(None) => self.end_call(task),
+                },
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn wait(&mut self, task: usize, stage: Stage) -> bool {
+        let (Stage::Gate(way) | Stage::Controller(way) | Stage::Tag(way, _)) = stage;
+        self.tasks[task].stage = Some(stage);
+        let id = self.site.ways[way].cookie;
+        self.say(self.line("wait").number("id", id).text("why", stage.why()));
+        self.flush(task);
+        false
+    }
+
+    fn end_call(&mut self, task: usize) -> bool {
+        self.tasks[task].calls.pop_front();
+        self.flush(task);
+        let &Submitter { pid, context, kthread, .. } = &self.tasks[task];
+        if self.site.take_rest(context) && !kthread {
+            let ns = self.controller.rest_ns(&self.site, self.group_of(task));
+            if ns > 0 {
+                self.say(self.line("sleep").number("pid", pid).number("ns", ns));
+                self.tasks[task].asleep = true;
+                self.sleeping.push((task, ns));
+            }
+        }
+        true
+    }
+
+    fn submit(&mut self, task: usize, bio: &Bio) -> bool {
+        let group = self.group_of(task);
+        let way = self.site.ways.begin(Way::new(self.site.now, bio, group));
+        self.controller.enter(&mut self.site, way);
+        let &Bio { op, flags, cookie, sector, nr_sectors, .. } = bio;
+        let line = self.line("submit").number("id", cookie).number("pid", self.tasks[task].pid);
+        let line = line.text("cg", self.lines.name_of(group)).number("sector", sector).number("nr", nr_sectors);
+        self.say(line.text("rw", &letters(op, flags)));
+        if !self.writes.is_empty() {
+            self.gate_waiters.push_back(task);
+            return self.wait(task, Stage::Gate(way));
+        }
+        self.enter(task, way)
+    }
+
+    /// A bio is past the gate.
+    fn enter(&mut self, task: usize, way: WayId) -> bool {
+        if self.merge(task, way) {
+            return true;
+        }
+        self.inside += 1;
+        match self.controller.throttle(&mut self.site, way) {
+            Passage::Pass => self.ask(task, way),
+            Passage::Wait => self.wait(task, Stage::Controller(way)),
+        }
+    }
+
+    /// Whether a bio joins the last request of its task's plug.
+    fn merge(&mut self, task: usize, way: WayId) -> bool {
+        let Some(&number) = self.tasks[task].plug.last() else { return false };
+        let (request, bio) = (&mut self.requests[number], self.site.ways[way]);
+        let alike = request.op == bio.op && request.group == bio.cgroup && request.urgent == bio.is_urgent();
+        if !self.plugging.merge || request.unmergeable || !alike || bio.op == Op::WriteZeroes {
+            return false;
+        }
+        let nr_sectors = u64::from(bio.nr_sectors);
+        let end = request.sector.wrapping_add(request.nr_sectors);
+        let is_back = end == bio.sector;
+        if !is_back && bio.sector.wrapping_add(nr_sectors) != request.sector {
+            return false;
+        }
+        if request.nr_sectors + nr_sectors > self.plugging.max_sectors {
+            request.unmergeable = true;
+            return false;
+        }
+        let target = Target { sector: request.sector, end, first: request.bios[0] };
+        if is_back {
+            request.bios.push_back(way);
+        } else {
+            request.bios.push_front(way);
+            request.sector = bio.sector;
+        }
+        request.nr_sectors += nr_sectors;
+        let side = if is_back { "back" } else { "front" };
+        self.lines.joined = Joined { into: request.id, side };
+        self.controller.merged(&mut self.site, way, &target);
+        self.take_decisions();
+        true
+    }
+
+    /// A bio asks for a tag.
+    fn ask(&mut self, task: usize, way: WayId) -> bool {
+        let asked = self.site.now;
+        if self.tags_free == 0 {
+            self.tag_waiters.push_back(task);
+            return self.wait(task, Stage::Tag(way, asked));
+        }
+        self.start(task, way, asked)
+    }
+
+    /// A bio has a tag, and becomes a request.
+    fn start(&mut self, task: usize, way: WayId, asked: Time) -> bool {
+        self.tags_free -= 1;
+        let bio = &self.site.ways[way];
+        let number = self.requests.len();
+        self.requests.push(Request {
+            id: bio.cookie,
+            sector: bio.sector,
+            nr_sectors: bio.nr_sectors.into(),
+            op: bio.op,
+            group: bio.cgroup,
+            urgent: bio.is_urgent(),
+            founder: way,
+            unmergeable: false,
+            bios: VecDeque::from([way]),
+            asked,
+            got: self.site.now,
+        });
+        if !self.plugging.plug {
+            self.dispatch(number);
+            return true;
+        }
+        let plug = &self.tasks[task].plug;
+        let is_large = |&first: &usize| self.plugging.merge && self.requests[first].nr_sectors >= PLUG_SECTORS;
+        if plug.len() >= PLUG_REQUESTS || plug.first().is_some_and(is_large) {
+            self.flush(task);
+        }
+        self.tasks[task].plug.push(number);
+        true
+    }
+
+    fn flush(&mut self, task: usize) {
+        for number in std::mem::take(&mut self.tasks[task].plug) {
+            self.dispatch(number);
+        }
+    }
+
+    fn dispatch(&mut self, number: usize) {
+        let &Request { id, sector, nr_sectors, op, .. } = &self.requests[number];
+        let mut line = self.line("dispatch").number("id", id);
+        if self.plugging.merge {
+            line = line.number("sector", sector).number("nr", nr_sectors);
+        }
+        self.say(line);
+        let now = Time::from_ns(self.now_ns());
+        let command = Command { tag: number as u32, op, sector, nr_sectors: nr_sectors as u32, fua: false };
+        self.device.submit(now, command);
+    }
+
+    /// The device is done with a request, if with any; its bios.
+    pub(super) fn complete(&mut self) -> Option<Vec<WayId>> {
+        let number = self.device.advance(Time::from_ns(self.now_ns()))? as usize;
+        let request = &mut self.requests[number];
+        let bios: Vec<WayId> = std::mem::take(&mut request.bios).into();
+        let &mut Request { id, op, nr_sectors, founder, asked, got, .. } = request;
+        self.say(self.line("complete").number("id", id));
+        let served = Served { founder, op, nr_sectors, asked, got };
+        self.controller.completed(&mut self.site, &served, &bios);
+        self.tags_free += 1;
+        self.inside -= 1;
+        Some(bios)
+    }
+
+    /// A group is removed.
+    pub(super) fn remove_group(&mut self, group: CgroupId) {
+        self.say(self.line_of("remove", group));
+        self.site.groups.remove(group);
+        self.controller.group_removed(&mut self.site, group);
+    }
+
+    /// A file is to be written, as soon as nothing is inside.
+    pub(super) fn write_later(&mut self, file: IoCostFile, text: &str) {
+        self.say(self.line("freeze"));
+        self.writes.push_back((file, text.to_owned()));
+    }
+
+    /// A file is written.
+    pub(super) fn write(&mut self, file: IoCostFile, text: &str) {
+        if self.controller.write(&mut self.site, file, CgroupId::ROOT, text).is_err() {
+            self.say(self.line("refused").text("text", text));
+        }
+        for (event, file) in [("qos", IoCostFile::Qos), ("model", IoCostFile::Model)] {
+            let text = self.controller.read(file, CgroupId::ROOT);
+            self.say(self.line(event).text("text", &text));
+        }
+        let costs = self.controller.costs();
+        let [read, write] = costs.map(|BioCosts { page, sequential, random }| list([page, sequential, random]));
+        let [slowest, fastest] = self.controller.rate_bounds();
+        let line = self.line("coef").number("r", read).number("w", write);
+        let line = line.number("period_us", self.controller.period_us());
+        self.say(line.number("vmin", slowest).number("vmax", fastest));
+    }
+
+    /// What an event has made possible is done, at its end.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let going_on: Vec<WayId> = self.site.take_going_on().collect();
+            self.woken.extend(going_on.into_iter().map(|way| self.site.ways[way].context.index()));
+            if self.tags_free > 0
+                && let Some(task) = self.tag_waiters.pop_front()
+            {
+                self.run(task);
+            } else if let Some(task) = self.woken.pop_front() {
+                self.run(task);
+            } else if self.inside == 0
+                && let Some((file, text)) = self.writes.pop_front()
+            {
+                self.write(file, &text);
+                if self.writes.is_empty() {
+                    self.woken.append(&mut self.gate_waiters);
+                }
+            } else {
+                break;
+            }
+        }
+        self.take_decisions();
+    }
+
+    /// What each group that is not freed used and waited for.
+    pub(super) fn write_stat(&mut self) {
+        for group in self.site.groups.all() {
+            if !self.controller.is_freed(group) {
+                let text = self.controller.read(IoCostFile::Stat, group);
+                self.say(self.line_of("stat", group).text("text", &text));
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Scenarios as they are written. Times are ns since the run's start.
+
+use iosched::controllers::IoCostFile;
+use iosched::{Flags, Op};
+use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
+use iosched_workload::{CgroupMove, CgroupRemoval, Task, TaskOp};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// A scenario.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scenario {
+    #[serde(rename = "name")]
+    _name: String,
+    #[serde(rename = "desc", default)]
+    _desc: String,
+    #[serde(rename = "sched")]
+    _sched: String,
+    #[serde(default = "hz_default")]
+    pub(super) hz: u32,
+    #[serde(default)]
+    pub(super) rotational: bool,
+    #[serde(default)]
+    pub(super) plug: bool,
+    #[serde(default = "yes")]
+    pub(super) nomerge: bool,
+    /// Largest request that merging makes, sectors.
+    #[serde(default = "max_sectors_default")]
+    pub(super) max_sectors: u32,
+    /// 0: every line; more: fewer.
+    #[serde(default)]
+    pub(super) brief: u8,
+    pub(super) device: DeviceConfig,
+    /// What is written before the start, in this order.
+    #[serde(default)]
+    pub(super) init: Vec<(DeviceFile, String)>,
+    #[serde(default)]
+    pub(super) file_writes: Vec<FileWrite>,
+    #[serde(default)]
+    pub(super) cgroups: Vec<Cgroup>,
+    #[serde(default)]
+    pub(super) weight_changes: Vec<WeightChange>,
+    #[serde(default)]
+    pub(super) cgroup_moves: Vec<CgroupMove>,
+    #[serde(default)]
+    pub(super) cgroup_removals: Vec<CgroupRemoval>,
+    #[serde(default)]
+    pub(super) tasks: Vec<ScriptedTask>,
+    #[serde(default)]
+    pub(super) arrivals: Vec<Arrival>,
+    pub(super) end_ns: Option<u64>,
+}
+
+const fn hz_default() -> u32 {
+    1000
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn max_sectors_default() -> u32 {
+    2560
+}
+
+/// A file of the device.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DeviceFile {
+    Qos,
+    Model,
+}
+
+impl From<DeviceFile> for IoCostFile {
+    fn from(file: DeviceFile) -> Self {
+        match file {
+            DeviceFile::Qos => Self::Qos,
+            DeviceFile::Model => Self::Model,
+        }
+    }
+}
+
+/// A file of the device is written while running.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileWrite {
+    pub(super) file: DeviceFile,
+    pub(super) t_ns: u64,
+    /// What follows the device's number.
+    pub(super) text: String,
+}
+
+/// A cgroup.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cgroup {
+    pub(super) name: String,
+    #[serde(default = "root")]
+    pub(super) parent: String,
+    #[serde(default = "weight_default")]
+    pub(super) weight: u32,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+const fn weight_default() -> u32 {
+    100
+}
+
+/// A cgroup's io.weight is written while running.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WeightChange {
+    pub(super) t_ns: u64,
+    pub(super) cgroup: String,
+    /// 0 for the device alone: as for all.
+    pub(super) weight: u32,
+    /// Whether it is for the device alone.
+    #[serde(default)]
+    pub(super) dev: bool,
+}
+
+impl WeightChange {
+    /// What is written.
+    pub(super) fn text(&self) -> String {
+        match (self.dev, self.weight) {
+            (false, weight) => format!("default {weight}"),
+            (true, 0) => "8:0 default".to_owned(),
+            (true, weight) => format!("8:0 {weight}"),
+        }
+    }
+}
+
+/// `[t_ns, pid, op, sector, nr_sectors]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Arrival(pub(super) u64, pub(super) u32, pub(super) TaskOp, pub(super) u64, pub(super) u32);
+
+/// A task with what only these scenarios say of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub(super) struct ScriptedTask {
+    pub(super) task: Task,
+    /// Hints that all its bios carry.
+    pub(super) flags: Flags,
+    /// Whether it is never put to sleep.
+    pub(super) kthread: bool,
+    /// What bios of each phase do, where it is not what all do.
+    ops: Vec<Option<TaskOp>>,
+}
+
+impl ScriptedTask {
+    /// A name for arrivals.
+    pub(super) fn named(pid: u32) -> Self {
+        Self { task: Task::new(pid), flags: Flags::empty(), kthread: false, ops: Vec::new() }
+    }
+
+    /// What the task's bios of a phase do.
+    pub(super) fn op(&self, phase: usize) -> Op {
+        self.ops.get(phase).copied().flatten().unwrap_or(self.task.op).into()
+    }
+}
+
+impl TryFrom<Map<String, Value>> for ScriptedTask {
+    type Error = serde_json::Error;
+
+    fn try_from(mut written: Map<String, Value>) -> Result<Self, Self::Error> {
+        let mut take = |name: &str| written.remove(name).map_or(Ok(false), serde_json::from_value);
+        let (meta, swap, kthread) = (take("meta")?, take("swap")?, take("kthread")?);
+        let mut ops = Vec::new();
+        for phase in written.get_mut("phases").and_then(Value::as_array_mut).into_iter().flatten() {
+            let phase = phase.as_object_mut();
+            let op = phase.and_then(|phase| {
+                // The last goes on for ever and need not say so.
+                phase.entry("count").or_insert(Value::from(u64::MAX));
+                phase.remove("op")
+            });
+            ops.push(op.map(serde_json::from_value::<TaskOp>).transpose()?);
+        }
+        let mut task: Task = serde_json::from_value(Value::Object(written))?;
+        // Phases end, a task does not.
+        task.total.get_or_insert(u64::MAX);
+        let mut flags = Flags::empty();
+        flags.set(Flags::PRIO, meta);
+        flags.set(Flags::SWAP, swap);
+        Ok(Self { task, flags, kthread, ops })
+    }
+}
+
+/// A device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct DeviceConfig(KnownDevice);
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum KnownDevice {
+    Fixed(FixedConfig),
+    Disk(DiskConfig),
+}
+
+impl TryFrom<Value> for DeviceConfig {
+    type Error = serde_json::Error;
+
+    /// A step that says nothing of writes means all.
+    fn try_from(mut written: Value) -> Result<Self, Self::Error> {
+        for step in written.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(step) = step.as_object_mut()
+                && let Some(lat_ns) = step.get("lat_ns").cloned()
+            {
+                step.entry("write_lat_ns").or_insert(lat_ns);
+            }
+        }
+        serde_json::from_value(written).map(Self)
+    }
+}
+
+impl DeviceConfig {
+    /// The device.
+    pub(super) fn device(&self) -> Result<AnyDevice, ConfigError> {
+        match &self.0 {
+            KnownDevice::Fixed(config) => Fixed::new(config).map(AnyDevice::Fixed),
+            KnownDevice::Disk(config) => Disk::new(config).map(AnyDevice::Disk),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Whether a bio passes, waits or is owed for; and when a group begins to take part.
+
+use super::clock::{Moment, NANOSECOND};
+use super::group::{WEIGHT_UNIT, Waiting};
+use super::model::Direction;
+use super::share::in_share;
+use super::stat::Lasting;
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::controller::{Served, Target};
+use crate::controllers::event::{Admission, IoCostEvent, WeightReason};
+use crate::controllers::site::Site;
+use crate::controllers::way::{Passage, Way, WayId};
+use crate::request::Sector;
+use crate::time::MICROSECOND_NS;
+
+impl IoCost {
+    /// A bio comes. It holds its group until it is done.
+    pub fn enter(&mut self, site: &mut Site, way: WayId) {
+        self.tree.know(&site.groups);
+        let bio = &mut site.ways[way];
+        if !std::mem::replace(&mut bio.holds_group, true) {
+            self.tree[bio.cgroup].held_by += 1;
+        }
+    }
+
+    /// A bio comes that joined no request: whether it may go on. One that waits is handed to [`Site::go_on`] when
+    /// it may.
+    pub fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.enter(site, way);
+        let at = self.clock.at(site.now);
+        let bio = site.ways[way];
+        let group = bio.cgroup;
+        let absolute = self.absolute(&bio, false);
+        if absolute == 0 || !self.takes_part(site, group, &at) {
+            return pass(site, &bio, Admission::Free, 0, 0);
+        }
+        self.tree[group].cursor = end(&bio);
+        let cost = self.price(site, group, absolute, &at);
+        let own = &mut self.tree[group];
+        if own.waiting.is_empty() && own.debt == 0 && own.affords(cost, at.now) {
+            own.charge(absolute, cost);
+            site.ways[way].io_cost = cost;
+            return pass(site, &bio, Admission::Now, absolute, cost);
+        }
+        if bio.is_urgent() {
+            self.owe(site, &bio, absolute, &at);
+            return pass(site, &bio, Admission::Debt, absolute, 0);
+        }
+        if own.debt == 0 && !own.is_whole() {
+            let full = own.full_weight;
+            self.tree.set(group, full, full, Some(at.now));
+            self.tree.commit();
+        }
+        self.tree[group].waiting.push_back(Waiting { way, absolute });
+        self.kick(site, group, &at, Some(way));
+        if self.tree[group].waiting.is_empty() { Passage::Pass } else { Passage::Wait }
+    }
+
+    /// A bio joins the request `target`. It never waits: what its group cannot pay for is owed.
+    pub fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
+        self.enter(site, way);
+        let at = self.clock.at(site.now);
+        let bio = site.ways[way];
+        let group = bio.cgroup;
+        let mut event = IoCostEvent::Merge { cookie: bio.cookie, how: Admission::Free, absolute: 0, cost: 0 };
+        let absolute = self.absolute(&bio, true);
+        if absolute > 0 {
+            let cost = self.price(site, group, absolute, &at);
+            let pays = site.ways[target.first].io_cost > 0;
+            let own = &mut self.tree[group];
+            if target.sector < end(&bio) && target.end == own.cursor {
+                own.cursor = end(&bio);
+            }
+            let (how, cost) = if (pays && own.affords(cost, at.now)) || !own.active {
+                own.charge(absolute, cost);
+                site.ways[way].io_cost = cost;
+                (Admission::Now, cost)
+            } else {
+                self.owe(site, &bio, absolute, &at);
+                (Admission::Debt, 0)
+            };
+            event = IoCostEvent::Merge { cookie: bio.cookie, how, absolute, cost };
+        }
+        note(site, event);
+    }
+
+    /// A request of these bios is done.
+    pub fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
+        for &way in bios {
+            let bio = &site.ways[way];
+            if let Some(own) = self.tree.get_mut(bio.cgroup) {
+                own.done += bio.io_cost;
+            }
+        }
+        if let Some(direction) = Direction::of(request.op).filter(|_| self.settings.on) {
+            self.count_latency(site, request, direction);
+        }
+        for &way in bios {
+            let bio = &mut site.ways[way];
+            let group = bio.cgroup;
+            if std::mem::take(&mut bio.holds_group) {
+                self.tree[group].held_by -= 1;
+                self.free_if_gone(site, group);
+            }
+        }
+    }
+
+    /// Counts whether a request met its latency target, and how long it waited for a tag.
+    fn count_latency(&mut self, site: &Site, request: &Served, direction: Direction) {
+        let transfer_ns = self.settings.costs[direction.index()].transfer(request.nr_sectors) / NANOSECOND;
+        let target_ns = u64::from(self.settings.qos.value.target_us[direction.index()]) * MICROSECOND_NS;
+        let latency_ns = site.now.since(request.asked);
+        let in_time = latency_ns.saturating_sub(transfer_ns) <= target_ns;
+        self.load.count(direction, in_time, request.got.since(request.asked));
+    }
+
+    /// Cost of a bio on the whole device; 0 if it is free.
+    fn absolute(&self, bio: &Way, merges: bool) -> u64 {
+        let Some(direction) = Direction::of(bio.op) else { return 0 };
+        if !self.settings.on || bio.cgroup == CgroupId::ROOT {
+            return 0;
+        }
+        let costs = &self.settings.costs[direction.index()];
+        if merges {
+            costs.merged(bio.nr_sectors)
+        } else {
+            costs.bio(self.tree[bio.cgroup].cursor, bio.sector, bio.nr_sectors)
+        }
+    }
+
+    /// Whether a group takes part, which it begins to do if it can: no group above or below it may.
+    fn takes_part(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
+        if !self.tree[group].active && self.tree.is_inner(group) {
+            return false;
+        }
+        self.tree[group].seen = self.periods.number;
+        if self.tree[group].active {
+            return true;
+        }
+        if self.tree.above(group).iter().any(|&above| self.tree[above].active) {
+            return false;
+        }
+        self.tree.activate(group, at, self.clock.margin(50));
+        let weight = self.tree[group].full_weight / WEIGHT_UNIT;
+        note(site, IoCostEvent::Activate { group, weight });
+        if !self.periods.running {
+            self.begin_periods(site, at);
+        }
+        true
+    }
+
+    /// Cost of a bio in its group; a group that lends and runs low takes back what it needs.
+    fn price(&mut self, site: &mut Site, group: CgroupId, absolute: u64, at: &Moment) -> u64 {
+        let mut cost = in_share(absolute, self.tree.shares(group).current);
+        let own = &self.tree[group];
+        let left = own.budget(at.now).wrapping_sub(cost as i64);
+        let is_enough = left >= own.saved_budget || left >= self.clock.margin(20);
+        if own.debt > 0 || !own.active || is_enough || own.is_whole() {
+            return cost;
+        }
+        // The product is of 32 bits: weights above 2621 step less.
+        let step = own.full_weight.wrapping_mul(25).div_ceil(100);
+        let (full, from) = (own.full_weight, own.current_weight);
+        let mut wanted = from;
+        loop {
+            wanted = wanted.saturating_add(step);
+            self.tree.set(group, full, wanted, Some(at.now));
+            self.tree.commit();
+            cost = in_share(absolute, self.tree.shares(group).current);
+            let own = &self.tree[group];
+            if own.affords(cost, at.now) || own.is_whole() {
+                break;
+            }
+        }
+        let (to, share) = (self.tree[group].current_weight, self.tree.shares(group).current);
+        note(site, IoCostEvent::Weight { group, why: WeightReason::Adjust { share }, from, to });
+        cost
+    }
+
+    /// A bio that must not wait passes; its group owes for it, and its process may have to rest.
+    fn owe(&mut self, site: &mut Site, bio: &Way, absolute: u64, at: &Moment) {
+        let group = bio.cgroup;
+        let own = &mut self.tree[group];
+        if own.debt == 0 {
+            own.totals.note(Lasting::Debt, true, at.us);
+            let full = own.full_weight;
+            self.tree.set(group, full, 0, None);
+            self.tree.commit();
+        }
+        let own = &mut self.tree[group];
+        own.debt = own.debt.saturating_add(absolute);
+        own.usage = own.usage.wrapping_add(absolute);
+        if self.look_at_delay(site, group, at) {
+            site.rests(bio.context);
+        }
+    }
+}
+
+/// The sector behind the last of a bio.
+fn end(bio: &Way) -> Sector {
+    bio.sector.wrapping_add(bio.nr_sectors.into())
+}
+
+/// Records that a bio passes.
+fn pass(site: &mut Site, bio: &Way, how: Admission, absolute: u64, cost: u64) -> Passage {
+    note(site, IoCostEvent::Admit { cookie: bio.cookie, how, absolute, cost });
+    Passage::Pass
+}

@@ -1,0 +1,74 @@
+//! How long the processes of a group that owes rest before they go on.
+
+use super::clock::{Moment, scale};
+use super::share::in_share;
+use super::stat::Lasting;
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::event::IoCostEvent;
+use crate::controllers::site::Site;
+use crate::time::MICROSECOND_NS;
+
+/// What a group may be over its budget without a delay, in percent of a period's: five periods.
+const FREE_PERCENT: i64 = 500;
+/// From where on the delay is longest: 250 periods.
+const LONGEST_PERCENT: i64 = 25_000;
+/// The shortest delay, in microseconds.
+const SHORTEST_US: u64 = 250;
+/// The longest.
+const LONGEST_US: u64 = 250_000;
+
+/// The delay, in microseconds, of a group that is over its budget by so many percent of a period's.
+const fn delay_us(percent: i64) -> u64 {
+    if percent <= FREE_PERCENT {
+        0
+    } else if percent >= LONGEST_PERCENT {
+        LONGEST_US
+    } else {
+        let over = (percent - FREE_PERCENT) as u64;
+        SHORTEST_US + (LONGEST_US - SHORTEST_US) * over / (LONGEST_PERCENT - FREE_PERCENT) as u64
+    }
+}
+
+impl IoCost {
+    /// Looks at how long processes of `group` are to rest; whether they are.
+    pub(super) fn look_at_delay(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
+        let share = self.tree.shares(group).full;
+        let own = &mut self.tree[group];
+        let owed = in_share(own.debt, share) as i64;
+        let over = owed.wrapping_sub(own.budget(at.now));
+        let wanted_us = delay_us(scale(100, over, self.clock.period()));
+        let mut us = own.decayed_delay_us(at.us);
+        if wanted_us > us {
+            us = wanted_us;
+            (own.delay_us, own.delay_since_us) = (us, at.us);
+        }
+        let delayed = us >= SHORTEST_US;
+        if !delayed {
+            (own.delay_us, us) = (0, 0);
+        }
+        own.totals.note(Lasting::Delay, delayed, at.us);
+        self.report_delay(site, group, us * MICROSECOND_NS);
+        delayed
+    }
+
+    /// Processes of `group` rest for so long, from now on.
+    pub(super) fn report_delay(&mut self, site: &mut Site, group: CgroupId, ns: u64) {
+        let own = &mut self.tree[group];
+        own.delayed = ns > 0;
+        if std::mem::replace(&mut own.delay_reported_ns, ns) != ns {
+            note(site, IoCostEvent::Delay { group, ns });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_grows_from_five_periods_over_budget_to_250() {
+        assert_eq!([-1, 500, 501, 12_750, 24_999].map(delay_us), [0, 0, 260, 125_125, 249_989]);
+        assert_eq!([25_000, i64::MAX].map(delay_us), [LONGEST_US; 2]);
+    }
+}

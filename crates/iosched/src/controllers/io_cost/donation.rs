@@ -1,0 +1,131 @@
+//! What the weights of those who lend become, so that what they do not need goes to all others by their weights.
+//!
+//! Worked out down the tree: what a subtree gives away and what it keeps, and from that the weights below.
+
+use super::clock::{Moment, scale_up};
+use super::share::WHOLE;
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::event::{IoCostEvent, WeightReason};
+use crate::controllers::site::Site;
+
+const ALL: u64 = WHOLE as u64;
+
+/// A group that lends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Donor {
+    pub(super) group: CgroupId,
+    /// Its full share, which it gives away.
+    pub(super) given: u64,
+    /// The share that it keeps.
+    pub(super) after: u64,
+}
+
+/// A group above donors.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inner {
+    /// What donors below it give away, and keep.
+    given: u64,
+    after: u64,
+    /// Its shares: the full one, and the current one after donation.
+    full: u64,
+    current: u64,
+    /// Sum of current weights in it, in which donors' and others' parts are what they are to be.
+    sum: u64,
+}
+
+/// Together donors keep less than the whole device: those who keep more than their full share are cut.
+fn limit(donors: &mut [Donor]) {
+    let sum: u64 = donors.iter().map(|donor| donor.after).sum();
+    let over: u64 = donors.iter().filter(|donor| donor.after > donor.given).map(|donor| donor.after).sum();
+    if sum < ALL {
+        return;
+    }
+    let target = over.saturating_sub(sum - (ALL - 1));
+    for donor in donors.iter_mut().filter(|donor| donor.after > donor.given) {
+        donor.after = donor.after * target / over;
+    }
+}
+
+impl IoCost {
+    /// Sets the weights of groups that lend.
+    pub(super) fn donate(&mut self, site: &mut Site, mut donors: Vec<Donor>, at: &Moment) {
+        limit(&mut donors);
+        let inner = self.tree.inner(donors.iter().map(|donor| donor.group));
+        let mut nodes = vec![Inner::default(); self.tree.len()];
+        self.add_up(&donors, &inner, &mut nodes);
+        if !self.bound(&inner, &mut nodes) {
+            return;
+        }
+        self.adjust_sums(&inner, &mut nodes);
+        for Donor { group, after, .. } in donors {
+            let own = &self.tree[group];
+            if own.debt > 0 {
+                continue;
+            }
+            let parent = &nodes[own.parent.map_or(0, CgroupId::index)];
+            let (from, to) = (own.current_weight, scale_up(parent.sum, after, parent.current) as u32);
+            let why = WeightReason::Transfer { after: after as u32 };
+            note(site, IoCostEvent::Weight { group, why, from, to });
+            let full = own.full_weight;
+            self.tree.set(group, full, to, Some(at.now));
+        }
+    }
+
+    /// What is given away and kept below each inner group.
+    fn add_up(&self, donors: &[Donor], inner: &[CgroupId], nodes: &mut [Inner]) {
+        let add = |group: CgroupId, given: u64, after: u64, nodes: &mut [Inner]| {
+            if let Some(parent) = self.tree[group].parent {
+                nodes[parent.index()].given += given;
+                nodes[parent.index()].after += after;
+            }
+        };
+        for donor in donors {
+            add(donor.group, donor.given, donor.after, nodes);
+        }
+        for &group in inner.iter().rev() {
+            let Inner { given, after, .. } = nodes[group.index()];
+            add(group, given, after, nodes);
+        }
+    }
+
+    /// Bounds what rounding may have made too large. `false`: nothing can be lent.
+    fn bound(&self, inner: &[CgroupId], nodes: &mut [Inner]) -> bool {
+        inner.iter().all(|&group| {
+            let own = &self.tree[group];
+            let full = own.parent.map_or(ALL, |parent| {
+                let above = nodes[parent.index()].full;
+                scale_up(above, own.full_weight.into(), self.tree[parent].children_full)
+            });
+            let node = &mut nodes[group.index()];
+            node.full = full;
+            node.given = node.given.min(full);
+            node.after = node.after.min(node.given.saturating_sub(1));
+            node.full > 1 && node.given > 1 && node.after > 0
+        })
+    }
+
+    /// What the sums of weights in each inner group are to be.
+    fn adjust_sums(&self, inner: &[CgroupId], nodes: &mut [Inner]) {
+        let root = nodes[CgroupId::ROOT.index()];
+        let stretch = scale_up(ALL - root.after, ALL, ALL - root.given.min(ALL - 1));
+        for &group in inner {
+            let own = &self.tree[group];
+            let node = nodes[group.index()];
+            let sum = own.children_full;
+            let adjusted = match own.parent.map(|parent| nodes[parent.index()]) {
+                None => Inner { current: ALL, sum: scale_up(sum, ALL - node.given, ALL - node.after), ..node },
+                Some(above) => {
+                    let current = scale_up(stretch, node.full - node.given, ALL).wrapping_add(node.after);
+                    let weight = scale_up(above.sum, current, above.current);
+                    let given_sum = scale_up(sum, node.given, node.full);
+                    let given_weight = scale_up(own.full_weight.into(), node.given, node.full);
+                    let kept_weight = scale_up(weight, node.after, current);
+                    let kept_sum = scale_up(given_sum, kept_weight, given_weight);
+                    Inner { current, sum: sum.saturating_sub(given_sum).wrapping_add(kept_sum), ..node }
+                }
+            };
+            nodes[group.index()] = adjusted;
+        }
+    }
+}

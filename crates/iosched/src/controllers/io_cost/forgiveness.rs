@@ -1,0 +1,78 @@
+//! Debts that are forgiven: as long as a device has little to do, nobody is the worse for them.
+
+use super::clock::Moment;
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::event::IoCostEvent;
+use crate::controllers::site::Site;
+
+/// How often debts are halved, in microseconds.
+const HALVED_EACH_US: u64 = 100_000;
+/// A device that is in use for more than this is not idle, percent.
+const IDLE_PERCENT: u64 = 50;
+/// Debts are halved so often at most.
+const HALVINGS_MAX: u64 = 63;
+
+/// Since when, and how much, a device with debtors was used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Forgiveness {
+    since_us: u64,
+    /// What was left over when debts were last halved.
+    pub(super) rest_us: u64,
+    used_us: u64,
+}
+
+impl Forgiveness {
+    /// Nobody owes.
+    pub(super) fn restart(&mut self, us: u64) {
+        (self.since_us, self.rest_us) = (us, 0);
+    }
+}
+
+/// What is left of a debt that is halved so often: never nothing.
+fn halved(debt: u64, times: u32) -> u64 {
+    if debt > 0 { (debt >> times).max(1) } else { 0 }
+}
+
+impl IoCost {
+    /// Forgives debts, when it is time and the device was idle for half of it; it was used for `used_us` in this
+    /// period.
+    pub(super) fn forgive(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment, any: bool, used_us: u64) {
+        if !any {
+            self.forgiveness = Forgiveness { since_us: at.us, rest_us: 0, used_us: 0 };
+            return;
+        }
+        let used_us = if self.periods.busy > 0 { used_us.max(self.clock.period_us) } else { used_us };
+        let past = &mut self.forgiveness;
+        past.used_us = past.used_us.saturating_add(used_us);
+        let span_us = at.us.saturating_sub(past.since_us);
+        if span_us < HALVED_EACH_US {
+            return;
+        }
+        let used_percent = past.used_us.saturating_mul(100) / span_us;
+        (past.since_us, past.used_us) = (at.us, 0);
+        if used_percent > IDLE_PERCENT {
+            past.rest_us = 0;
+            return;
+        }
+        let idle_us = span_us.saturating_add(past.rest_us);
+        let times = (idle_us / HALVED_EACH_US).min(HALVINGS_MAX) as u32;
+        past.rest_us = idle_us % HALVED_EACH_US;
+        for &group in active {
+            if self.tree[group].is_debtor() {
+                self.forgive_group(site, group, at, times, used_percent);
+            }
+        }
+    }
+
+    fn forgive_group(&mut self, site: &mut Site, group: CgroupId, at: &Moment, times: u32, used_percent: u64) {
+        let own = &mut self.tree[group];
+        let (debt, delay_us) = (own.debt, own.delay_us);
+        own.debt = halved(debt, times);
+        own.delay_us = halved(delay_us, times);
+        self.kick(site, group, at, None);
+        let own = &self.tree[group];
+        let (debt, delay_us) = ([debt, own.debt], [delay_us, own.delay_us]);
+        note(site, IoCostEvent::Forgive { group, used_percent, debt, delay_us });
+    }
+}

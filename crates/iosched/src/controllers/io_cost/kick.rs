@@ -1,0 +1,95 @@
+//! Who of a group's waiting bios goes on, when to look again, and how debts are paid.
+
+use super::clock::{Moment, scale_up};
+use super::group::Waiting;
+use super::share::{in_share, on_whole};
+use super::stat::Lasting;
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::event::{Admission, IoCostEvent};
+use crate::controllers::site::Site;
+use crate::controllers::way::WayId;
+use crate::time::{MICROSECOND_NS, Time};
+
+impl IoCost {
+    /// Looks at what a group may do now. `arriving` is a bio that has just begun to wait: whoever asks for it sees for
+    /// itself whether it goes on.
+    pub(super) fn kick(&mut self, site: &mut Site, group: CgroupId, at: &Moment, arriving: Option<WayId>) {
+        let share = self.tree.shares(group).full;
+        let mut budget = self.tree[group].budget(at.now);
+        if self.tree[group].debt > 0 && budget > 0 {
+            budget = budget.wrapping_sub(self.pay(group, share, budget, at) as i64);
+        }
+        if self.tree[group].is_debtor() {
+            self.look_at_delay(site, group, at);
+        }
+        let owed = self.tree[group].debt;
+        if owed > 0 {
+            budget = budget.wrapping_sub(in_share(owed, share) as i64).min(0);
+        }
+        let missing = self.admit_waiting(site, group, budget, arriving);
+        self.tree[group].totals.note(Lasting::Wait, missing.is_some(), at.us);
+        if let Some(missing) = missing {
+            self.arm(site, group, missing);
+        }
+    }
+
+    /// Pays debt from the budget; what is spent on it.
+    fn pay(&mut self, group: CgroupId, share: u32, budget: i64, at: &Moment) -> u64 {
+        let own = &mut self.tree[group];
+        let paid = on_whole(budget as u64, share).min(own.debt);
+        let cost = in_share(paid, share);
+        own.spent += cost;
+        own.done += cost;
+        own.debt -= paid;
+        if own.debt == 0 {
+            own.totals.note(Lasting::Debt, false, at.us);
+            let (full, current) = (own.full_weight, own.last_current_weight);
+            self.tree.set(group, full, current, None);
+            self.tree.commit();
+        }
+        cost
+    }
+
+    /// Lets bios go on, the first first, as far as the budget lasts; what is missing for the next.
+    fn admit_waiting(
+        &mut self,
+        site: &mut Site,
+        group: CgroupId,
+        mut budget: i64,
+        arriving: Option<WayId>,
+    ) -> Option<u64> {
+        let share = self.tree.shares(group).current;
+        let own = &mut self.tree[group];
+        while let Some(&Waiting { way, absolute }) = own.waiting.front() {
+            let cost = in_share(absolute, share);
+            budget = budget.wrapping_sub(cost as i64);
+            if budget < 0 {
+                return Some(budget.unsigned_abs());
+            }
+            own.waiting.pop_front();
+            own.charge(absolute, cost);
+            let mark = &mut site.ways[way];
+            mark.io_cost = cost;
+            let event = IoCostEvent::Admit { cookie: mark.cookie, how: Admission::Woken, absolute, cost };
+            note(site, event);
+            if arriving != Some(way) {
+                site.go_on(way);
+            }
+        }
+        None
+    }
+
+    /// Sets the group's timer for when what is missing will be there, unless it is set for about then.
+    fn arm(&mut self, site: &mut Site, group: CgroupId, missing: u64) {
+        let slack_ns = self.clock.slack_ns();
+        let wait_us = scale_up(missing, 1, self.clock.base);
+        let soft = site.now + wait_us.saturating_mul(MICROSECOND_NS).saturating_add(slack_ns);
+        let is_near = |set: Time| set.signed_since(soft).unsigned_abs() <= slack_ns;
+        if !self.timers.soft(group).is_some_and(is_near) {
+            let hard = soft + slack_ns;
+            self.timers.arm(group, soft, hard);
+            note(site, IoCostEvent::Arm { group, soft, hard });
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a bio costs: from what a device does in a second.
+
+use super::clock::SECOND;
+use crate::request::{Op, Sector};
+
+/// Sectors in a page.
+const PAGE_SECTORS: u64 = 8;
+/// Bytes in a page.
+const PAGE_BYTES: u64 = 4096;
+/// A bio further from where its group's last one ended is random, pages: 16 MiB.
+const RANDOM_PAGES: u64 = 4096;
+
+/// Reads or writes: what has a cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Direction {
+    Read,
+    Write,
+}
+
+impl Direction {
+    /// The direction of an op that has a cost.
+    pub(super) const fn of(op: Op) -> Option<Self> {
+        match op {
+            Op::Read => Some(Self::Read),
+            Op::Write => Some(Self::Write),
+            Op::Discard | Op::WriteZeroes | Op::Flush => None,
+        }
+    }
+
+    /// Its place in pairs: reads first.
+    pub(super) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What a device does in a second in one direction, as `io.cost.model` says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Speeds {
+    /// Bytes.
+    pub(super) bps: u64,
+    /// Sequential bios of 4 KiB.
+    pub(super) sequential_iops: u64,
+    /// Random bios of 4 KiB.
+    pub(super) random_iops: u64,
+}
+
+/// What bios of one direction cost, in virtual time (2^37 a second): a bio of n pages costs `sequential` or `random`
+/// and n times `page`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BioCosts {
+    /// Each page of 4 KiB.
+    pub page: u64,
+    /// Each bio near where its group's last one ended: up to 16 MiB away.
+    pub sequential: u64,
+    /// Each other bio.
+    pub random: u64,
+}
+
+impl BioCosts {
+    /// Those that follow from speeds: each 4 KiB bio costs the second's part that `iops` says, page included.
+    pub(super) fn of(speeds: &Speeds) -> Self {
+        let page = match speeds.bps.div_ceil(PAGE_BYTES) {
+            0 => 0,
+            pages => SECOND.div_ceil(pages),
+        };
+        let base = |iops: u64| if iops > 0 { SECOND.div_ceil(iops).saturating_sub(page) } else { 0 };
+        Self { page, sequential: base(speeds.sequential_iops), random: base(speeds.random_iops) }
+    }
+
+    /// Cost on the whole device of a bio of `nr_sectors` whose group's last one ended at `cursor`; 0 is nowhere.
+    pub(super) fn bio(&self, cursor: Sector, sector: Sector, nr_sectors: u32) -> u64 {
+        let distance = if cursor == 0 { 0 } else { sector.abs_diff(cursor) / PAGE_SECTORS };
+        let base = if distance > RANDOM_PAGES { self.random } else { self.sequential };
+        base.wrapping_add(self.merged(nr_sectors))
+    }
+
+    /// Cost of a bio that joins a request.
+    pub(super) fn merged(&self, nr_sectors: u32) -> u64 {
+        (u64::from(nr_sectors) / PAGE_SECTORS).max(1).wrapping_mul(self.page)
+    }
+
+    /// What the transfer of `nr_sectors` may take, in virtual time.
+    pub(super) fn transfer(&self, nr_sectors: u64) -> u64 {
+        (nr_sectors / PAGE_SECTORS).wrapping_mul(self.page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEEDS: Speeds = Speeds { bps: 60_000_000, sequential_iops: 1_000, random_iops: 500 };
+
+    #[test]
+    fn a_random_page_costs_its_part_of_a_second() {
+        let costs = BioCosts::of(&SPEEDS);
+        assert_eq!(costs, BioCosts { page: 9_382_139, sequential: 128_056_815, random: 265_495_768 });
+        assert_eq!(costs.bio(1 << 30, 8, 8), SECOND.div_ceil(500));
+        assert_eq!(BioCosts::of(&Speeds::default()), BioCosts::default());
+        assert_eq!(BioCosts::of(&Speeds { random_iops: u64::MAX, ..SPEEDS }).random, 0, "never below the page");
+    }
+
+    #[test]
+    fn up_to_16_mib_away_and_a_groups_first_are_sequential() {
+        let costs = BioCosts::of(&SPEEDS);
+        let base = |cursor, sector| costs.bio(cursor, sector, 1) - costs.page;
+        let far = 4096 * 8;
+        assert_eq!(base(0, 1 << 40), costs.sequential);
+        assert_eq!([base(far, 2 * far + 7), base(far, 2 * far + 8)], [costs.sequential, costs.random]);
+        assert_eq!([base(2 * far, far), base(2 * far + 8, far)], [costs.sequential, costs.random]);
+    }
+
+    #[test]
+    fn pages_are_whole_and_at_least_one() {
+        let costs = BioCosts::of(&SPEEDS);
+        assert_eq!([1, 8, 12, 16].map(|nr| costs.merged(nr)), [1, 1, 1, 2].map(|pages| pages * costs.page));
+    }
+}

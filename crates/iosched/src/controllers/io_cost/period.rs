@@ -1,0 +1,254 @@
+//! What happens when a period ends: who is idle, who is short of its share, who has something to lend.
+
+use super::clock::{Clock, Moment, scale, scale_up};
+use super::donation::Donor;
+use super::settings::PPM;
+use super::share::{WHOLE, on_whole};
+use super::{IoCost, note};
+use crate::context::CgroupId;
+use crate::controllers::event::{ControllerEvent, IoCostEvent, WeightReason};
+use crate::controllers::site::Site;
+use crate::controllers::wheel::TimerId;
+use crate::time::MICROSECOND_NS;
+
+/// A group that has not spent the budget of so many periods does not count as lagging.
+const LAG_PERIODS_MAX: i64 = 10;
+
+/// Periods.
+#[derive(Clone, Debug)]
+pub(super) struct Periods {
+    /// The timer at which one ends.
+    pub(super) timer: TimerId,
+    /// Whether one runs: some group takes part.
+    pub(super) running: bool,
+    /// Its number, from 0.
+    pub(super) number: u64,
+    /// For how many periods the device has been overloaded, or, negative, could have done more.
+    pub(super) busy: i32,
+}
+
+impl Periods {
+    pub(super) const fn new(timer: TimerId) -> Self {
+        Self { timer, running: false, number: 0, busy: 0 }
+    }
+}
+
+/// What groups did in a period.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// Groups whose bios are under way for more than a period.
+    pub(super) lagging: u32,
+    /// Groups that need their full share.
+    pub(super) short: u32,
+    /// What all used, in microseconds of the whole device.
+    pub(super) used_us: u64,
+    /// Groups that lend, the last found first.
+    donors: Vec<Donor>,
+}
+
+impl IoCost {
+    /// The first group takes part.
+    pub(super) fn begin_periods(&mut self, site: &mut Site, at: &Moment) {
+        self.periods.running = true;
+        self.forgiveness.restart(at.us);
+        self.begin_period(site, at);
+    }
+
+    fn begin_period(&mut self, site: &mut Site, at: &Moment) {
+        (self.clock.start_us, self.clock.start) = (at.us, at.now);
+        let jiffy_us = site.jiffy_ns / MICROSECOND_NS;
+        let jiffy = site.jiffies() + scale_up(self.clock.period_us, 1, jiffy_us);
+        site.arm(self.periods.timer, jiffy);
+    }
+
+    /// The period ends.
+    pub(super) fn end_period(&mut self, site: &mut Site) {
+        self.tree.know(&site.groups);
+        let at = self.clock.at(site.now);
+        note(site, IoCostEvent::Tick { period: self.periods.number });
+        let strain = self.load.take(self.clock.period_us);
+        let active: Vec<CgroupId> = self.tree.active.iter().copied().collect();
+        let debtors = self.look_after(site, &active, &at);
+        let active: Vec<CgroupId> = self.tree.active.iter().copied().collect();
+        self.count_usage(&active);
+        let mut survey = self.survey(site, &active, &at);
+        if survey.short > 0 && !survey.donors.is_empty() {
+            let donors = std::mem::take(&mut survey.donors);
+            self.donate(site, donors, &at);
+        }
+        self.tree.commit();
+        self.adjust_rate(site, &strain, &survey);
+        self.settings.refresh(site.now, &mut self.clock, false);
+        self.forgive(site, &active, &at, debtors > 0, survey.used_us);
+        self.next_period(site, &at);
+        self.tree.check();
+    }
+
+    /// Kicks groups that wait or owe, and takes out those that did nothing for a period; how many owe.
+    fn look_after(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment) -> u32 {
+        let mut debtors = 0;
+        for &group in active {
+            let own = &self.tree[group];
+            if !own.waiting.is_empty() || own.is_debtor() {
+                self.tree[group].totals.count_lasting(at.us);
+                self.kick(site, group, at, None);
+                debtors += u32::from(self.tree[group].is_debtor());
+            } else if own.seen != self.periods.number && own.in_flight() == 0 {
+                self.tree[group].totals.count_lasting(at.us);
+                self.retire(site, group, at);
+            }
+        }
+        self.tree.commit();
+        debtors
+    }
+
+    /// Takes a group out; budget beyond the half period that it will come back with is thrown away.
+    fn retire(&mut self, site: &mut Site, group: CgroupId, at: &Moment) {
+        let budget = self.tree[group].budget(at.now);
+        let excess = budget.wrapping_sub(self.clock.margin(50));
+        if excess > 0 {
+            self.throw_away(group, excess);
+        }
+        note(site, IoCostEvent::Idle { group, budget });
+        self.tree.deactivate(group);
+    }
+
+    /// Budget of a group is not used; virtual time makes up for it.
+    fn throw_away(&mut self, group: CgroupId, budget: i64) {
+        let share = self.tree.shares(group).current;
+        self.clock.compensate(scale(budget, share.into(), WHOLE.into()));
+    }
+
+    /// Takes up what groups used, and shows it to all above them.
+    fn count_usage(&mut self, active: &[CgroupId]) {
+        for &group in active {
+            let own = &mut self.tree[group];
+            let used = own.usage.wrapping_sub(std::mem::replace(&mut own.usage_seen, own.usage));
+            own.used_us = used / self.clock.base.max(1);
+            own.totals.add_usage(own.used_us);
+            self.show_totals(group);
+        }
+        for group in self.tree.inner(active.iter().copied()).into_iter().rev() {
+            self.show_totals(group);
+        }
+    }
+
+    fn show_totals(&mut self, group: CgroupId) {
+        let new = self.tree[group].totals.show();
+        if let Some(parent) = self.tree[group].parent {
+            self.tree[parent].totals.add(new);
+        }
+    }
+
+    /// Looks at who lags, is short, or lends.
+    fn survey(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment) -> Survey {
+        let passed = at.now - self.clock.start;
+        let has_targets = self.may_miss_ppm() != [PPM; 2];
+        let mut survey = Survey::default();
+        for &group in active {
+            let shares = self.tree.shares(group);
+            let own = &self.tree[group];
+            let budget = own.budget(at.now);
+            let is_late = own.in_flight() > 0 && at.now - own.done > passed;
+            if has_targets && !own.delayed && is_late && budget < passed.wrapping_mul(LAG_PERIODS_MAX) {
+                survey.lagging += 1;
+            }
+            survey.used_us = survey.used_us.saturating_add(own.used_us);
+            let has_plenty = own.waiting.is_empty() && budget > self.clock.margin(20);
+            if shares.current >= shares.full && !has_plenty {
+                survey.short += 1;
+                continue;
+            }
+            let highest = self.tree.highest_share(group);
+            let after = self.needed_share(group, highest, at);
+            if after < highest && shares.full >= 2 {
+                survey.donors.push(Donor { group, given: shares.full.into(), after: after.into() });
+            } else if self.tree[group].debt == 0 {
+                let own = &self.tree[group];
+                let (from, to) = (own.current_weight, own.full_weight);
+                note(site, IoCostEvent::Weight { group, why: WeightReason::Short, from, to });
+                self.tree.set(group, to, to, Some(at.now));
+                survey.short += 1;
+            }
+        }
+        survey.donors.reverse();
+        survey
+    }
+
+    /// The share that a group needs in the next period, by what it used and what budget it has left; at most `highest`.
+    /// Budget beyond half a period's is thrown away.
+    fn needed_share(&mut self, group: CgroupId, highest: u32, at: &Moment) -> u32 {
+        let own = &self.tree[group];
+        if own.debt > 0 {
+            return 1;
+        }
+        if !own.waiting.is_empty() || own.budget(at.now) < self.clock.margin(10) {
+            return highest;
+        }
+        let used = self.used_share(group, at);
+        let excess = self.tree[group].budget(at.now).wrapping_sub(self.clock.margin(50));
+        if excess > 0 {
+            self.tree[group].shift(excess);
+            self.throw_away(group, excess);
+        }
+        let left = scale(WHOLE.into(), self.tree[group].budget(at.now), at.now - self.clock.start);
+        // The product is of 32 bits: who used the whole device keeps nothing.
+        let target = i64::from(WHOLE.wrapping_mul(used));
+        let needed = target.checked_div(i64::from(WHOLE / 2).wrapping_add(left)).unwrap_or(0);
+        needed.max(1).min(highest.into()) as u32
+    }
+
+    /// The share that a group used in the period, or has under way; 1 to the whole.
+    fn used_share(&mut self, group: CgroupId, at: &Moment) -> u32 {
+        let share = self.tree.shares(group).current;
+        let own = &self.tree[group];
+        let mut used_us = own.used_us;
+        if own.in_flight() != 0 {
+            let in_flight = on_whole(own.in_flight() as u64, share);
+            used_us = used_us.max(in_flight.div_ceil(self.clock.base.max(1)));
+        }
+        let since_us = own.active_since_us.max(self.clock.start_us);
+        let length_us = at.us.saturating_sub(since_us).max(1);
+        (scale_up(used_us, WHOLE.into(), length_us) as u32).clamp(1, WHOLE)
+    }
+
+    /// The next period begins, if any group takes part.
+    fn next_period(&mut self, site: &mut Site, at: &Moment) {
+        self.periods.number += 1;
+        if self.tree.active.is_empty() {
+            self.periods.running = false;
+            self.periods.busy = 0;
+            self.clock.error = 0;
+        } else {
+            self.begin_period(site, at);
+        }
+        self.clock.correct(at.us);
+        self.note_period(site);
+    }
+
+    fn note_period(&self, site: &mut Site) {
+        let (runs, busy) = (self.periods.running, self.periods.busy);
+        let Clock { base, rate, period_us, error, start, .. } = self.clock;
+        note(site, IoCostEvent::Period { runs, base, rate, error, busy, period_us });
+        for &group in &self.tree.active {
+            let own = &self.tree[group];
+            site.note(|| {
+                let shares = self.tree.shares_afresh(group);
+                let standing = IoCostEvent::Standing {
+                    group,
+                    full_weight: own.full_weight,
+                    current_weight: own.current_weight,
+                    full_share: shares.full,
+                    current_share: shares.current,
+                    budget: own.budget(start),
+                    in_flight: own.in_flight(),
+                    debt: own.debt,
+                    delay_us: own.delay_us,
+                    used_us: own.used_us,
+                    waiting: own.waiting.len(),
+                };
+                ControllerEvent::IoCost(standing)
+            });
+        }
+    }
+}

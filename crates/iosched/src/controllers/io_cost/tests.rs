@@ -1,0 +1,490 @@
+//! Single rules, each by itself.
+
+use super::clock::{MICROSECOND, SECOND};
+use super::*;
+use crate::context::ContextId;
+use crate::controllers::way::{Passage, Way, WayId};
+use crate::controllers::write_error::WriteError;
+use crate::controllers::{Admission, Served, Target, WeightReason};
+use crate::request::{Bio, Flags, Op, Sector};
+use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
+
+/// Reads of 4 KiB cost a thousandth of a second, wherever they are; periods last 50 ms.
+const MODEL: &str = "rbps=4096000 rseqiops=1000 rrandiops=1000 wbps=4096000 wseqiops=1000 wrandiops=1000";
+/// A read of 4 KiB.
+const READ: u64 = SECOND.div_ceil(1_000);
+
+/// A controller with a host that does nothing by itself.
+struct Bench {
+    site: Site,
+    cost: IoCost,
+    bios: u64,
+}
+
+impl Bench {
+    /// On, at 100 %, with children of the root of these weights.
+    fn new<const N: usize>(weights: [u32; N]) -> (Self, [CgroupId; N]) {
+        let mut site = Site::new(Time::BEGINNING, 1_000);
+        site.log.record(true);
+        let cost = IoCost::new(&mut site, false, 32);
+        let mut bench = Self { site, cost, bios: 0 };
+        bench.write(IoCostFile::Model, CgroupId::ROOT, MODEL).unwrap();
+        bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=1 min=100 max=100").unwrap();
+        let groups = weights.map(|weight| bench.group(CgroupId::ROOT, weight));
+        (bench, groups)
+    }
+
+    fn group(&mut self, parent: CgroupId, weight: u32) -> CgroupId {
+        let group = self.site.groups.create(parent);
+        self.write(IoCostFile::Weight, group, &weight.to_string()).unwrap();
+        group
+    }
+
+    fn write(&mut self, file: IoCostFile, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        self.cost.write(&mut self.site, file, group, text)
+    }
+
+    fn way(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
+        self.bios += 1;
+        let bio = Bio { op, flags, sector, nr_sectors, context: ContextId(0), cookie: self.bios };
+        self.site.ways.begin(Way::new(self.site.now, &bio, group))
+    }
+
+    fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (WayId, Passage) {
+        let way = self.way(group, Op::Read, flags, 8, nr_sectors);
+        (way, self.cost.throttle(&mut self.site, way))
+    }
+
+    /// A read of 4 KiB comes.
+    fn read(&mut self, group: CgroupId) -> Passage {
+        self.come(group, Flags::empty(), 8).1
+    }
+
+    /// How many reads of 4 KiB pass until one waits.
+    fn reads_until_one_waits(&mut self, group: CgroupId) -> u32 {
+        (0..).take_while(|_| self.read(group) == Passage::Pass).last().map_or(0, |last| last + 1)
+    }
+
+    fn pass_us(&mut self, us: u64) {
+        self.site.now = self.site.now + us * MICROSECOND_NS;
+    }
+
+    /// Lets the period end; no timer of a group fires.
+    fn end_period(&mut self) {
+        let jiffy = self.site.wheel.next().expect("a period runs");
+        self.site.now = Time::from_ns(jiffy * self.site.jiffy_ns);
+        while let Some(timer) = self.site.wheel.fire(jiffy) {
+            self.cost.fire(&mut self.site, timer);
+        }
+    }
+
+    fn complete(&mut self, way: WayId) {
+        let (now, bio) = (self.site.now, self.site.ways[way]);
+        let served = Served { founder: way, op: bio.op, nr_sectors: bio.nr_sectors.into(), asked: now, got: now };
+        self.cost.completed(&mut self.site, &served, &[way]);
+        self.site.ways.end(way);
+    }
+
+    /// What was decided since the last call.
+    fn events(&mut self) -> Vec<IoCostEvent> {
+        let events = self.site.log.take().filter_map(|(_, event)| match event {
+            ControllerEvent::IoCost(event) => Some(event),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    fn last_admission(&mut self) -> (Admission, u64, u64) {
+        let events = self.events();
+        let admission = events.iter().rev().find_map(|event| match *event {
+            IoCostEvent::Admit { how, absolute, cost, .. } => Some((how, absolute, cost)),
+            _ => None,
+        });
+        admission.expect("a bio passed")
+    }
+}
+
+#[test]
+fn what_has_no_cost_passes_and_leaves_no_trace() {
+    let (mut bench, [group]) = Bench::new([100]);
+    for (group, op) in [(CgroupId::ROOT, Op::Read), (group, Op::Discard), (group, Op::WriteZeroes), (group, Op::Flush)]
+    {
+        let way = bench.way(group, op, Flags::empty(), 800, 8);
+        assert_eq!(bench.cost.throttle(&mut bench.site, way), Passage::Pass);
+        assert_eq!(bench.last_admission(), (Admission::Free, 0, 0));
+    }
+    bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=0").unwrap();
+    assert_eq!(bench.read(group), Passage::Pass);
+    assert_eq!(bench.last_admission(), (Admission::Free, 0, 0));
+    assert_eq!((bench.cost.tree[group].cursor, bench.cost.tree[group].active), (0, false));
+}
+
+#[test]
+fn a_new_group_begins_with_half_a_period_and_then_gets_its_share() {
+    let (mut bench, [light, heavy]) = Bench::new([100, 300]);
+    assert_eq!(bench.read(heavy), Passage::Pass);
+    // A quarter of the device pays for a quarter of what 25 ms would.
+    assert_eq!(bench.reads_until_one_waits(light), 6);
+    assert_eq!(bench.cost.tree[light].shares.full, 65_536 / 4);
+    let cost = bench.last_admission().2;
+    assert_eq!(cost, 4 * READ);
+}
+
+#[test]
+fn who_waits_goes_on_between_when_the_budget_is_there_and_a_hundredth_of_a_period_later() {
+    let (mut bench, [group]) = Bench::new([100]);
+    assert_eq!(bench.reads_until_one_waits(group), 24);
+    let missing_ns = 1_000 * MICROSECOND_NS - (25_000 - 24_000) * MICROSECOND_NS;
+    let (earliest, slack) = (bench.site.now + missing_ns, 500 * MICROSECOND_NS);
+    let arm = bench.events().into_iter().find_map(|event| match event {
+        IoCostEvent::Arm { soft, hard, .. } => Some((soft, hard)),
+        _ => None,
+    });
+    let (soft, hard) = arm.expect("its timer is set");
+    assert!(soft >= earliest + slack && soft <= earliest + slack + 2 * MICROSECOND_NS, "{soft} {earliest}");
+    assert_eq!(hard, soft + slack);
+    assert_eq!(bench.cost.next_timer(), Some(hard));
+    bench.site.now = hard;
+    bench.cost.timer(&mut bench.site);
+    assert_eq!(bench.site.take_going_on().count(), 1);
+    assert_eq!(bench.last_admission().0, Admission::Woken);
+    assert_eq!(bench.cost.next_timer(), None);
+}
+
+#[test]
+fn the_first_that_waits_holds_up_all_but_what_must_not_wait() {
+    let (mut bench, [group]) = Bench::new([100]);
+    assert_eq!(bench.come(group, Flags::empty(), 8 * 100).1, Passage::Wait, "more than a group begins with");
+    assert_eq!(bench.read(group), Passage::Wait, "though there is budget for it");
+    for flags in [Flags::PRIO, Flags::SWAP] {
+        assert_eq!(bench.come(group, flags, 8).1, Passage::Pass);
+        assert_eq!(bench.last_admission(), (Admission::Debt, READ, 0));
+    }
+    let own = &bench.cost.tree[group];
+    assert_eq!((own.debt, own.current_weight, own.full_weight), (2 * READ, 1, 100 * 65_536));
+    assert!(!bench.site.take_rest(ContextId(0)), "so small a debt delays nobody");
+}
+
+#[test]
+fn a_debt_of_many_periods_makes_processes_rest_and_halves_each_second_unless_the_device_is_busy() {
+    let (mut bench, [group]) = Bench::new([100]);
+    assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
+    assert!(bench.site.take_rest(ContextId(0)));
+    let own = &bench.cost.tree[group];
+    // 2 s are owed, half a period of budget is there: 39.5 periods over.
+    assert_eq!(own.delay_us, 250 + 249_750 * (3_950 - 500) / 24_500);
+    assert_eq!(own.decayed_delay_us(bench.cost.clock.at(bench.site.now).us + 1_000_000), own.delay_us / 2);
+    assert_eq!(bench.cost.rest_ns(&bench.site, group), own.delay_us * 1_000);
+    let forgiven = |bench: &mut Bench| {
+        bench.events().into_iter().find_map(|event| match event {
+            IoCostEvent::Forgive { used_percent, debt, .. } => Some((used_percent, debt)),
+            _ => None,
+        })
+    };
+    bench.end_period();
+    bench.end_period();
+    assert_eq!(forgiven(&mut bench), None, "the device was in use for more than half of 100 ms");
+    bench.end_period();
+    bench.end_period();
+    let (used_percent, [before, after]) = forgiven(&mut bench).expect("a debt is forgiven");
+    assert!(used_percent == 0 && after <= before / 2, "{before} {after}");
+}
+
+#[test]
+fn groups_above_and_below_a_group_that_takes_part_are_free() {
+    let (mut bench, [outer]) = Bench::new([100]);
+    let inner = bench.group(outer, 100);
+    assert_eq!(bench.read(inner), Passage::Pass);
+    assert_eq!(bench.last_admission().0, Admission::Now);
+    assert_eq!(bench.read(outer), Passage::Pass);
+    assert_eq!(bench.last_admission().0, Admission::Free);
+    let (mut bench, [outer]) = Bench::new([100]);
+    let inner = bench.group(outer, 100);
+    assert_eq!(bench.read(outer), Passage::Pass);
+    assert_eq!(bench.read(inner), Passage::Pass);
+    assert_eq!(bench.last_admission().0, Admission::Free);
+}
+
+#[test]
+fn a_merge_is_charged_without_waiting_and_is_owed_once_the_first_of_the_request_is() {
+    let (mut bench, [group]) = Bench::new([100]);
+    let (first, _) = bench.come(group, Flags::empty(), 8);
+    let merge = |bench: &mut Bench, sector: Sector, target: Target| {
+        let way = bench.way(group, Op::Read, Flags::empty(), sector, 8);
+        bench.cost.merged(&mut bench.site, way, &target);
+        match bench.events()[..] {
+            [.., IoCostEvent::Merge { how, cost, .. }] => (way, how, cost),
+            _ => panic!("a merge is an event"),
+        }
+    };
+    let (_, how, cost) = merge(&mut bench, 16, Target { sector: 8, end: 16, first });
+    assert_eq!((how, cost), (Admission::Now, READ), "no base cost; here a page is all there is");
+    assert_eq!(bench.cost.tree[group].cursor, 24);
+    let (front, how, _) = merge(&mut bench, 0, Target { sector: 8, end: 24, first });
+    assert_eq!((how, bench.cost.tree[group].cursor), (Admission::Now, 24), "in front it moves no cursor");
+    bench.site.ways[front].io_cost = 0;
+    let (_, how, cost) = merge(&mut bench, 24, Target { sector: 0, end: 24, first: front });
+    assert_eq!((how, cost), (Admission::Debt, 0));
+}
+
+#[test]
+fn who_lends_takes_back_a_quarter_of_its_weight_at_a_time_and_little_above_weight_2621() {
+    for (weight, step) in [(100, 25 * 65_536), (2_621, 655 * 65_536 + 16_384), (2_622, 9_176)] {
+        let (mut bench, [group, other]) = Bench::new([weight, weight]);
+        assert_eq!([bench.read(group), bench.read(other)], [Passage::Pass; 2]);
+        let full = weight * 65_536;
+        bench.cost.tree.set(group, full, 1, None);
+        bench.cost.tree.commit();
+        let at = bench.cost.clock.at(bench.site.now);
+        let own = &mut bench.cost.tree[group];
+        own.saved_budget = i64::MAX;
+        own.spent += own.budget(at.now) - 1_000 * MICROSECOND as i64;
+        bench.events();
+        // What is left pays for two thirds of a page: one step is not enough.
+        let _admitted = bench.come(group, Flags::empty(), 8);
+        let adjusted = bench.events().into_iter().find_map(|event| match event {
+            IoCostEvent::Weight { why: WeightReason::Adjust { .. }, to, .. } => Some(to),
+            _ => None,
+        });
+        let adjusted = adjusted.expect("it takes back");
+        assert!(adjusted == full || (adjusted - 1) % step == 0, "{weight}: {adjusted} in steps of {step}");
+    }
+}
+
+#[test]
+fn a_group_that_is_short_makes_virtual_time_twice_as_fast_in_41_periods_and_100_times_in_73() {
+    let (mut bench, [group]) = Bench::new([100]);
+    bench.write(IoCostFile::Qos, CgroupId::ROOT, "min=1 max=10000").unwrap();
+    assert_eq!(bench.come(group, Flags::empty(), 8 * 10_000_000).1, Passage::Wait);
+    let mut reached = Vec::new();
+    for period in 1..=73 {
+        bench.end_period();
+        let base = bench.cost.clock.base;
+        if base >= [2, 100][reached.len()] * MICROSECOND {
+            reached.push(period);
+        }
+    }
+    assert_eq!(reached, [41, 73]);
+    assert!(bench.cost.read(IoCostFile::Stat, CgroupId::ROOT).starts_with("cost.vrate=10000.00 "));
+}
+
+#[test]
+fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() {
+    let (mut bench, [group]) = Bench::new([100]);
+    bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=25000 min=99 max=200").unwrap();
+    for period in 0..6 {
+        let way = bench.come(group, Flags::empty(), 8).0;
+        bench.pass_us(26_500);
+        let asked = bench.site.now - 26_500 * MICROSECOND_NS;
+        let served = Served { founder: way, op: Op::Read, nr_sectors: 8, asked, got: asked };
+        bench.cost.completed(&mut bench.site, &served, &[way]);
+        bench.end_period();
+        assert_eq!(bench.cost.periods.busy, period + 1);
+    }
+    assert_eq!(bench.cost.clock.base, bench.cost.settings.bounds[0]);
+    assert_eq!(bench.cost.read(IoCostFile::Stat, CgroupId::ROOT)[..16], *"cost.vrate=99.00");
+}
+
+#[test]
+fn a_latency_within_the_target_beyond_its_transfer_is_met() {
+    let (mut bench, [group]) = Bench::new([100]);
+    let founder = bench.way(group, Op::Read, Flags::empty(), 0, 15);
+    bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=100").unwrap();
+    let page_ns = READ / clock::NANOSECOND;
+    for (latency_ns, missed) in [(page_ns + 100_000, 0), (page_ns + 100_001, 1_000_000), (page_ns / 2, 0)] {
+        let asked = bench.site.now;
+        bench.site.now = asked + latency_ns;
+        let served = Served { founder, op: Op::Read, nr_sectors: 15, asked, got: asked };
+        bench.cost.completed(&mut bench.site, &served, &[]);
+        let strain = bench.cost.load.take(1_000);
+        assert!(format!("{strain:?}").contains(&format!("missed_ppm: [{missed}, 0]")), "{latency_ns}: {strain:?}");
+    }
+}
+
+#[test]
+fn a_group_that_does_nothing_for_a_period_takes_part_no_more_and_periods_end_with_the_last() {
+    let (mut bench, [group]) = Bench::new([100]);
+    let way = bench.come(group, Flags::empty(), 8).0;
+    bench.end_period();
+    bench.end_period();
+    assert!(bench.cost.tree[group].active, "something is under way");
+    bench.complete(way);
+    bench.end_period();
+    assert!(!bench.cost.tree[group].active && !bench.cost.periods.running);
+    assert_eq!(bench.site.wheel.next(), None);
+    assert!(bench.events().iter().any(|event| matches!(event, IoCostEvent::Idle { .. })));
+}
+
+#[test]
+fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
+    let (mut bench, [group, other]) = Bench::new([100, 100]);
+    assert_eq!(bench.read(other), Passage::Pass);
+    let way = bench.come(group, Flags::SWAP, 8 * 5_000).0;
+    bench.site.groups.remove(group);
+    bench.events();
+    bench.cost.group_removed(&mut bench.site, group);
+    assert!(bench.cost.rest_ns(&bench.site, group) > 0, "its bio holds it");
+    bench.complete(way);
+    let events = bench.events();
+    assert_eq!(events, [IoCostEvent::Free { group }, IoCostEvent::Delay { group, ns: 0 }]);
+    assert!(bench.cost.is_freed(group));
+    assert_eq!(bench.cost.rest_ns(&bench.site, group), 0);
+    assert_eq!(bench.cost.tree.shares(other).full, 65_536);
+    bench.cost.tree.check();
+}
+
+#[test]
+fn who_needs_little_lends_the_rest_to_who_is_short() {
+    let (mut bench, [light, heavy]) = Bench::new([100, 100]);
+    for _ in 0..3 {
+        let way = bench.come(light, Flags::empty(), 8).0;
+        bench.complete(way);
+        while bench.read(heavy) == Passage::Pass {}
+        bench.end_period();
+    }
+    let lent = bench.events().into_iter().any(|event| {
+        matches!(event, IoCostEvent::Weight { group, why: WeightReason::Transfer { .. }, .. } if group == light)
+    });
+    assert!(lent);
+    assert!(bench.cost.tree.shares(light).current < 65_536 / 4);
+    assert!(bench.cost.tree.shares(heavy).current > 3 * (65_536 / 4));
+    assert!(bench.cost.clock.rate > bench.cost.clock.base, "budget thrown away is made up for");
+}
+
+#[test]
+fn a_refused_write_changes_nothing_and_a_good_one_takes_effect_at_once() {
+    let (mut bench, [group]) = Bench::new([100]);
+    let before = bench.cost.read(IoCostFile::Qos, CgroupId::ROOT);
+    assert_eq!(bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=0 min=150 max=120"), Err(WriteError::Invalid));
+    assert_eq!(bench.cost.read(IoCostFile::Qos, CgroupId::ROOT), before);
+    for (file, group) in [
+        (IoCostFile::Qos, group),
+        (IoCostFile::Model, group),
+        (IoCostFile::Weight, CgroupId::ROOT),
+        (IoCostFile::Stat, group),
+    ] {
+        assert_eq!(bench.write(file, group, "100"), Err(WriteError::Invalid));
+    }
+    bench.write(IoCostFile::Model, CgroupId::ROOT, "ctrl=auto").unwrap();
+    let expected = "ctrl=auto model=linear rbps=488636629 rseqiops=8932 rrandiops=8518 wbps=427891549 wseqiops=28755 \
+                    wrandiops=21940";
+    assert_eq!(bench.cost.read(IoCostFile::Model, CgroupId::ROOT), expected);
+    bench.write(IoCostFile::Weight, group, "8:0 300").unwrap();
+    bench.write(IoCostFile::Weight, group, "default 50").unwrap();
+    assert_eq!(bench.cost.tree[group].weight, 300 * 65_536);
+    bench.write(IoCostFile::Weight, group, "8:0 default").unwrap();
+    assert_eq!(bench.cost.tree[group].weight, 50 * 65_536);
+}
+
+#[test]
+fn a_device_that_is_not_described_is_taken_for_what_it_seems_to_be() {
+    let model = |rotational, depth| {
+        let mut site = Site::new(Time::BEGINNING, 1_000);
+        let mut cost = IoCost::new(&mut site, rotational, depth);
+        assert_eq!(cost.read(IoCostFile::Model, CgroupId::ROOT), "", "there is nothing before the first write");
+        cost.write(&mut site, IoCostFile::Qos, CgroupId::ROOT, "enable=1").unwrap();
+        (cost.period_us(), cost.settings.model.value.0[0].random_iops)
+    };
+    assert_eq!(model(true, 1), (500_000, 370));
+    assert_eq!(model(false, 1), (50_000, 6_946));
+    assert_eq!(model(false, 2), (50_000, 8_518));
+}
+
+#[test]
+fn flash_that_is_five_times_as_fast_for_ten_seconds_is_taken_for_fast_flash_and_begins_at_100_percent() {
+    let (mut bench, []) = Bench::new([]);
+    bench.write(IoCostFile::Model, CgroupId::ROOT, "ctrl=auto").unwrap();
+    bench.write(IoCostFile::Qos, CgroupId::ROOT, "ctrl=auto").unwrap();
+    let IoCost { settings, clock, .. } = &mut bench.cost;
+    (clock.base, clock.rate) = (5 * MICROSECOND, 6 * MICROSECOND);
+    let later = |seconds: u64| Time::BEGINNING + seconds * 1_000 * MILLISECOND_NS;
+    for seconds in [0, 5, 9] {
+        settings.refresh(later(seconds), clock, false);
+        assert_eq!(clock.period_us, 50_000);
+    }
+    clock.base -= MICROSECOND;
+    settings.refresh(later(9), clock, false);
+    clock.base += MICROSECOND;
+    settings.refresh(later(10), clock, false);
+    settings.refresh(later(19), clock, false);
+    assert_eq!((clock.period_us, clock.base), (50_000, 5 * MICROSECOND), "it was slower meanwhile");
+    settings.refresh(later(20), clock, false);
+    assert_eq!((clock.period_us, clock.base, clock.rate), (10_000, MICROSECOND, MICROSECOND));
+    clock.base = MICROSECOND / 10;
+    settings.qos.by_user = true;
+    settings.refresh(later(30), clock, false);
+    settings.refresh(later(50), clock, false);
+    assert_eq!(clock.period_us, 10_000, "what the user has set is not guessed at");
+}
+
+#[test]
+fn the_longer_latency_target_sets_the_period_and_of_equals_that_of_reads() {
+    let (mut bench, []) = Bench::new([]);
+    let mut period_us = |text: &str| {
+        bench.write(IoCostFile::Qos, CgroupId::ROOT, text).unwrap();
+        bench.cost.period_us()
+    };
+    assert_eq!(period_us("rpct=0 rlat=20000 wpct=50 wlat=20000"), 2 * 20_000);
+    assert_eq!(period_us("rpct=50 wpct=0"), 10 * 20_000);
+    assert_eq!(period_us("wlat=20001"), 2 * 20_001);
+    assert_eq!(period_us("rpct=99 rlat=20002"), 2 * 20_002);
+    assert_eq!(period_us("rlat=1 wlat=1"), 1_000);
+    assert_eq!(period_us("wlat=600000"), 1_000_000);
+    assert_eq!(period_us("wlat=0x80000001"), 1_000, "twice that is 2 in 32 bits");
+}
+
+#[test]
+fn time_that_was_left_over_counts_for_the_next_halving_unless_the_device_was_busy() {
+    let (mut bench, [group]) = Bench::new([100]);
+    assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
+    let mut forgive = |after_us: u64, used_us: u64| {
+        bench.cost.forgiveness.restart(bench.cost.clock.at(bench.site.now).us);
+        bench.cost.forgiveness.rest_us = 60_000;
+        let debt = bench.cost.tree[group].debt;
+        let mut at = bench.cost.clock.at(bench.site.now);
+        at.us += after_us;
+        bench.cost.forgive(&mut bench.site, &[group], &at, true, used_us);
+        (debt > bench.cost.tree[group].debt, bench.cost.forgiveness.rest_us)
+    };
+    assert_eq!(forgive(99_999, 0), (false, 60_000));
+    assert_eq!(forgive(101_000, 60_000), (false, 0));
+    assert_eq!(forgive(150_000, 0), (true, 10_000), "210 ms: halved twice");
+}
+
+/// The jiffy at which a period of `length` jiffies ends that begins in `jiffy`, perhaps when another ends.
+fn fires(jiffy: u64, length: u64, from_inside: bool) -> u64 {
+    let expiry = jiffy + length;
+    let distance = expiry - jiffy - u64::from(from_inside);
+    let shift = match distance {
+        0..63 => 0,
+        63..504 => 3,
+        504..4_032 => 6,
+        _ => 9,
+    };
+    ((expiry >> shift) + 1) << shift
+}
+
+#[test]
+fn periods_are_as_long_as_the_wheel_is_coarse() {
+    let check = |hz: u32, latency_us: u32| {
+        let (mut bench, []) = Bench::new([]);
+        bench.site = Site::new(Time::BEGINNING + 3 * MILLISECOND_NS, hz);
+        bench.cost = IoCost::new(&mut bench.site, false, 32);
+        let group = bench.site.groups.create(CgroupId::ROOT);
+        bench.write(IoCostFile::Qos, CgroupId::ROOT, &format!("enable=1 rlat={latency_us} wlat=1")).unwrap();
+        let length = bench.cost.period_us().div_ceil(bench.site.jiffy_ns / MICROSECOND_NS);
+        assert_eq!(bench.read(group), Passage::Pass);
+        let mut expected = fires(bench.site.jiffies(), length, false);
+        for _ in 0..20 {
+            assert_eq!(bench.site.wheel.next(), Some(expected), "{hz} Hz, {latency_us} us");
+            bench.end_period();
+            expected = fires(expected, length, true);
+        }
+    };
+    for latency_us in [500, 5_000, 25_000, 31_000, 31_500, 32_000, 250_000, 251_500, 252_000, 500_000] {
+        check(1_000, latency_us);
+    }
+    for latency_us in [25_000, 126_000, 250_000] {
+        check(250, latency_us);
+    }
+}

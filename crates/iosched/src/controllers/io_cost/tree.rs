@@ -1,0 +1,224 @@
+//! Who has which share of the device: weights through the tree of groups.
+//!
+//! A group's *full weight* is its weight while it takes part. What it does not use it lends: its *current weight* is
+//! what is left. A share is the product, from the root down, of the parts of its siblings' sum that a weight is.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use super::clock::{Moment, Virtual, scale_up};
+use super::group::Group;
+use super::share::{Shares, WHOLE};
+use crate::context::CgroupId;
+use crate::controllers::site::Groups;
+
+/// All groups of a device.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    groups: Vec<Group>,
+    /// Groups that take part, the newest first.
+    pub(super) active: VecDeque<CgroupId>,
+    /// Shares are computed anew when weights of a new generation count.
+    generation: u64,
+    /// Weights were changed and do not count yet.
+    changed: bool,
+}
+
+impl Tree {
+    /// The root alone.
+    pub(super) fn new() -> Self {
+        Self { groups: vec![Group::new(None, Vec::new())], active: VecDeque::new(), generation: 0, changed: false }
+    }
+
+    /// Takes up the groups that are new.
+    pub(super) fn know(&mut self, groups: &Groups) {
+        for group in groups.all().skip(self.groups.len()) {
+            let parent = groups.parent(group);
+            let mut path = parent.map_or(Vec::new(), |parent| self[parent].path.clone());
+            path.push(group);
+            self.groups.push(Group::new(parent, path));
+            if let Some(parent) = parent {
+                self[parent].held_by += 1;
+            }
+        }
+    }
+
+    /// How many groups there are.
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// A group, if it was taken up.
+    pub(super) fn get(&self, group: CgroupId) -> Option<&Group> {
+        self.groups.get(group.index())
+    }
+
+    /// A group, if it was taken up, to be changed.
+    pub(super) fn get_mut(&mut self, group: CgroupId) -> Option<&mut Group> {
+        self.groups.get_mut(group.index())
+    }
+
+    /// Groups above `group`, from the root's child down.
+    pub(super) fn above(&self, group: CgroupId) -> &[CgroupId] {
+        self[group].path.split_last().map_or(&[], |(_, above)| above)
+    }
+
+    /// Whether it has groups in it that take part.
+    pub(super) fn is_inner(&self, group: CgroupId) -> bool {
+        self[group].children_full > 0
+    }
+
+    /// The group's shares, as of the last commit at which anybody looked at them.
+    pub(super) fn shares(&mut self, group: CgroupId) -> Shares {
+        if group != CgroupId::ROOT && self[group].shares_of != Some(self.generation) {
+            self[group].shares = self.shares_afresh(group);
+            self[group].shares_of = Some(self.generation);
+        }
+        self[group].shares
+    }
+
+    /// The group's shares by the weights as they are, whether they count or not.
+    pub(super) fn shares_afresh(&self, group: CgroupId) -> Shares {
+        let (mut full, mut current) = (u64::from(WHOLE), u64::from(WHOLE));
+        let mut parent = CgroupId::ROOT;
+        for &child in &self[group].path {
+            let (above, below) = (&self[parent], &self[child]);
+            parent = child;
+            if above.children_full == 0 || above.children_current == 0 {
+                continue;
+            }
+            let (own_full, own_current) = (u64::from(below.full_weight), u64::from(below.current_weight));
+            full = full * own_full / above.children_full.max(own_full);
+            current = current * own_current / above.children_current.max(own_current);
+        }
+        Shares { full: full.max(1) as u32, current: current.max(1) as u32 }
+    }
+
+    /// The share that the group would have if it took back all it lends.
+    pub(super) fn highest_share(&self, group: CgroupId) -> u32 {
+        let mut share = u64::from(WHOLE);
+        let mut weight = u64::from(self[group].full_weight);
+        let mut child = group;
+        while let Some(parent) = self[child].parent {
+            let above = &self[parent];
+            let sum = above.children_current + weight - u64::from(self[child].current_weight);
+            share = share.wrapping_mul(weight).checked_div(sum).unwrap_or(0);
+            weight = scale_up(above.full_weight.into(), sum, above.children_full);
+            child = parent;
+        }
+        share.max(1) as u32
+    }
+
+    /// Sets a group's weights and what follows from them above it; it counts when it is [committed](Self::commit).
+    /// With `save_at` the budget at that moment is remembered.
+    pub(super) fn set(&mut self, group: CgroupId, full: u32, current: u32, save_at: Option<Virtual>) {
+        let own = &mut self[group];
+        let current = if !own.active && own.children_full > 0 {
+            scale_up(full.into(), own.children_current, own.children_full) as u32
+        } else {
+            current.min(full).max(1)
+        };
+        own.last_current_weight = own.current_weight;
+        if let Some(now) = save_at {
+            own.saved_budget = own.budget(now);
+        }
+        if (own.full_weight, own.current_weight) == (full, current) {
+            return;
+        }
+        let (mut child, mut weights) = (group, (full, current));
+        while let Some(parent) = self[child].parent {
+            let below = &mut self[child];
+            let (old_full, old_current) = (below.full_weight, below.current_weight);
+            (below.full_weight, below.current_weight) = weights;
+            let above = &mut self[parent];
+            above.children_full = above.children_full + u64::from(weights.0) - u64::from(old_full);
+            above.children_current = above.children_current + u64::from(weights.1) - u64::from(old_current);
+            weights = if above.children_full == 0 {
+                (0, 0)
+            } else {
+                let current = scale_up(above.weight.into(), above.children_current, above.children_full);
+                (above.weight, current as u32)
+            };
+            if weights == (above.full_weight, above.current_weight) {
+                break;
+            }
+            child = parent;
+        }
+        self.changed = true;
+    }
+
+    /// Weights that were set count from now on.
+    pub(super) fn commit(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            self.generation += 1;
+        }
+    }
+
+    /// Takes a group in, with half a period's budget.
+    pub(super) fn activate(&mut self, group: CgroupId, at: &Moment, budget: i64) {
+        let own = &mut self[group];
+        let too_much = own.budget(at.now).wrapping_sub(budget);
+        own.shift(too_much);
+        own.shares_of = None;
+        own.active = true;
+        own.active_since_us = at.us;
+        let (weight, last) = (own.weight, own.last_current_weight);
+        self.active.push_front(group);
+        self.set(group, weight, if last > 0 { last } else { weight }, Some(at.now));
+        self.commit();
+    }
+
+    /// Takes a group out; that is not committed.
+    pub(super) fn deactivate(&mut self, group: CgroupId) {
+        self.set(group, 0, 0, None);
+        self[group].active = false;
+        self.active.retain(|&other| other != group);
+    }
+
+    /// Groups above those of `groups`, each once, the root first and parents before children.
+    pub(super) fn inner(&self, groups: impl Iterator<Item = CgroupId>) -> Vec<CgroupId> {
+        let mut listed = vec![false; self.groups.len()];
+        let mut inner = Vec::new();
+        for group in groups {
+            for &above in std::iter::once(&CgroupId::ROOT).chain(self.above(group)) {
+                if !std::mem::replace(&mut listed[above.index()], true) {
+                    inner.push(above);
+                }
+            }
+        }
+        inner
+    }
+
+    /// Asserts that sums are sums, and that no group lends more than it has.
+    pub(super) fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let mut sums = vec![(0, 0); self.groups.len()];
+        for group in &self.groups[1..] {
+            assert!(!group.active || group.current_weight <= group.full_weight, "nobody lends what is not his");
+            let sum = &mut sums[group.parent.map_or(0, CgroupId::index)];
+            sum.0 += u64::from(group.full_weight);
+            sum.1 += u64::from(group.current_weight);
+        }
+        for (group, sum) in self.groups.iter().zip(sums) {
+            assert_eq!((group.children_full, group.children_current), sum, "sums are kept");
+        }
+        assert!(self.active.iter().all(|&group| self[group].active));
+        assert_eq!(self.active.len(), self.groups.iter().filter(|group| group.active).count());
+    }
+}
+
+impl Index<CgroupId> for Tree {
+    type Output = Group;
+
+    fn index(&self, group: CgroupId) -> &Group {
+        &self.groups[group.index()]
+    }
+}
+
+impl IndexMut<CgroupId> for Tree {
+    fn index_mut(&mut self, group: CgroupId) -> &mut Group {
+        &mut self.groups[group.index()]
+    }
+}
