@@ -39,6 +39,10 @@ fn tunables() -> String {
          `scheduler` reads as all elevators with the present one in brackets; writing a name switches.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
+    page.push_str(
+        "\nBeside elevators of blk-mq a setting also takes files of controllers, `io.max`, `io.latency`, `io.weight`, `io.cost.qos` and \
+         `io.cost.model`: [controllers](controllers.md) says how they are written, and what they do.\n",
+    );
     page.push_str("\n## The request queue of the kernel alone\n\n");
     table(&mut page, &kernel_numbers().collect::<Vec<_>>());
     for Choice { name, values, doc } in kernel_choices() {

@@ -111,8 +111,9 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `registry.rs` | which elevators there are: those of Linux, and those that a program adds |
-//! | `queue/` | the request queues of both layers behind one face: merging, plugs, flush, statistics, attributes, switching; `single/` who may allocate by limits, `multi/` by tags, and each layer's way of a bio |
+//! | `queue/` | the request queues of both layers behind one face: merging, plugs, flush, statistics, attributes, switching; `single/` who may allocate by limits, `multi/` by tags and past which controllers, and each layer's way of a bio |
 //! | `elevator.rs` | what an elevator is: the trait, and an entry of the registry |
+//! | `controllers/` | what stands beside the elevator and decides before there is a request: wbt, io.max, io.latency, io.cost, and the trait for others |
 //! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
 //! | `env/` | what the queue shows its elevator (`Env`), and what they share: the merge hash, the dispatch list |
 //! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/` | one elevator each |

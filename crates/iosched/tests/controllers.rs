@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use iosched::controllers::{Controller, Passage, Site, WayId, WriteError};
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, Driver, Flags, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
     Rerun, Step, Submit, Time,
@@ -205,6 +206,66 @@ fn io_cost_shares_the_device_by_weight() {
     }
     let shares = tasks.map(|task| machine.mib(task));
     assert!((2.7..3.3).contains(&(shares[0] / shares[1])), "{shares:?}");
+}
+
+/// Lets two bios of a group under way, whatever they are.
+#[derive(Default)]
+struct AtMostTwo {
+    under_way: u32,
+    waiting: VecDeque<WayId>,
+}
+
+impl Controller for AtMostTwo {
+    fn name(&self) -> &'static str {
+        "at-most-two"
+    }
+
+    fn throttle(&mut self, _: &mut Site, way: WayId) -> Passage {
+        if self.under_way < 2 && self.waiting.is_empty() {
+            self.under_way += 1;
+            return Passage::Pass;
+        }
+        self.waiting.push_back(way);
+        Passage::Wait
+    }
+
+    fn bio_done(&mut self, site: &mut Site, _: WayId) {
+        match self.waiting.pop_front() {
+            Some(next) => site.go_on(next),
+            None => self.under_way -= 1,
+        }
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn write(&mut self, _: &mut Site, _: &str, _: CgroupId, _: &str) -> Result<(), WriteError> {
+        Err(WriteError::NoSuchFile)
+    }
+
+    fn read(&self, _: &str, _: CgroupId) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn a_controller_of_ones_own_stands_beside_those_of_linux() {
+    let mut queue = {
+        let config = QueueConfig { depth: 8, ..QueueConfig::default() };
+        RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get("kyber").unwrap())
+    };
+    queue.add_controller(Time::BEGINNING, |_| Box::new(AtMostTwo::default()));
+    let mut machine = Machine::new("none", 8, MS);
+    machine.driver = Driver::new(queue, Rerun::LINUX);
+    let tasks = [(); 4].map(|()| machine.task(CgroupId::ROOT));
+    let accepted = tasks.map(|task| machine.send(task, Op::Read, Flags::empty(), 4096 * task.index() as u64, 8));
+    assert_eq!(accepted, [true, true, false, false]);
+    machine.run(10 * MS);
+    assert!(machine.open.is_empty());
+    let waits = machine.driver.queue().controller_waits();
+    assert_eq!(waits.iter().map(|waits| (waits.controller, waits.bios)).collect::<Vec<_>>(), [("at-most-two", 2)]);
+    assert_eq!(waits[0].wait_ns, MS + 2 * MS);
 }
 
 #[test]

@@ -160,18 +160,32 @@ pub trait Controller: Send {
     fn read(&self, file: &str, group: CgroupId) -> String;
 }
 
+/// How long bios of a cgroup waited at a controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControllerWaits {
+    /// The controller.
+    pub controller: &'static str,
+    /// Whose bios.
+    pub cgroup: CgroupId,
+    /// How many waited, and do no more.
+    pub bios: u64,
+    /// How long altogether, ns.
+    pub wait_ns: u64,
+}
+
 /// The controllers of a queue, in the order in which bios meet them.
 pub struct Controllers {
     /// What they share.
     pub site: Site,
     list: Vec<Box<dyn Controller>>,
+    waits: Vec<ControllerWaits>,
 }
 
 impl Controllers {
     /// None yet.
     #[must_use]
     pub fn new(site: Site) -> Self {
-        Self { site, list: Vec::new() }
+        Self { site, list: Vec::new(), waits: Vec::new() }
     }
 
     /// One more, behind all others.
@@ -212,6 +226,7 @@ impl Controllers {
     pub fn enter(&mut self, way: WayId) -> Passage {
         for controller in &mut self.list {
             if controller.enter(&mut self.site, way) == Passage::Wait {
+                self.site.ways[way].waits_since = self.site.now;
                 return Passage::Wait;
             }
         }
@@ -221,11 +236,15 @@ impl Controllers {
 
     /// Takes bios that were held and may go on.
     pub fn released(&mut self) -> Vec<WayId> {
-        let released: Vec<WayId> = self.list.iter_mut().flat_map(|controller| controller.released()).collect();
-        for &way in &released {
-            self.site.ways[way].started = self.site.now;
+        let mut all = Vec::new();
+        for at in 0..self.list.len() {
+            for way in self.list[at].released() {
+                self.waited(way, at);
+                self.site.ways[way].started = self.site.now;
+                all.push(way);
+            }
         }
-        released
+        all
     }
 
     /// A bio asks for a request; if it waits, `Some` is where.
@@ -235,15 +254,40 @@ impl Controllers {
 
     /// A bio that waited at a place goes on; if it waits again, `Some` is where.
     pub fn resumed(&mut self, way: WayId, at: usize) -> Option<usize> {
+        self.waited(way, at);
         match self.list[at].resumed(&mut self.site, way) {
-            Passage::Wait => Some(at),
+            Passage::Wait => {
+                self.site.ways[way].waits_since = self.site.now;
+                Some(at)
+            }
             Passage::Pass => self.throttle_from(way, at + 1),
         }
+    }
+
+    /// A bio waits no more at the controller `at`.
+    fn waited(&mut self, way: WayId, at: usize) {
+        let Way { cgroup, waits_since, .. } = self.site.ways[way];
+        let (controller, wait_ns) = (self.list[at].name(), self.site.now.since(waits_since));
+        let same = |waits: &&mut ControllerWaits| waits.controller == controller && waits.cgroup == cgroup;
+        match self.waits.iter_mut().find(same) {
+            Some(waits) => {
+                waits.bios += 1;
+                waits.wait_ns += wait_ns;
+            }
+            None => self.waits.push(ControllerWaits { controller, cgroup, bios: 1, wait_ns }),
+        }
+    }
+
+    /// Who waited at which controller, in the order in which each first did.
+    #[must_use]
+    pub fn waits(&self) -> &[ControllerWaits] {
+        &self.waits
     }
 
     fn throttle_from(&mut self, way: WayId, from: usize) -> Option<usize> {
         for at in from..self.list.len() {
             if self.list[at].throttle(&mut self.site, way) == Passage::Wait {
+                self.site.ways[way].waits_since = self.site.now;
                 return Some(at);
             }
         }

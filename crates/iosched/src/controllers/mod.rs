@@ -35,7 +35,7 @@ mod wbt;
 mod wheel;
 mod write_error;
 
-pub use controller::{Controller, Controllers, Served, Target};
+pub use controller::{Controller, ControllerWaits, Controllers, Served, Target};
 pub use event::{Admission, IoCostEvent, WeightReason};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
 pub use io_cost::{BioCosts, IoCost, IoCostFile};

@@ -92,6 +92,8 @@ pub struct Way {
     pub cgroup: CgroupId,
     /// From when its time counts.
     pub started: Time,
+    /// Since when it has waited at a controller.
+    pub(super) waits_since: Time,
     /// When it asked for a tag.
     pub asked: Time,
     /// When it became a request.
@@ -128,6 +130,7 @@ impl Way {
             context,
             cgroup,
             started: now,
+            waits_since: now,
             asked: now,
             got: now,
             dispatched: now,

@@ -4,7 +4,7 @@ use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
-use crate::controllers::{self, CgroupFileError, NamedWrite, WriteError};
+use crate::controllers::{self, CgroupFileError, Controller, NamedWrite, Site, WriteError};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -139,6 +139,12 @@ impl RequestQueue {
             elevator.weight_changed(&mut self.env, cgroup);
         }
         Ok(())
+    }
+
+    /// A controller of one's own beside the elevator, behind those of Linux.
+    pub fn add_controller(&mut self, now: Time, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
+        self.enter(now);
+        self.add_to_controlled(make);
     }
 
     /// Reads a file of a cgroup that a controller has (`io.max`, `io.latency`).

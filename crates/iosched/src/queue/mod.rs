@@ -38,7 +38,7 @@ pub use stat::{Stat, StatGroup};
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::controllers::NamedWrite;
+use crate::controllers::{ControllerWaits, NamedWrite};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -606,6 +606,12 @@ impl RequestQueue {
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()
+    }
+
+    /// Who waited at which controller beside the elevator, and how long.
+    #[must_use]
+    pub fn controller_waits(&self) -> &[ControllerWaits] {
+        self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
     /// Whether nothing is under way, and if anything is due it is a controller's: some of their timers never end.

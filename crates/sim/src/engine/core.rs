@@ -1,5 +1,6 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
+use iosched::controllers::ControllerWaits;
 use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, RequestId, SECTOR_BYTES, Step};
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
@@ -621,6 +622,11 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         if waits > 0 {
             self.notes.push(Note::WaitedForAllocation { times: waits, ios: late_ios });
+        }
+        let queue = self.driver.queue();
+        for &ControllerWaits { controller, cgroup, bios, wait_ns } in queue.controller_waits() {
+            let (controller, cgroup) = (controller.to_owned(), queue.env().cgroups.get(cgroup).name.clone());
+            self.notes.push(Note::Throttled { controller, cgroup, bios, wait_ns });
         }
         if past_end > 0 {
             self.notes.push(Note::PastEnd { ios: past_end, capacity_sectors: self.capacity_sectors });

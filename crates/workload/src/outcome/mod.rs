@@ -297,6 +297,18 @@ pub enum Note {
         /// I/Os behind such a wait, that of the waiting task and those queued up behind it.
         ios: u64,
     },
+    /// A controller beside the elevator let I/Os of a cgroup wait.
+    #[error("{controller} let {} of {cgroup} wait, {:.3} ms each", counted(*.bios, "bio"), *.wait_ns as f64 / 1e6 / *.bios as f64)]
+    Throttled {
+        /// The controller.
+        controller: String,
+        /// Whose.
+        cgroup: String,
+        /// How many bios waited.
+        bios: u64,
+        /// How long altogether, ns.
+        wait_ns: u64,
+    },
     /// Closed loop, and the recording does not say when requests completed: one at a time per process was assumed.
     #[error(
         "{ios} recorded I/Os have no completion: the closed loop assumes that each process waited for its previous one"

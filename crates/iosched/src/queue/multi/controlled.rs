@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::context::{CgroupId, ContextId};
-use crate::controllers::{Controllers, WayId};
+use crate::controllers::{ControllerWaits, Controllers, WayId};
 use crate::request::RequestId;
 
 /// Where a bio waits.
@@ -96,6 +96,11 @@ impl Controlled {
     /// What a controller's file reads as.
     pub(in crate::queue) fn read(&self, file: &str, cgroup: CgroupId) -> Option<String> {
         self.controllers.read(file, cgroup)
+    }
+
+    /// Who waited at which controller.
+    pub(in crate::queue) fn waits(&self) -> &[ControllerWaits] {
+        self.controllers.waits()
     }
 
     /// Whether no bio is on its way.

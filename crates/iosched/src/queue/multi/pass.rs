@@ -10,7 +10,7 @@
 use super::controlled::{Bios, Controlled, Place, Write};
 use super::tags::Grant;
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::controllers::{ControlledDevice, Controllers, Passage, Site, Target, Way, WayId, WriteError};
+use crate::controllers::{ControlledDevice, Controller, Controllers, Passage, Site, Target, Way, WayId, WriteError};
 use crate::layer::MultiQueueRules;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, MergeSide, Op, Request, RequestId};
@@ -280,6 +280,13 @@ impl RequestQueue {
     }
 
     // ---- what may change
+
+    /// One more controller.
+    pub(in crate::queue) fn add_to_controlled(&mut self, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
+        let controllers = &mut self.controlled().controllers;
+        let controller = make(&mut controllers.site);
+        controllers.add(controller);
+    }
 
     /// Writes a controller's file, `None` if no controller has it. A write for which the queue has to be empty is
     /// carried out when it is.
