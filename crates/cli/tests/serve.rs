@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{IOSCHED, Server, directory, image};
 
@@ -74,6 +74,22 @@ fn copies_come_back_as_they_were() {
         server.client("qemu-img", &["compare", "-f", "raw", "-F", "raw", "in", uri]);
     }
     server.client("qemu-io", &["-f", "raw", "-c", "write -f -P 5 1000 70000", "-c", "read -P 5 1000 70000", uri]);
+}
+
+#[test]
+fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
+    let here = directory("serve-cap");
+    let caps = "none:io.max=slow:rbps=4194304";
+    let server = Server::serving(&here, &["memory:6M", "--scheduler", caps, "--export", "fast", "--export", "slow"]);
+    let began = Instant::now();
+    if server.client("nbdcopy", &["nbd+unix:///slow?socket=s", "null:"]).is_some() {
+        // A slice's worth passes at once.
+        assert!(began.elapsed() > Duration::from_millis(1_200), "6 MiB at 4 MiB/s");
+        server.client("nbdcopy", &["nbd+unix:///fast?socket=s", "out"]);
+        assert!(std::fs::read(here.join("out")).unwrap() == vec![0; 6 << 20]);
+    }
+    assert_eq!(server.stop(), Some(0));
+    refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "no cgroup is named");
 }
 
 #[test]

@@ -92,10 +92,13 @@ impl Machine {
         while let Some(step) = self.driver.turn(self.now, self.under_way.len() < self.depth) {
             match step {
                 Step::Start(id) => self.start(id),
-                Step::Wake(context) => match self.waiting.remove(&context) {
-                    Some(bio) => _ = self.submit(&bio),
-                    None => self.driver.decline(context),
-                },
+                Step::Wake(context) => {
+                    if let Some(bio) = self.waiting.remove(&context) {
+                        self.submit(&bio);
+                    }
+                    // Hosts do, whether they had anything or not.
+                    self.driver.decline(context);
+                }
             }
         }
     }
@@ -355,7 +358,7 @@ fn random_run(seed: u64) {
                 machine.set(if file == "io.cost.qos" { CgroupId::ROOT } else { group }, file, &text);
             }
             1 => {
-                let target_us = [2_000, 200, 75_000][random.below(3) as usize];
+                let target_us = [2_000, 0, 75_000][random.below(3) as usize];
                 machine.driver.set_attribute(machine.now, "wbt_lat_usec", &format!("{target_us}")).unwrap();
                 machine.turn();
             }

@@ -176,17 +176,7 @@ const SWITCH: (u64, u64) = (0, 1);
 
 /// Numbers that the kernel's queues have and ours has not. Sources: Documentation/ABI/stable/sysfs-block and
 /// Documentation/block of Linux 6.12.
-static NUMBERS: [Spec; 6] = [
-    Spec {
-        since: "4.10",
-        ..spec(
-            "wbt_lat_usec",
-            Unit::Microseconds,
-            2000,
-            (0, (i64::MAX / 1000) as u64),
-            "writeback is throttled while reads take longer than this; 0: never. bfq switches it off unless it was written before",
-        )
-    },
+static NUMBERS: [Spec; 5] = [
     Spec {
         since: "2.6.35",
         ..spec("add_random", Unit::Switch, 0, SWITCH, "whether completions feed the kernel's pool of randomness")

@@ -189,11 +189,7 @@ fn the_first_request_is_served_under_the_setting() {
     let wrong = |setting: &str| reactor::open(&under(setting)).unwrap_err().to_string();
     assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
     assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
-    assert!(
-        wrong("noop:wbt_lat_usec=0").contains("wbt_lat_usec: there is no such attribute"),
-        "{}",
-        wrong("noop:wbt_lat_usec=0")
-    );
+    assert!(wrong("noop:io_poll=0").contains("io_poll: there is no such attribute"), "{}", wrong("noop:io_poll=0"));
     assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));
 }
 

@@ -45,6 +45,8 @@ impl Controllers {
     }
 }
 
+/// In two things a queue does not as Linux does: when it is switched off, who waits goes on, where Linux lets them sleep
+/// until a target is written; and no place is lost if that happens between a bio's place and its tag.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"
@@ -61,6 +63,7 @@ impl Controller for Wbt {
 
     fn issued(&mut self, site: &mut Site, way: WayId) {
         self.issued(site, way);
+        self.even_out(site, way);
     }
 
     fn started(&mut self, site: &mut Site, way: WayId) {
@@ -94,7 +97,11 @@ impl Controller for Wbt {
     }
 
     fn write(&mut self, site: &mut Site, _: &str, _: CgroupId, text: &str) -> Result<(), WriteError> {
-        self.write(site, text)
+        self.write(site, text)?;
+        if self.read() == 0 {
+            self.release(site);
+        }
+        Ok(())
     }
 
     fn read(&self, _: &str, _: CgroupId) -> String {

@@ -29,6 +29,13 @@ impl Waits {
         self.waiting.front().copied()
     }
 
+    /// Lets all that wait go on without a place.
+    pub(super) fn release(&mut self, site: &mut Site) {
+        for way in self.waiting.drain(..) {
+            site.go_on(way);
+        }
+    }
+
     /// Gives the first that waits a place, if there is one below `limit`.
     pub(super) fn wake_one(&mut self, site: &mut Site, limit: u32) -> bool {
         let Some(first) = self.first().filter(|_| self.inflight < i64::from(limit)) else { return false };

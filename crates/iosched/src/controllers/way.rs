@@ -108,6 +108,8 @@ pub struct Way {
     pub(super) by_latency: bool,
     /// The group of io.latency that it waits in.
     pub(super) waits_in: Option<CgroupId>,
+    /// The class of wbt in which it has taken a place.
+    pub(super) wbt_place: Option<WbtClass>,
     /// What wbt takes its request for.
     pub(super) wbt: Mark,
     /// io.cost counts it among the bios that hold its group.
@@ -138,6 +140,7 @@ impl Way {
             counted: false,
             by_latency: false,
             waits_in: None,
+            wbt_place: None,
             wbt: Mark::None,
             holds_group: false,
             io_cost: 0,

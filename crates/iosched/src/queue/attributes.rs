@@ -79,7 +79,7 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             Microseconds,
             1,
             0,
-            0..=60_000_000,
+            0..=u32::MAX as u64,
             "4.10",
             "writeback throttling, beside elevators of blk-mq: what reads may take beside buffered writes; 0: no throttling. Linux has 2000 where seeking costs nothing and 75000 where it does, under bfq 0"
         ),

@@ -254,7 +254,7 @@ impl RequestQueue {
         debug_assert!(!self.env.contexts.get(bio.context).exited, "who has exited submits no more");
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit_data(&mut self, bio: &Bio) -> Submit {
         self.check_data(bio);
         match self.allocation.rules() {
@@ -389,7 +389,7 @@ impl RequestQueue {
 
     /// A context that was woken has nothing to submit any more: what was kept for it is for others.
     pub fn decline(&mut self, context: ContextId) {
-        self.leave_controlled(context);
+        self.decline_controlled(context);
         if let Some(multi) = self.allocation.multi_mut() {
             multi.decline(context);
         }

@@ -132,6 +132,7 @@ impl Wbt {
                 let limit = self.limit(site, &way);
                 let passage = self.waits[class as usize].arrive(id, limit);
                 if passage == Passage::Pass {
+                    site.ways[id].wbt_place = Some(class);
                     self.resumed(site);
                 }
                 passage
@@ -222,6 +223,7 @@ impl Wbt {
             if !self.waits[class as usize].wake_one(site, limit) {
                 return;
             }
+            site.ways[first].wbt_place = Some(class);
         }
     }
 
@@ -246,6 +248,26 @@ impl Wbt {
         };
         self.set_target(site, target_ns);
         Ok(())
+    }
+
+    /// Lets all that wait go on without a place.
+    pub(super) fn release(&mut self, site: &mut Site) {
+        for waits in &mut self.waits {
+            waits.release(site);
+        }
+    }
+
+    /// Of a bio that has become a request: what it has of places is what its request is taken for.
+    pub(super) fn even_out(&mut self, site: &mut Site, id: WayId) {
+        let way = &mut site.ways[id];
+        match (way.wbt, way.wbt_place) {
+            (Mark::Tracked(_), None) => way.wbt = Mark::None,
+            (Mark::None | Mark::Read, Some(class)) => {
+                way.wbt_place = None;
+                self.waits[class as usize].inflight -= 1;
+            }
+            _ => {}
+        }
     }
 
     /// It throttles nothing until a target is written.

@@ -152,7 +152,11 @@ impl Controlled {
             if let Some(at) = self.left.iter().position(|&(left, _)| left == way) {
                 let (_, place) = self.left.swap_remove(at);
                 self.go_away(way, place);
-            } else if self.worker.waits.is_some_and(|(waits, _)| waits == way) {
+            } else if let Some((waits, place @ &mut Place::Controller(at))) =
+                self.worker.waits.as_mut().map(|(waits, place)| (*waits, place))
+                && waits == way
+            {
+                *place = Place::Passed(at);
                 worker = true;
             } else {
                 let context = self.controllers.site.ways[way].context;

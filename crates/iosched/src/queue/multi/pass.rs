@@ -46,7 +46,9 @@ impl RequestQueue {
             Some((way, place @ Place::Controller(_))) => (way, Some(place)),
             Some((way, Place::Tag)) => (way, None),
             None if controlled.is_shut() => {
-                controlled.shut_out.push(bio.context);
+                if !controlled.shut_out.contains(&bio.context) {
+                    controlled.shut_out.push(bio.context);
+                }
                 return Submit::Full;
             }
             None => {
@@ -183,11 +185,9 @@ impl RequestQueue {
         loop {
             let controlled = self.controlled();
             let (way, place) = match controlled.worker.waits.take() {
-                Some((way, Place::Controller(at) | Place::Passed(at))) => {
-                    (way, controlled.controllers.resumed(way, at).map(Place::Controller))
-                }
+                Some((way, Place::Passed(at))) => (way, controlled.controllers.resumed(way, at).map(Place::Controller)),
                 Some((way, Place::Tag)) if std::mem::take(&mut has_tag) => (way, None),
-                waits @ Some((_, Place::Tag)) => {
+                waits @ Some((_, Place::Tag | Place::Controller(_))) => {
                     controlled.worker.waits = waits;
                     return;
                 }
@@ -322,7 +322,18 @@ impl RequestQueue {
         }
     }
 
-    /// A context waits no more: it exits, or has nothing to submit.
+    /// A context that was woken submits nothing: what it waited for and has is for others.
+    pub(in crate::queue) fn decline_controlled(&mut self, context: ContextId) {
+        let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(context));
+        let Some(controlled) = &mut self.controlled else { return };
+        match controlled.waiting(context) {
+            Some((_, Place::Passed(_))) => self.leave_controlled(context),
+            Some((_, Place::Tag)) if granted => self.leave_controlled(context),
+            _ => {}
+        }
+    }
+
+    /// A context waits no more.
     pub(in crate::queue) fn leave_controlled(&mut self, context: ContextId) {
         let now = self.env.now;
         let Some(controlled) = &mut self.controlled else { return };

@@ -34,7 +34,7 @@ impl RequestQueue {
     }
 
     /// A new request goes to its context's plug, or to the elevator; while elevators are being switched it is kept.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) -> Submit {
         if self.next.is_some() {
             self.held.push_back(self.env.requests.list_nodes(), id);
@@ -133,6 +133,7 @@ impl RequestQueue {
     }
 
     /// The request that `bio` joins, and where: the last of its context's plug, or a queued one.
+    #[inline(always)]
     pub(super) fn find_merge(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if self.attributes.nomerges == 2 || bio.flags.intersects(Flags::FUA | Flags::PREFLUSH) {
             return None;
