@@ -420,10 +420,6 @@ impl RequestQueue {
         debug_assert!(matches!(request.stage, RequestStage::Released | RequestStage::Held), "given out once");
         request.stage = RequestStage::Started;
         self.allocation.started(request);
-        if self.controlled.is_some() {
-            self.start_controlled(id);
-        }
-        let request = &self.env.requests[id];
         if request.in_elevator {
             self.env.dispatch_list.taken_end = request.end();
         }
@@ -431,6 +427,9 @@ impl RequestQueue {
             let Request { sector, nr_sectors, .. } = self.env.requests[id];
             let cookie = self.env.requests.cookie(id);
             self.env.note(|| Decision::Dispatch { request: id, cookie, sector, nr_sectors });
+        }
+        if self.controlled.is_some() {
+            self.start_controlled(id);
         }
         Some(id)
     }
