@@ -89,8 +89,10 @@ identifiers! {
     LayerCrypt = "layer-crypt",
     /// Several paths to one disk.
     LayerMultipath = "layer-multipath",
-    /// Another device of device mapper.
-    LayerDm = "layer-dm",
+    /// Something else that is made of other disks.
+    LayerOther = "layer-other",
+    /// An NVMe disk that is reached by paths.
+    LayerNvmePaths = "layer-nvme-paths",
     /// A RAID whose writes are the kernel's own.
     RaidWritesByKernel = "raid-writes-by-kernel",
     /// Another RAID.
@@ -134,7 +136,8 @@ impl Id {
             Self::LayerLvm
                 | Self::LayerCrypt
                 | Self::LayerMultipath
-                | Self::LayerDm
+                | Self::LayerOther
+                | Self::LayerNvmePaths
                 | Self::RaidWritesByKernel
                 | Self::LayerRaid
                 | Self::LayerLoop

@@ -12,7 +12,7 @@ const READ_AHEAD_LARGE_KIB: u64 = 2048;
 /// What is found of a disk.
 pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     let mut found = Vec::new();
-    if disk.layer.is_none() {
+    if disk.is_real() {
         found.extend(virtual_disk(disk));
         found.extend(rotation(disk));
         found.extend(write_cache(disk));

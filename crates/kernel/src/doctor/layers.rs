@@ -22,7 +22,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
 fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
     let below = if disk.below.is_empty() { "what is below".to_owned() } else { disk.below.join(", ") };
-    let decide = format!("it has no scheduler, and {} decides", whose(&below, disk.below.len()));
+    let decide = deciding(machine, disk);
     match layer {
         Layer::Lvm => {
             let meaning = format!(
@@ -53,10 +53,20 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 of(Id::LayerMultipath, "dm/uuid", meaning).sure(Sure::Likely)
             }
         },
-        Layer::Dm { .. } => {
+        Layer::Other => {
+            let meaning = format!("made of {below}: whether ioprio and cgroup reach what is below is not known");
+            of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
+        }
+        Layer::NvmePaths { paths } => {
+            let none = || "not known".to_owned();
+            let told = paths.iter().map(|(path, own)| format!("{path}: {}", own.clone().unwrap_or_else(none)));
+            let told: Vec<String> = told.collect();
+            let blind = |(_, own): &(String, Option<String>)| matches!(own.as_deref(), Some("none" | "kyber"));
+            let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
             let meaning =
-                format!("made of {below} by device mapper: whether ioprio and cgroup reach what is below is not known");
-            of(Id::LayerDm, "dm/uuid", meaning).sure(Sure::CannotKnow)
+                format!("it has no scheduler of its own, and those of its paths decide ({}){ionice}", told.join(", "));
+            let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
+            Finding::note(Id::LayerNvmePaths, Some(&disk.name), file, meaning)
         }
         Layer::Raid { level } if layer.is_written_by_kernel() => {
             let meaning = format!(
@@ -95,6 +105,14 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     }
 }
 
-fn whose(below: &str, count: usize) -> String {
-    if count == 1 { format!("that of {below}") } else { format!("each of those of {below}") }
+/// Whose scheduler decides about what a device without one is asked.
+fn deciding(machine: &Snapshot, disk: &Disk) -> String {
+    let way = machine.way(&disk.name);
+    let scheduled = way.iter().filter(|own| own.name != disk.name && own.scheduler.is_some());
+    let names: Vec<&str> = scheduled.map(|own| own.name.as_str()).collect();
+    match names[..] {
+        [] => "it has no scheduler".to_owned(),
+        [one] => format!("it has no scheduler, and that of {one} decides"),
+        _ => format!("it has no scheduler, and those of {} decide", names.join(", ")),
+    }
 }

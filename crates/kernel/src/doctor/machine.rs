@@ -18,11 +18,11 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     }
     if let Some(first) = machine.zfs.first() {
         let meaning = format!(
-            "ZFS is mounted ({}): it orders I/O in queues of its own and sends it from threads of its own, so ioprio and cgroup of \
-             processes do not reach its disks; zpool status says which they are",
+            "ZFS is mounted ({}): it orders I/O in queues of its own and has threads of its own send writes, so ioprio and cgroup of \
+             who wrote do not reach its disks; zpool status says which they are",
             first.display()
         );
-        found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning));
+        found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
     }
     found.extend(ionice::seen(machine));
     if let Some(first) = machine.refused.first() {

@@ -157,15 +157,34 @@ fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
         return Some(Layer::Loop { file: file.display().to_string(), is_direct });
     }
     if !reader.exists(&at("dm")) {
-        return None;
+        let is_other = !reader.names(&at("slaves")).is_empty();
+        return if is_other { Some(Layer::Other) } else { nvme_paths(reader, device.name()) };
     }
     let uuid = reader.text(&at("dm/uuid")).unwrap_or_default();
     Some(match uuid.split('-').next() {
         Some("LVM") => Layer::Lvm,
         Some("CRYPT") => Layer::Crypt,
         Some("mpath") => Layer::Multipath,
-        _ => Layer::Dm { uuid },
+        _ => Layer::Other,
     })
+}
+
+/// The hidden paths of an NVMe disk that has no queue of its own: `nvme0c0n1` and `nvme0c1n1` of `nvme0n1`.
+fn nvme_paths(reader: &mut Reader<'_>, name: &str) -> Option<Layer> {
+    let (subsystem, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
+    let begin = format!("nvme{subsystem}c");
+    let is_path = |own: &String| {
+        let controller = own.strip_prefix(&begin).and_then(|rest| rest.split_once('n'));
+        controller.is_some_and(|(_, own)| own == namespace)
+    };
+    let names: Vec<String> = reader.names("/sys/block").into_iter().filter(is_path).collect();
+    let mut with_scheduler = |path: String| {
+        let text = reader.text(&format!("/sys/block/{path}/queue/scheduler"));
+        let scheduler = text.filter(|text| text.contains('[')).map(|text| chosen(&text).to_owned());
+        (path, scheduler)
+    };
+    let paths: Vec<_> = names.into_iter().map(&mut with_scheduler).collect();
+    (!paths.is_empty()).then_some(Layer::NvmePaths { paths })
 }
 
 /// The disks directly below. What a loop device's file is on is told by the mounts: no file is looked at, because

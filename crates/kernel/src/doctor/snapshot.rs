@@ -112,10 +112,12 @@ pub enum Layer {
     Crypt,
     /// Several paths to one disk.
     Multipath,
-    /// Something else of device mapper.
-    Dm {
-        /// What its maker calls it.
-        uuid: String,
+    /// Something else that is made of other disks, of device mapper or not.
+    Other,
+    /// NVMe by paths that have queues of their own, and are hidden.
+    NvmePaths {
+        /// The paths, as `nvme0c0n1`, each with its scheduler.
+        paths: Vec<(String, Option<String>)>,
     },
     /// RAID of md.
     Raid {
@@ -208,6 +210,11 @@ impl Disk {
         format!("/sys/block/{}/{name}", self.name)
     }
 
+    /// Whether it is not made of others.
+    pub(super) const fn is_real(&self) -> bool {
+        matches!(self.layer, None | Some(Layer::NvmePaths { .. }))
+    }
+
     /// Whether it is NVMe.
     pub(super) fn is_nvme(&self) -> bool {
         self.name.starts_with("nvme")
@@ -221,7 +228,7 @@ impl Disk {
     /// Why the kernel's word that it rotates is doubtful; `None` if it does not say so, or there is no doubt.
     pub(super) fn rotation_doubt(&self) -> Option<RotationDoubt> {
         // What is made of others says what those say.
-        if self.is_rotational != Some(true) || self.layer.is_some() {
+        if self.is_rotational != Some(true) || !self.is_real() {
             return None;
         }
         let model = self.model.as_deref().unwrap_or_default();

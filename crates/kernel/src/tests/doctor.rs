@@ -183,6 +183,32 @@ fn an_nvme_disk_with_a_scheduler() {
 }
 
 #[test]
+fn an_nvme_disk_that_is_reached_by_paths() {
+    let made = Made::new();
+    made.disk("nvme0n1", "259:0", "virtual/nvme-subsystem/nvme-subsys0", &[("write_cache", "write back")]);
+    for path in ["nvme0c0n1", "nvme0c1n1", "nvme0c1n2", "nvme1c0n1"] {
+        made.write(&format!("sys/block/{path}/queue/scheduler"), "[none] mq-deadline");
+    }
+    made.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
+    let own = made.finding(Id::LayerNvmePaths);
+    assert!(
+        own.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
+        "{own:?}"
+    );
+    made.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
+    assert!(made.finding(Id::LayerNvmePaths).meaning.ends_with("nvme0c1n1: mq-deadline)"));
+}
+
+#[test]
+fn what_else_is_made_of_others_is_not_known() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    made.over("bcache0", "252:0", &["nvme0n1"], ("bcache/label", ""));
+    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "bcache0 layer-other"]);
+    assert_eq!(made.finding(Id::LayerOther).sure, Sure::CannotKnow);
+}
+
+#[test]
 fn a_rotating_disk_with_bfq() {
     let made = Made::new();
     made.sata("sda", "8:0", "ST4000DM004", &[BFQ, ROTATING, WBT_OFF, ("discard_max_hw_bytes", "0")]);
@@ -219,6 +245,7 @@ fn lvm_over_raid_over_two_disks() {
     made.gives(&[&disks[..], &["md0 layer-raid", "dm-0 layer-lvm"]].concat());
     let machine = made.snapshot();
     let names = |disks: Vec<&Disk>| disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
+    assert!(made.finding(Id::LayerLvm).meaning.contains("those of sda, sdb decide"));
     assert_eq!(names(machine.way("dm-0")), ["dm-0", "md0", "sda", "sdb"]);
     assert_eq!(names(machine.above("sdb")), ["md0", "dm-0"]);
     assert!(machine.way("nosuch").is_empty() && machine.above("nosuch").is_empty());
@@ -262,7 +289,7 @@ fn multipath_decides_by_its_own_scheduler() {
     made.over("dm-1", "253:1", &["dm-0"], ("dm/uuid", "part1-mpath-360"));
     // Older kernels show the word alone of what has no request queue.
     made.write("sys/block/dm-1/queue/scheduler", "none");
-    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-dm"]);
+    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-other"]);
 }
 
 #[test]
