@@ -111,7 +111,8 @@ impl<'m> Report<'m> {
         let disks = machine.way(name);
         if disks.is_empty() {
             return Err(usage(format!(
-                "{name}: is memory, a loop device without a file, or a drive without a medium: nothing is scheduled there"
+                "{name}: is memory, a loop device without a file, or a drive without a medium: nothing is scheduled \
+                 there"
             )));
         }
         let above = machine.above(name);
@@ -292,7 +293,7 @@ mod tests {
             nr_requests: Some(64),
             queue_depth: Some(32),
             prio_aging_expire_ms: None,
-            drive_priority: false,
+            drive_priority: None,
             is_rotational: Some(true),
             nomerges: Some(0),
             iostats: Some(true),

@@ -87,8 +87,8 @@ fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
     });
     let throttle = own(&group.throttle).map(|words| {
         let meaning = format!(
-            "{name} may do no more than {words} on this disk; of writes only direct ones count, because version 1 of cgroups does not \
-             know whose buffered ones are"
+            "{name} may do no more than {words} on this disk; of writes only direct ones count, because version 1 of \
+             cgroups does not know whose buffered ones are"
         );
         let file = format!("{}/blkio.throttle.*_device", group.directory);
         Finding::note(Id::BlkioThrottleSet, Some(&disk.name), file, meaning)
@@ -102,8 +102,8 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
     if disk.scheduler.is_none() {
         let meaning = format!(
-            "the target of {target_us} us that {name} has does nothing: this device has no request queue, where io.latency looks; the \
-             disks below have"
+            "the target of {target_us} us that {name} has does nothing: this device has no request queue, where \
+             io.latency looks; the disks below have"
         );
         return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
@@ -112,7 +112,8 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
         _ => "a tenth of a window's I/Os miss it",
     };
     let meaning = format!(
-        "{name} has a target of {target_us} us: its siblings with a laxer one, or none, get fewer I/Os under way when {bad}"
+        "{name} has a target of {target_us} us: its siblings with a laxer one, or none, get fewer I/Os under way when \
+         {bad}"
     );
     Some(of(Id::IoLatencySet, meaning))
 }
@@ -131,8 +132,8 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let meaning = format!("io.cost is on: cgroups share this disk by io.weight, and {latency}");
     let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
-        let meaning = "what a bio costs is the kernel's guess for disks of this kind, not measured on this one: where it says too \
-                       little of the disk, weights lose their meaning";
+        let meaning = "what a bio costs is the kernel's guess for disks of this kind, not measured on this one: where \
+                       it says too little of the disk, weights lose their meaning";
         found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
@@ -189,8 +190,8 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Costing::Unknown => {
             let meaning = format!(
-                "io.weight is set ({names}); whether io.cost, which looks at it, is on for this disk is not to be seen from inside a \
-                 container"
+                "io.weight is set ({names}); whether io.cost, which looks at it, is on for this disk is not to be \
+                 seen from inside a container"
             );
             Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }
@@ -247,7 +248,7 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     };
     let scheduler = disk.scheduler.as_deref().unwrap_or_default();
     match ionice::looks(machine, disk)? {
-        Looks::Nowhere if !disk.drive_priority => {
+        Looks::Nowhere if disk.drive_priority.is_none() => {
             let meaning =
                 format!("io.prio.class does nothing on this disk ({names}), because its scheduler is {scheduler}");
             let own = of(Id::IoPrioClassIgnored, meaning).matters();

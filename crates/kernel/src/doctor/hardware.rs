@@ -52,8 +52,8 @@ fn rotation(disk: &Disk) -> Option<Finding> {
         RotationDoubt::Model => ("its model is that of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel takes it for a rotating disk, which is doubtful: {why}; if it does not rotate, bfq waits for readers in vain and \
-         targets of latency are too lax"
+        "the kernel takes it for a rotating disk, which is doubtful: {why}; if it does not rotate, bfq waits for \
+         readers in vain and targets of latency are too lax"
     );
     let own = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { own.remedy(set(disk, "rotational=0")) } else { own })
@@ -63,13 +63,14 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
     let drive_is_volatile = disk.drive_cache.as_deref().is_some_and(|text| text.starts_with("write back"));
     match disk.write_cache.as_deref()? {
         "write back" => {
-            let meaning = "its write cache is volatile, and the kernel flushes it: writes are done before they are on the medium, and \
-                           fsync waits for a flush";
+            let meaning = "its write cache is volatile, and the kernel flushes it: writes are done before they are on \
+                           the medium, and fsync waits for a flush";
             Some(note(disk, Id::WriteCacheVolatile, "queue/write_cache", meaning))
         }
         "write through" if drive_is_volatile => {
-            let meaning = "the drive says that its write cache is volatile, and the kernel is told not to flush it: after a loss of \
-                           power data may be missing that fsync has promised, unless the cache has a battery";
+            let meaning = "the drive says that its write cache is volatile, and the kernel is told not to flush it: \
+                           after a loss of power data may be missing that fsync has promised, unless the cache has a \
+                           battery";
             let own = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
             Some(own.remedy(set(disk, "\"write_cache=write back\"")))
         }
@@ -104,7 +105,8 @@ fn read_ahead(disk: &Disk) -> Option<Finding> {
         }
         kib if kib > READ_AHEAD_LARGE_KIB => {
             let meaning = format!(
-                "up to {kib} KiB are read ahead of whoever reads a file in order: good for one such reader, and others wait behind it"
+                "up to {kib} KiB are read ahead of whoever reads a file in order: good for one such reader, and \
+                 others wait behind it"
             );
             Some(note(disk, Id::ReadAheadLarge, "queue/read_ahead_kb", meaning))
         }

@@ -48,7 +48,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let mut found = Vec::new();
     match looks {
         // What the drive does with the class is said below.
-        Looks::Nowhere if disk.drive_priority => {}
+        Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
             let own = of(Id::IoniceIgnored, meaning);
@@ -63,8 +63,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                 format!(", but for requests that have waited {ms} ms (prio_aging_expire)")
             });
             let meaning = format!(
-                "of ionice only the class counts: mq-deadline holds lower classes back while a higher one has requests{aging}, and does \
-                 not look at levels; what the kernel writes back has no class of its writer"
+                "of ionice only the class counts: mq-deadline holds lower classes back while a higher one has \
+                 requests{aging}, and does not look at levels; what the kernel writes back has no class of its writer"
             );
             let own = of(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|own| own.class == "be");
@@ -77,17 +77,16 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         Looks::AtBoth => {
             let meaning = format!(
-                "ionice is in force, class and level: {scheduler} looks at both; what the kernel writes back has neither of its \
-                 writer"
+                "ionice is in force, class and level: {scheduler} looks at both; what the kernel writes back has \
+                 neither of its writer"
             );
             found.push(of(Id::IoniceInForce, meaning));
         }
     }
-    if disk.drive_priority {
-        let meaning = "the drive itself is told which commands are of the class rt, and puts them first; of other classes and of \
-                       levels it knows nothing";
-        let file = disk.file("device/ncq_prio_enable");
-        found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), file, meaning).sure(Sure::Likely));
+    if let Some(file) = disk.drive_priority {
+        let meaning = "the drive itself is told which commands are of the class rt, and puts them first; of other \
+                       classes and of levels it knows nothing";
+        found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
     }
     found
 }

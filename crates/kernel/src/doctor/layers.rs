@@ -1,5 +1,5 @@
-//! What lies between a file system and disks, and what of the ioprio and the cgroup of a process reaches them. Only what
-//! the files of `/sys` tell is certain: which target a device of device mapper has is not among that.
+//! What lies between a file system and disks, and what of the ioprio and the cgroup of a process reaches them. Only
+//! what the files of `/sys` tell is certain: which target a device of device mapper has is not among that.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Layer, Snapshot};
@@ -26,8 +26,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     match layer {
         Layer::Lvm => {
             let meaning = format!(
-                "a logical volume over {below}: {decide}; linear and striped volumes pass ioprio and cgroup on, of thin, cached and \
-                 mirrored ones it is not known"
+                "a logical volume over {below}: {decide}; linear and striped volumes pass ioprio and cgroup on, of \
+                 thin, cached and mirrored ones it is not known"
             );
             of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -36,15 +36,16 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let (lost, are) =
                 if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
             let meaning = format!(
-                "encrypted, over {below}: {decide}; threads of the kernel encrypt and send writes, and {lost} of who wrote {are} lost below"
+                "encrypted, over {below}: {decide}; threads of the kernel encrypt and send writes, and {lost} of who \
+                 wrote {are} lost below"
             );
             of(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Multipath => match &disk.scheduler {
             Some(scheduler) => {
                 let meaning = format!(
-                    "several paths to one disk, {below}: requests pass the schedulers of the paths by, and the one that decides is its \
-                     own, {scheduler}"
+                    "several paths to one disk, {below}: requests pass the schedulers of the paths by, and the one \
+                     that decides is its own, {scheduler}"
                 );
                 of(Id::LayerMultipath, "dm/uuid", meaning)
             }
@@ -70,8 +71,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::Raid { level } if layer.is_written_by_kernel() => {
             let meaning = format!(
-                "{level} over {below}: {decide}; the kernel makes the writes of whole stripes, and ioprio and cgroup of who wrote are lost \
-                 below"
+                "{level} over {below}: {decide}; the kernel makes the writes of whole stripes, and ioprio and cgroup \
+                 of who wrote are lost below"
             );
             of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
@@ -85,15 +86,15 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
-                "a loop device over {file}, past the page cache: threads of the kernel carry its requests out on {below}; whether \
-                 ioprio and cgroup reach that is not known"
+                "a loop device over {file}, past the page cache: threads of the kernel carry its requests out on \
+                 {below}; whether ioprio and cgroup reach that is not known"
             );
             of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
-                "a loop device over {file}, through the page cache of {below}: data is cached twice, and writes reach the disk when the \
-                 kernel writes back, without the ioprio of who wrote"
+                "a loop device over {file}, through the page cache of {below}: data is cached twice, and writes reach \
+                 the disk when the kernel writes back, without the ioprio of who wrote"
             );
             let own = of(Id::LoopThroughCache, "loop/dio", meaning);
             // What is only read, as packages that are mounted, is rarely meant otherwise.

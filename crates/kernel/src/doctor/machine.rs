@@ -18,8 +18,8 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     }
     if let Some(first) = machine.zfs.first() {
         let meaning = format!(
-            "ZFS is mounted ({}): it orders I/O in queues of its own and has threads of its own send writes, so ioprio and cgroup of \
-             who wrote do not reach its disks; zpool status says which they are",
+            "ZFS is mounted ({}): it orders I/O in queues of its own and has threads of its own send writes, so \
+             ioprio and cgroup of who wrote do not reach its disks; zpool status says which they are",
             first.display()
         );
         found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
@@ -43,13 +43,13 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
     match unified {
         _ if machine.cgroups.blkio.is_some() => {
-            let meaning = "the I/O controller of cgroups is that of version 1, blkio: there is no io.max, io.weight, io.latency nor \
-                           io.cost, and of writes only direct ones are counted";
+            let meaning = "the I/O controller of cgroups is that of version 1, blkio: there is no io.max, io.weight, \
+                           io.latency nor io.cost, and of writes only direct ones are counted";
             found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
-            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on: nothing is limited or \
-                           shared by cgroup";
+            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on: \
+                           nothing is limited or shared by cgroup";
             found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
@@ -59,8 +59,8 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
-        let meaning = "only a part of the tree of cgroups is to be seen, as in a container: what is set above it is in force here, and \
-                       not known";
+        let meaning = "only a part of the tree of cgroups is to be seen, as in a container: what is set above it is \
+                       in force here, and not known";
         found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found

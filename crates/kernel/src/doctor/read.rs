@@ -111,7 +111,7 @@ fn disk(reader: &mut Reader<'_>, device: &BlockDevice, mounts: &[Mounted]) -> Di
         nr_requests: reader.number(&at("queue/nr_requests")),
         queue_depth: queue_depth(reader, device),
         prio_aging_expire_ms: reader.number(&at("queue/iosched/prio_aging_expire")),
-        drive_priority: drive_priority.iter().any(|file| reader.number::<u8>(&at(file)) == Some(1)),
+        drive_priority: drive_priority.into_iter().find(|file| reader.number::<u8>(&at(file)) == Some(1)),
         is_rotational: flag(reader.number(&at("queue/rotational"))),
         nomerges: reader.number(&at("queue/nomerges")),
         iostats: flag(reader.number(&at("queue/iostats"))),

@@ -12,8 +12,8 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         found.extend(none_on_rotating(disk));
     }
     if scheduler == "bfq" && disk.is_nvme() {
-        let meaning = "bfq is on an NVMe disk: all CPUs take turns at it, request by request, and what fast disks can do is lost; it \
-                       is worth that where shares and ionice matter more than rate";
+        let meaning = "bfq is on an NVMe disk: all CPUs take turns at it, request by request, and what fast disks can \
+                       do is lost; that is worth it where shares and ionice matter more than rate";
         let own = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(own.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
@@ -36,8 +36,8 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
 fn nothing_waits(disk: &Disk) -> Option<Finding> {
     let (requests, depth) = (disk.nr_requests?, disk.queue_depth?);
     let meaning = format!(
-        "the driver takes {depth} commands at once, and there are no more than {requests} requests: as long as all are of one ioprio \
-         class, mq-deadline has none to sort"
+        "the driver takes {depth} commands at once, and there are no more than {requests} requests: as long as all \
+         are of one ioprio class, mq-deadline has none to sort"
     );
     let own = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
     (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(own)
@@ -48,8 +48,8 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     if disk.layer.is_some() {
         return None;
     }
-    let meaning = "it rotates and its scheduler is none: only the disk itself sorts requests, and nothing keeps reads from waiting \
-                   behind writes";
+    let meaning = "it rotates and its scheduler is none: only the disk itself sorts requests, and nothing keeps reads \
+                   from waiting behind writes";
     let own = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers, which sort by themselves, have several queues.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };

@@ -22,7 +22,8 @@ pub struct Snapshot {
     pub spread: Vec<Spread>,
     /// Where ZFS is mounted.
     pub zfs: Vec<PathBuf>,
-    /// The ioprios that are set among running processes, threads of the kernel aside; `None` if they could not be asked.
+    /// The ioprios that are set among running processes, threads of the kernel aside; `None` if they could not be
+    /// asked.
     pub ioprios: Option<Vec<Ioprio>>,
     /// Files that could not be read for want of rights.
     pub refused: Vec<String>,
@@ -35,8 +36,8 @@ impl Snapshot {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// The disks on the way of whatever is done to `name`: itself, then those below it, and those that hold the same file
-    /// system.
+    /// The disks on the way of whatever is done to `name`: itself, then those below it, and those that hold the same
+    /// file system.
     #[must_use]
     pub fn way(&self, name: &str) -> Vec<&Disk> {
         let mut found: Vec<&Disk> = self.disk(name).into_iter().collect();
@@ -164,8 +165,8 @@ pub struct Disk {
     pub queue_depth: Option<u32>,
     /// Age from which mq-deadline sends requests of lower classes before higher ones, ms.
     pub prio_aging_expire_ms: Option<u64>,
-    /// Whether the drive is told of the class rt.
-    pub drive_priority: bool,
+    /// The file, in its directory, that has the drive told of the class rt; `None` if it is not.
+    pub drive_priority: Option<&'static str>,
     /// Whether the kernel takes it for a rotating one.
     pub is_rotational: Option<bool>,
     /// 0: requests are merged, 1: only simply, 2: not.
