@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Job(crate::job::JobCommand),
     Mount(crate::mount::MountArgs),
     Ublk(Box<crate::ublk::UblkArgs>),
+    Doctor(crate::doctor::DoctorArgs),
     Ls(crate::ls::LsArgs),
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),

@@ -20,6 +20,7 @@ mod command;
 mod compare;
 mod complete;
 mod device;
+mod doctor;
 mod exports;
 mod fail;
 mod get;
@@ -98,6 +99,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Mount(args) => return mount::run(&args),
         Command::Ublk(args) => return ublk::run(&args),
         Command::Ls(args) => ls::run(&args)?,
+        Command::Doctor(args) => doctor::run(&args)?,
         Command::Get(args) => get::run(&args)?,
         Command::Set(args) => set::run(&args)?,
         Command::Restore(args) => return restore::run(&args),

@@ -339,7 +339,7 @@ fn without_io_uring(roots: &Roots, facts: &MachineFacts) -> Option<String> {
 }
 
 /// The first two numbers of a release.
-fn version(release: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

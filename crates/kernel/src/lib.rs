@@ -11,6 +11,7 @@
 //! | `demand` | what a workload asks of a device, as far as knobs depend on it |
 //! | [`directory`] | directories of our own, which are removed |
 //! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
+//! | [`doctor`] | what is in force on the way to a disk, and what of it does nothing there |
 //! | [`mod@file`] | files that are read as if they were a device |
 //! | [`execute`] | workloads carried out with real system calls |
 //! | [`mod@record`] | what a device is asked, recorded with the kernel's block tracer |
@@ -30,6 +31,7 @@ pub mod command;
 pub mod consent;
 mod demand;
 pub mod directory;
+pub mod doctor;
 pub mod execute;
 pub mod facts;
 pub mod file;

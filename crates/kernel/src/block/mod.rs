@@ -28,6 +28,7 @@ pub use card::DeviceCard;
 pub use find::FindError;
 pub use stat::{Direction, Stat};
 pub use usage::{Mount, Swap, Usage, usage_of_file};
+pub(crate) use usage::{Mounted, mounts};
 
 /// Bytes in a sector, the unit of `size`, `start` and `stat`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;

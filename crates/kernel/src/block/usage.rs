@@ -12,15 +12,15 @@ use crate::roots::{Roots, read};
 
 /// A mounted file system, as `/proc/self/mountinfo` tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Mounted {
-    pub(super) number: DeviceNumber,
-    pub(super) at: PathBuf,
-    pub(super) kind: String,
-    pub(super) source: String,
+pub(crate) struct Mounted {
+    pub(crate) number: DeviceNumber,
+    pub(crate) at: PathBuf,
+    pub(crate) kind: String,
+    pub(crate) source: String,
 }
 
 /// All mounts.
-pub(super) fn mounts(roots: &Roots) -> Vec<Mounted> {
+pub(crate) fn mounts(roots: &Roots) -> Vec<Mounted> {
     let text = read(&roots.proc("self/mountinfo")).unwrap_or_default();
     text.lines().filter_map(mounted).collect()
 }

@@ -1,0 +1,81 @@
+//! `iosched doctor` on the machine that the test runs on, whatever that is.
+
+mod common;
+
+use std::fs;
+
+use common::{Loop, directory, image, is_root, run};
+use iosched_kernel::{BlockDevice, Roots};
+
+#[test]
+fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
+    if fs::read_dir("/sys/block").is_err() {
+        return;
+    }
+    let (code, text, errors) = run(&["doctor"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(text.starts_with("name"), "{text}");
+    let (code, json, _) = run(&["doctor", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &document["schema"]), (0, &1.into()));
+    for disk in document["disks"].as_array().unwrap() {
+        let name = disk["name"].as_str().unwrap();
+        let (code, text, errors) = run(&["doctor", name]);
+        let is_gone = BlockDevice::named(&Roots::default(), name).map_or(true, |disk| disk.size_bytes() == 0);
+        // Other tests detach their loop devices meanwhile.
+        if code == 2 && is_gone {
+            continue;
+        }
+        assert_eq!((code, errors.as_str()), (0, ""), "{name}");
+        assert!(text.starts_with(name), "{text}");
+        for line in text.lines().filter(|line| !line.contains("read: ") && !line.contains("do:   ")) {
+            // A name may be longer than a line; words are not broken.
+            assert!(line.chars().count() <= 80 || !line.trim().contains(' '), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_there_is_not_is_told_with_the_nearest() {
+    let disks = BlockDevice::disks(&Roots::default());
+    let (code, _, errors) = run(&["doctor", "nosuchdisk"]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("nosuchdisk: there is no such disk"), "{errors}");
+    let Some(disk) = disks.first() else { return };
+    let near = format!("{}x", disk.name());
+    let (code, _, errors) = run(&["doctor", &near]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("did you mean "), "{errors}");
+    let (code, _, errors) = run(&["doctor", "/proc"]);
+    assert_eq!((code, errors.contains("not on a block device")), (2, true), "{errors}");
+}
+
+#[test]
+fn a_loop_device_is_told_by_its_file_and_by_its_scheduler() {
+    if !is_root() {
+        return;
+    }
+    let here = directory("doctor-loop");
+    let file = image(&here, "image", 16 << 20);
+    let Some(disk) = Loop::new(&file) else { return };
+    let device = BlockDevice::find(&Roots::default(), &disk.device).unwrap();
+    let ids = || {
+        let (code, json, errors) = run(&["doctor", device.name(), "--json"]);
+        assert_eq!((code, errors.as_str()), (0, ""));
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(document["disks"][0]["layer"]["file"], file.to_str().unwrap());
+        let findings = document["findings"].as_array().unwrap().iter();
+        let own = findings.filter(|own| own["disk"] == device.name());
+        own.map(|own| own["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (scheduler, expected) in
+        [("none", "ionice-ignored"), ("mq-deadline", "ionice-classes-only"), ("bfq", "ionice-in-force")]
+    {
+        // Not every kernel has all of them.
+        if device.set_attribute("scheduler", scheduler).is_ok() {
+            assert!(ids().iter().any(|id| id == expected), "{scheduler}: {:?}", ids());
+        }
+    }
+    device.set_attribute("scheduler", "none").unwrap();
+    assert!(ids().iter().any(|id| ["loop-through-cache", "layer-loop"].contains(&id.as_str())), "{:?}", ids());
+}

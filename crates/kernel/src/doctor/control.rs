@@ -1,0 +1,266 @@
+//! What cgroups set for a disk, and whether it is in force. Source: Documentation/admin-guide/cgroup-v2.rst of Linux
+//! 6.12; docs/controllers.md says what each does.
+
+use std::fmt::Display;
+
+use super::finding::{Finding, Id, Sure};
+use super::groups::{Cost, Group};
+use super::ionice::{self, Looks};
+use super::snapshot::{Disk, Layer, Snapshot};
+
+/// So many groups are named in a sentence.
+const NAMED_MAX: usize = 3;
+
+/// io.cost on a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Costing<'m> {
+    /// It is on.
+    On(&'m Cost),
+    /// It is off.
+    Off,
+    /// Only the root of the tree says it, and that cannot be seen.
+    Unknown,
+}
+
+/// Whether io.cost is on for a disk.
+pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
+    let Some(unified) = machine.cgroups.unified.as_ref().filter(|unified| unified.has_io) else { return Costing::Off };
+    match &unified.cost {
+        Some(costs) => {
+            let own = costs.iter().find(|own| own.number == disk.number && own.is_enabled);
+            own.map_or(Costing::Off, Costing::On)
+        }
+        None if unified.is_part => Costing::Unknown,
+        None => Costing::Off,
+    }
+}
+
+/// What is found of a disk.
+pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for group in &machine.cgroups.groups {
+        found.extend(limits(group, disk));
+        found.extend(latency(group, disk));
+    }
+    let by_kernel = written_by_kernel(machine, disk);
+    if disk.scheduler.is_some() {
+        found.extend(io_cost(machine, disk));
+        found.extend(io_weight(machine, disk));
+        found.extend(bfq_weight(machine, disk));
+        found.extend(prio_class(machine, disk));
+    }
+    found.into_iter().map(|own| but_for(&by_kernel, own)).collect()
+}
+
+/// Devices above a disk whose writes threads of the kernel send, whoever wrote.
+fn written_by_kernel(machine: &Snapshot, disk: &Disk) -> Vec<String> {
+    let mut above = machine.above(&disk.name);
+    above.retain(|own| own.layer.as_ref().is_some_and(Layer::is_written_by_kernel));
+    above.into_iter().map(|own| own.name.clone()).collect()
+}
+
+/// What is in force for groups is so but for those writes.
+fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
+    let is_in_force = matches!(
+        finding.id,
+        Id::IoMaxSet | Id::IoLatencySet | Id::IoWeightInForce | Id::BfqWeightInForce | Id::IoPrioClassInForce
+    );
+    if by_kernel.is_empty() || !is_in_force {
+        return finding;
+    }
+    let through = by_kernel.join(", ");
+    let meaning =
+        format!("{}; writes through {through} are sent by the kernel, and count for no group", finding.meaning);
+    Finding { meaning, sure: Sure::Likely, ..finding }
+}
+
+fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
+    let own = |limits: &[(_, String)]| {
+        limits.iter().find(|(number, _)| *number == disk.number).map(|(_, words)| words.clone())
+    };
+    let name = &group.name;
+    let max = own(&group.max).map(|words| {
+        let words: Vec<&str> = words.split_whitespace().filter(|word| !word.ends_with("=max")).collect();
+        let words = words.join(" ");
+        let meaning = format!("{name} may do no more than {words} on this disk, also while nobody else wants it");
+        Finding::note(Id::IoMaxSet, Some(&disk.name), format!("{}/io.max", group.directory), meaning)
+    });
+    let throttle = own(&group.throttle).map(|words| {
+        let meaning = format!(
+            "{name} may do no more than {words} on this disk; of writes only direct ones count, because version 1 of \
+             cgroups does not know whose buffered ones are"
+        );
+        let file = format!("{}/blkio.throttle.*_device", group.directory);
+        Finding::note(Id::BlkioThrottleSet, Some(&disk.name), file, meaning)
+    });
+    max.into_iter().chain(throttle).collect()
+}
+
+fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
+    let (_, target_us) = group.latency.iter().find(|(number, _)| *number == disk.number)?;
+    let (name, file) = (&group.name, format!("{}/io.latency", group.directory));
+    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
+    if disk.scheduler.is_none() {
+        let meaning = format!(
+            "the target of {target_us} us that {name} has does nothing: this device has no request queue, where \
+             io.latency looks; the disks below have"
+        );
+        return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
+    }
+    let bad = match disk.is_rotational {
+        Some(true) => "the mean of a window is above it, because the disk is taken for a rotating one",
+        _ => "a tenth of a window's I/Os miss it",
+    };
+    let meaning = format!(
+        "{name} has a target of {target_us} us: its siblings with a laxer one, or none, get fewer I/Os under way when \
+         {bad}"
+    );
+    Some(of(Id::IoLatencySet, meaning))
+}
+
+fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
+    let (Costing::On(cost), Some(unified)) = (costing(machine, disk), &machine.cgroups.unified) else {
+        return Vec::new();
+    };
+    let of = |id, file: &str, meaning: String| {
+        Finding::note(id, Some(&disk.name), format!("{}/{file}", unified.root), meaning)
+    };
+    let latency = match cost.looks_at_latency {
+        true => "it slows down when requests miss their latencies",
+        false => "it looks at no latency, so only waiting for tags slows it down",
+    };
+    let meaning = format!("io.cost is on: cgroups share this disk by io.weight, and {latency}");
+    let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
+    if cost.has_default_model {
+        let meaning = "what a bio costs is the kernel's guess for disks of this kind, not measured on this one: where \
+                       it says too little of the disk, weights lose their meaning";
+        found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
+    }
+    found
+}
+
+/// Groups with what each has, as a sentence names them.
+fn named<T: Display>(groups: &[(&Group, T)]) -> String {
+    let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
+    let told: Vec<String> = names.collect();
+    match groups.len().checked_sub(NAMED_MAX) {
+        Some(more @ 1..) => format!("{} and {more} more", told.join(", ")),
+        _ => told.join(", "),
+    }
+}
+
+/// Whether what is set for all disks is told of this one: not of loop devices, which machines have by the dozen.
+fn is_told(disk: &Disk) -> bool {
+    !disk.layer.as_ref().is_some_and(Layer::is_loop)
+}
+
+/// Groups with a weight on the disk.
+fn weighted<'m>(
+    machine: &'m Snapshot,
+    disk: &Disk,
+    of: impl Fn(&Group) -> Option<&super::Weights>,
+) -> Vec<(&'m Group, u32)> {
+    let on = |group: &'m Group| {
+        let weights = of(group)?;
+        let is_named = weights.own.iter().any(|(number, _)| *number == disk.number);
+        weights.on(disk.number).filter(|_| is_named || is_told(disk)).map(|weight| (group, weight))
+    };
+    machine.cgroups.groups.iter().filter_map(on).collect()
+}
+
+fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
+    let mut groups = weighted(machine, disk, |group| group.weight.as_ref());
+    let of = |id, groups: &[(&Group, u32)], meaning: String| {
+        let file = groups.first().map_or_else(String::new, |(group, _)| format!("{}/io.weight", group.directory));
+        Finding::note(id, Some(&disk.name), file, meaning)
+    };
+    let is_bfq = disk.has_scheduler("bfq");
+    let costing = costing(machine, disk);
+    if is_bfq && !matches!(costing, Costing::On(_)) {
+        groups.retain(|(group, _)| group.bfq_weight.as_ref().and_then(|own| own.on(disk.number)).is_none());
+    }
+    if groups.is_empty() {
+        return None;
+    }
+    let names = named(&groups);
+    match costing {
+        Costing::On(_) => {
+            let meaning = format!("io.weight is in force, by io.cost ({names})");
+            Some(of(Id::IoWeightInForce, &groups, meaning))
+        }
+        Costing::Unknown => {
+            let meaning = format!(
+                "io.weight is set ({names}); whether io.cost, which looks at it, is on for this disk is not to be \
+                 seen from inside a container"
+            );
+            Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
+        }
+        Costing::Off => {
+            let why = if is_bfq { "bfq looks at io.bfq.weight only" } else { "bfq is not the scheduler" };
+            let meaning = format!("io.weight does nothing on this disk ({names}): io.cost is off for it, and {why}");
+            let own = of(Id::IoWeightIgnored, &groups, meaning).matters();
+            Some(match weight_remedy(machine, disk, &groups) {
+                Some(command) => own.remedy(command),
+                None => own,
+            })
+        }
+    }
+}
+
+/// bfq where systemd has set its weights, too; else io.cost.
+fn weight_remedy(machine: &Snapshot, disk: &Disk, groups: &[(&Group, u32)]) -> Option<String> {
+    let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
+    let have_both = groups.iter().all(|(group, _)| group.bfq_weight.is_some());
+    if has_bfq && have_both {
+        return Some(format!("iosched set {} scheduler=bfq", disk.name));
+    }
+    let unified = machine.cgroups.unified.as_ref().filter(|unified| unified.cost.is_some())?;
+    Some(format!("echo \"{} enable=1\" > {}/io.cost.qos", disk.number, unified.root))
+}
+
+fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
+    let mut groups = weighted(machine, disk, |group| group.bfq_weight.as_ref());
+    let is_bfq = disk.has_scheduler("bfq");
+    if !is_bfq {
+        // systemd sets both; then the other one is told about.
+        groups.retain(|(group, _)| group.weight.as_ref().and_then(|own| own.on(disk.number)).is_none());
+    }
+    let (first, _) = groups.first()?;
+    let names = named(&groups);
+    let file = format!("{}/io.bfq.weight", first.directory);
+    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file, meaning);
+    if is_bfq {
+        return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight is in force, by bfq ({names})")));
+    }
+    let meaning = format!("io.bfq.weight does nothing on this disk ({names}): its scheduler is not bfq");
+    let own = of(Id::BfqWeightIgnored, meaning).matters();
+    let has_bfq = disk.schedulers.iter().any(|name| name == "bfq");
+    Some(if has_bfq { own.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { own })
+}
+
+fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
+    let of_group = |group| Some((group, Group::prio_class(group)?));
+    let groups: Vec<(&Group, &str)> = machine.cgroups.groups.iter().filter_map(of_group).collect();
+    let (first, _) = groups.first().filter(|_| is_told(disk))?;
+    let names = named(&groups);
+    let of = |id, meaning: String| {
+        Finding::note(id, Some(&disk.name), format!("{}/io.prio.class", first.directory), meaning)
+    };
+    let scheduler = disk.scheduler.as_deref().unwrap_or_default();
+    match ionice::looks(machine, disk)? {
+        Looks::Nowhere if disk.drive_priority.is_none() => {
+            let meaning =
+                format!("io.prio.class does nothing on this disk ({names}), because its scheduler is {scheduler}");
+            let own = of(Id::IoPrioClassIgnored, meaning).matters();
+            Some(match ionice::remedy(disk) {
+                Some(command) => own.remedy(command),
+                None => own,
+            })
+        }
+        Looks::Nowhere => None,
+        Looks::AtClasses | Looks::AtBoth => {
+            let meaning = format!("io.prio.class is in force ({names}): {scheduler} looks at classes");
+            Some(of(Id::IoPrioClassInForce, meaning))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What cgroups set for disks: the files of the I/O controllers of both versions. Formats:
+//! Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux 6.12.
+
+use std::fs;
+use std::path::Path;
+
+use super::read::Reader;
+use crate::block::DeviceNumber;
+
+/// Trees are not deeper.
+const DEPTH_MAX: usize = 32;
+/// More groups are not looked at.
+const GROUPS_MAX: usize = 20_000;
+/// The weight that everybody has who sets none.
+const WEIGHT_USUAL: u32 = 100;
+
+/// What cgroups set.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Cgroups {
+    /// The tree of version 2.
+    pub unified: Option<Unified>,
+    /// Where the controller blkio of version 1 is, if it is mounted.
+    pub blkio: Option<String>,
+    /// Groups that set anything, in natural order.
+    pub groups: Vec<Group>,
+}
+
+/// The tree of version 2.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Unified {
+    /// Where it is.
+    pub root: String,
+    /// Whether it has the controller io.
+    pub has_io: bool,
+    /// Whether it passes that on to the groups below.
+    pub passes_io_on: bool,
+    /// Whether what is seen as the root is a group of a larger tree, as in a container.
+    pub is_part: bool,
+    /// io.cost, disk by disk; `None` if the file is not there.
+    pub cost: Option<Vec<Cost>>,
+}
+
+/// io.cost of a disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// The disk.
+    pub number: DeviceNumber,
+    /// Whether it is on.
+    pub is_enabled: bool,
+    /// Whether the model is the kernel's own for disks of its kind.
+    pub has_default_model: bool,
+    /// Whether it looks at latencies of reads or writes.
+    pub looks_at_latency: bool,
+}
+
+/// A group that sets something.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Its directory, as a user knows it.
+    pub directory: String,
+    /// The systemd unit that it belongs to, else its path in the tree.
+    pub name: String,
+    /// `rbps=1000 wbps=max`, for each disk.
+    pub max: Vec<(DeviceNumber, String)>,
+    /// Latency targets, us.
+    pub latency: Vec<(DeviceNumber, u64)>,
+    /// io.weight.
+    pub weight: Option<Weights>,
+    /// io.bfq.weight.
+    pub bfq_weight: Option<Weights>,
+    /// io.prio.class, if it changes anything.
+    pub prio_class: Option<String>,
+    /// Limits of version 1: the file and what it says, for each disk.
+    pub throttle: Vec<(DeviceNumber, String)>,
+}
+
+/// Weights of a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Weights {
+    /// On disks that are not named.
+    pub usual: u32,
+    /// On those that are.
+    pub own: Vec<(DeviceNumber, u32)>,
+}
+
+impl Weights {
+    /// The weight on a disk, if it is another than everybody's.
+    #[must_use]
+    pub fn on(&self, number: DeviceNumber) -> Option<u32> {
+        let own = self.own.iter().find(|(named, _)| *named == number).map(|(_, weight)| *weight);
+        Some(own.unwrap_or(self.usual)).filter(|weight| *weight != WEIGHT_USUAL)
+    }
+
+    /// `default 100`, then `8:16 200`; bfq of older kernels has the number alone.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut weights = Self { usual: WEIGHT_USUAL, own: Vec::new() };
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["default", weight] | [weight] => weights.usual = weight.parse().ok()?,
+                [number, weight] => {
+                    if let (Ok(number), Ok(weight)) = (number.parse(), weight.parse()) {
+                        weights.own.push((number, weight));
+                    }
+                }
+                _ => {}
+            }
+        }
+        (weights.usual != WEIGHT_USUAL || !weights.own.is_empty()).then_some(weights)
+    }
+}
+
+impl Group {
+    /// io.prio.class, if it changes anything.
+    pub(super) fn prio_class(&self) -> Option<&str> {
+        self.prio_class.as_deref()
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { max, latency, weight, bfq_weight, prio_class, throttle, .. } = self;
+        let nothing = weight.is_none() && bfq_weight.is_none() && prio_class.is_none();
+        nothing && max.is_empty() && latency.is_empty() && throttle.is_empty()
+    }
+}
+
+/// The trees as they are mounted as a rule.
+pub(super) fn read(reader: &mut Reader<'_>) -> Cgroups {
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let root = roots.into_iter().find(|root| reader.exists(&format!("{root}/cgroup.controllers")));
+    let unified = root.map(|root| unified(reader, root));
+    let blkio = "/sys/fs/cgroup/blkio";
+    let blkio = reader.exists(&format!("{blkio}/blkio.throttle.read_bps_device")).then(|| blkio.to_owned());
+    let mut groups = Vec::new();
+    if let Some(unified) = unified.as_ref().filter(|unified| unified.has_io) {
+        walk(reader, &unified.root, &group_of_version_2, &mut groups);
+    }
+    if let Some(blkio) = &blkio {
+        walk(reader, blkio, &group_of_version_1, &mut groups);
+    }
+    Cgroups { unified, blkio, groups }
+}
+
+fn unified(reader: &mut Reader<'_>, root: &str) -> Unified {
+    let has = |text: Option<String>| text.is_some_and(|text| text.split_whitespace().any(|name| name == "io"));
+    let qos = reader.text(&format!("{root}/io.cost.qos"));
+    let model = reader.text(&format!("{root}/io.cost.model")).unwrap_or_default();
+    Unified {
+        root: root.to_owned(),
+        has_io: has(reader.text(&format!("{root}/cgroup.controllers"))),
+        passes_io_on: has(reader.text(&format!("{root}/cgroup.subtree_control"))),
+        // The real root has no type.
+        is_part: reader.exists(&format!("{root}/cgroup.type")),
+        cost: qos.map(|qos| costs(&qos, &model)),
+    }
+}
+
+/// A line's disk and the words behind it.
+fn of_disk(line: &str) -> Option<(DeviceNumber, &str)> {
+    let (number, rest) = line.trim().split_once(' ')?;
+    Some((number.parse().ok()?, rest.trim()))
+}
+
+/// The value of `name=value` among words.
+fn word<'t>(words: &'t str, name: &str) -> Option<&'t str> {
+    words.split_whitespace().filter_map(|word| word.split_once('=')).find(|(own, _)| *own == name).map(|(_, own)| own)
+}
+
+pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
+    let models: Vec<_> = model.lines().filter_map(of_disk).collect();
+    let of = |(number, words): (DeviceNumber, &str)| {
+        let own = models.iter().find(|(named, _)| *named == number);
+        let percent = |name: &str| word(words, name).and_then(|own| own.parse::<f64>().ok()).unwrap_or(0.0);
+        Cost {
+            number,
+            is_enabled: word(words, "enable").is_some_and(|own| own != "0"),
+            has_default_model: own.is_some_and(|(_, words)| word(words, "ctrl") == Some("auto")),
+            looks_at_latency: percent("rpct") > 0.0 || percent("wpct") > 0.0,
+        }
+    };
+    qos.lines().filter_map(of_disk).map(of).collect()
+}
+
+/// Every group below `root` and itself, without following links.
+fn walk(reader: &mut Reader<'_>, root: &str, read: &dyn Fn(&mut Reader<'_>, &str) -> Group, groups: &mut Vec<Group>) {
+    let mut left = vec![(root.to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((directory, depth)) = left.pop() {
+        seen += 1;
+        if seen > GROUPS_MAX {
+            break;
+        }
+        let group = read(reader, &directory);
+        if !group.is_empty() {
+            let path = directory.strip_prefix(root).unwrap_or_default().trim_matches('/');
+            groups.push(Group { name: unit(path), directory: directory.clone(), ..group });
+        }
+        if depth < DEPTH_MAX {
+            let below = reader.names(&directory).into_iter().rev();
+            let is_group = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
+            let below = below.map(|name| format!("{directory}/{name}"));
+            left.extend(below.filter(|path| is_group(&reader.place(path))).map(|path| (path, depth + 1)));
+        }
+    }
+}
+
+/// What systemd calls its units.
+const UNITS: [&str; 6] = [".service", ".scope", ".slice", ".mount", ".socket", ".swap"];
+
+/// The unit whose group it is, or which it is in: the last part of the path that is called like one.
+pub(super) fn unit(path: &str) -> String {
+    let parts = path.rsplit('/');
+    // systemd puts a `_` before names that could be taken for files.
+    let mut names = parts.map(|part| part.strip_prefix('_').unwrap_or(part));
+    let found = names.find(|name| UNITS.iter().any(|kind| name.ends_with(kind)));
+    match found {
+        Some(unit) => unit.to_owned(),
+        None if path.is_empty() => "the root cgroup".to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+fn group_of_version_2(reader: &mut Reader<'_>, directory: &str) -> Group {
+    let mut text = |file: &str| reader.text(&format!("{directory}/{file}")).unwrap_or_default();
+    let is_limit = |words: &str| words.split_whitespace().any(|word| !word.ends_with("=max"));
+    let max = text("io.max");
+    let max = max.lines().filter_map(of_disk).filter(|(_, words)| is_limit(words));
+    let max = max.map(|(number, words)| (number, words.to_owned())).collect();
+    let latency = text("io.latency");
+    let latency = latency.lines().filter_map(of_disk);
+    let latency = latency.filter_map(|(number, words)| Some((number, word(words, "target")?.parse().ok()?)));
+    let latency = latency.filter(|(_, target_us)| *target_us > 0).collect();
+    let prio_class = Some(text("io.prio.class")).filter(|class| !class.is_empty() && class != "no-change");
+    Group {
+        max,
+        latency,
+        weight: Weights::parse(&text("io.weight")),
+        bfq_weight: Weights::parse(&text("io.bfq.weight")),
+        prio_class,
+        ..Group::default()
+    }
+}
+
+/// Limits of version 1 and the words that version 2 has for them.
+const THROTTLE: [(&str, &str); 4] = [
+    ("blkio.throttle.read_bps_device", "rbps"),
+    ("blkio.throttle.write_bps_device", "wbps"),
+    ("blkio.throttle.read_iops_device", "riops"),
+    ("blkio.throttle.write_iops_device", "wiops"),
+];
+
+fn group_of_version_1(reader: &mut Reader<'_>, directory: &str) -> Group {
+    let mut throttle: Vec<(DeviceNumber, String)> = Vec::new();
+    for (file, word) in THROTTLE {
+        let text = reader.text(&format!("{directory}/{file}")).unwrap_or_default();
+        for (number, limit) in text.lines().filter_map(of_disk) {
+            let own = format!("{word}={limit}");
+            match throttle.iter_mut().find(|(named, _)| *named == number) {
+                Some((_, words)) => *words = format!("{words} {own}"),
+                None => throttle.push((number, own)),
+            }
+        }
+    }
+    Group { throttle, ..Group::default() }
+}

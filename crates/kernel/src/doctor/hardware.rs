@@ -1,0 +1,115 @@
+//! What the disk is, and how its queue treats it. Sources: Documentation/ABI/stable/sysfs-block of Linux 6.12, and for
+//! `cache_type` that of the driver sd.
+
+use super::finding::{Finding, Id, Sure, Weight};
+use super::snapshot::{Disk, RotationDoubt};
+
+/// The kernel makes no larger requests by itself, KiB; newer kernels do, up to 4096.
+const REQUEST_USUAL_KIB: u64 = 1280;
+/// More is read ahead only where somebody wanted it, KiB.
+const READ_AHEAD_LARGE_KIB: u64 = 2048;
+
+/// What is found of a disk.
+pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if disk.is_real() {
+        found.extend(virtual_disk(disk));
+        found.extend(rotation(disk));
+        found.extend(write_cache(disk));
+        found.extend(discard(disk));
+        found.extend(request_size(disk));
+    }
+    found.extend(read_ahead(disk));
+    found
+}
+
+fn note(disk: &Disk, id: Id, file: &str, meaning: impl Into<String>) -> Finding {
+    Finding::note(id, Some(&disk.name), disk.file(file), meaning)
+}
+
+fn set(disk: &Disk, assignment: &str) -> String {
+    format!("iosched set {} {assignment}", disk.name)
+}
+
+fn virtual_disk(disk: &Disk) -> Option<Finding> {
+    let kind = disk.virtual_kind?;
+    let meaning = format!("below it is {kind}: whoever is there schedules again, and may undo what is set here");
+    let file = match (&disk.model, &disk.driver) {
+        (Some(_), _) => "device/model",
+        (None, Some(_)) => "device/driver",
+        (None, None) => "uevent",
+    };
+    Some(note(disk, Id::VirtualDisk, file, meaning))
+}
+
+fn rotation(disk: &Disk) -> Option<Finding> {
+    let doubt = disk.rotation_doubt()?;
+    let (why, sure, weight) = match doubt {
+        RotationDoubt::Virtual => ("it is virtual, and hypervisors say so of any disk", Sure::CannotKnow, Weight::Note),
+        RotationDoubt::Usb => {
+            ("it is behind USB, and many bridges do not pass on what the disk says", Sure::CannotKnow, Weight::Note)
+        }
+        RotationDoubt::Model => ("its model is that of an SSD", Sure::Likely, Weight::Matters),
+    };
+    let meaning = format!(
+        "the kernel takes it for a rotating disk, which is doubtful: {why}; if it does not rotate, bfq waits for \
+         readers in vain and targets of latency are too lax"
+    );
+    let own = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
+    Some(if weight == Weight::Matters { own.remedy(set(disk, "rotational=0")) } else { own })
+}
+
+fn write_cache(disk: &Disk) -> Option<Finding> {
+    let drive_is_volatile = disk.drive_cache.as_deref().is_some_and(|text| text.starts_with("write back"));
+    match disk.write_cache.as_deref()? {
+        "write back" => {
+            let meaning = "its write cache is volatile, and the kernel flushes it: writes are done before they are on \
+                           the medium, and fsync waits for a flush";
+            Some(note(disk, Id::WriteCacheVolatile, "queue/write_cache", meaning))
+        }
+        "write through" if drive_is_volatile => {
+            let meaning = "the drive says that its write cache is volatile, and the kernel is told not to flush it: \
+                           after a loss of power data may be missing that fsync has promised, unless the cache has a \
+                           battery";
+            let own = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
+            Some(own.remedy(set(disk, "\"write_cache=write back\"")))
+        }
+        _ => None,
+    }
+}
+
+fn discard(disk: &Disk) -> Option<Finding> {
+    let is_off = disk.discard_max_bytes == Some(0) && disk.discard_max_hw_bytes? > 0;
+    let bytes = disk.discard_max_hw_bytes?;
+    let meaning = "the disk could be told which blocks are free, and that is switched off: fstrim does nothing";
+    let own = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
+    is_off.then(|| own.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
+}
+
+fn request_size(disk: &Disk) -> Option<Finding> {
+    let (made, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
+    let usual = taken.min(REQUEST_USUAL_KIB);
+    let meaning = format!(
+        "requests are cut at {made} KiB, and the disk takes {taken}: large reads and writes become more commands"
+    );
+    let own = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
+    (made < usual).then(|| own.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
+}
+
+fn read_ahead(disk: &Disk) -> Option<Finding> {
+    match disk.read_ahead_kb? {
+        0 => {
+            let meaning = "nothing is read ahead: whoever reads a file in order waits for every single read";
+            let own = note(disk, Id::ReadAheadOff, "queue/read_ahead_kb", meaning).matters();
+            Some(own.remedy(set(disk, "read_ahead_kb=128")))
+        }
+        kib if kib > READ_AHEAD_LARGE_KIB => {
+            let meaning = format!(
+                "up to {kib} KiB are read ahead of whoever reads a file in order: good for one such reader, and \
+                 others wait behind it"
+            );
+            Some(note(disk, Id::ReadAheadLarge, "queue/read_ahead_kb", meaning))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Who looks at the ioprio of processes. Sources: Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
+//! Documentation/ABI/testing/sysfs-block-device.
+
+use super::finding::{Finding, Id, Sure};
+use super::snapshot::{Disk, Snapshot};
+
+/// What a scheduler looks at, of the ioprio of processes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Looks {
+    /// Neither class nor level.
+    Nowhere,
+    /// Classes.
+    AtClasses,
+    /// Classes, and levels within them.
+    AtBoth,
+}
+
+/// What the scheduler of a disk looks at; `None` without one, or if it is not known.
+pub(super) fn looks(machine: &Snapshot, disk: &Disk) -> Option<Looks> {
+    match disk.scheduler.as_deref()? {
+        "bfq" | "cfq" => Some(Looks::AtBoth),
+        "mq-deadline" if machine.is_since((5, 14)) => Some(Looks::AtClasses),
+        "none" | "noop" | "deadline" | "mq-deadline" | "kyber" => Some(Looks::Nowhere),
+        _ => None,
+    }
+}
+
+impl Snapshot {
+    /// What the scheduler of a disk looks at; `None` without a scheduler, or if it is none that is known.
+    #[must_use]
+    pub fn looks(&self, disk: &Disk) -> Option<Looks> {
+        looks(self, disk)
+    }
+}
+
+/// A command that has the scheduler look, if one can be chosen that does.
+pub(super) fn remedy(disk: &Disk) -> Option<String> {
+    let wanted = if disk.is_nvme() { ["mq-deadline", "bfq"] } else { ["bfq", "mq-deadline"] };
+    let better = wanted.into_iter().find(|name| disk.schedulers.iter().any(|own| own == name))?;
+    Some(format!("iosched set {} scheduler={better}", disk.name))
+}
+
+/// What is found of a disk.
+pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
+    let (Some(scheduler), Some(looks)) = (disk.scheduler.as_deref(), looks(machine, disk)) else { return Vec::new() };
+    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
+    let ioprios = machine.ioprios.as_deref().unwrap_or_default();
+    let mut found = Vec::new();
+    match looks {
+        // What the drive does with the class is said below.
+        Looks::Nowhere if disk.drive_priority.is_some() => {}
+        Looks::Nowhere => {
+            let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
+            let own = of(Id::IoniceIgnored, meaning);
+            found.push(match remedy(disk) {
+                _ if ioprios.is_empty() || disk.layer.is_some() => own,
+                Some(command) => own.matters().remedy(command),
+                None => own.matters(),
+            });
+        }
+        Looks::AtClasses => {
+            let aging = disk.prio_aging_expire_ms.map_or_else(String::new, |ms| {
+                format!(", but for requests that have waited {ms} ms (prio_aging_expire)")
+            });
+            let meaning = format!(
+                "of ionice only the class counts: mq-deadline holds lower classes back while a higher one has \
+                 requests{aging}, and does not look at levels; what the kernel writes back has no class of its writer"
+            );
+            let own = of(Id::IoniceClassesOnly, meaning);
+            let has_levels = ioprios.iter().any(|own| own.class == "be");
+            let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
+            found.push(match (has_levels && disk.layer.is_none(), has_bfq) {
+                (true, true) => own.matters().remedy(format!("iosched set {} scheduler=bfq", disk.name)),
+                (true, false) => own.matters(),
+                (false, _) => own,
+            });
+        }
+        Looks::AtBoth => {
+            let meaning = format!(
+                "ionice is in force, class and level: {scheduler} looks at both; what the kernel writes back has \
+                 neither of its writer"
+            );
+            found.push(of(Id::IoniceInForce, meaning));
+        }
+    }
+    if let Some(file) = disk.drive_priority {
+        let meaning = "the drive itself is told which commands are of the class rt, and puts them first; of other \
+                       classes and of levels it knows nothing";
+        found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
+    }
+    found
+}
+
+/// What processes have set, of the whole machine.
+pub(super) fn seen(machine: &Snapshot) -> Option<Finding> {
+    let ioprios = machine.ioprios.as_deref().filter(|ioprios| !ioprios.is_empty())?;
+    let told: Vec<String> = ioprios
+        .iter()
+        .map(|own| {
+            let level = own.level.map_or_else(String::new, |level| format!("/{level}"));
+            let threads = if own.threads == 1 { "thread" } else { "threads" };
+            format!("{}{level}: {} {threads}, such as {}", own.class, own.threads, own.example)
+        })
+        .collect();
+    let meaning = format!("processes have set an ioprio ({})", told.join("; "));
+    Some(Finding::note(Id::IoprioSeen, None, "/proc (ioprio_get)", meaning))
+}

@@ -1,0 +1,119 @@
+//! What lies between a file system and disks, and what of the ioprio and the cgroup of a process reaches them. Only
+//! what the files of `/sys` tell is certain: which target a device of device mapper has is not among that.
+
+use super::finding::{Finding, Id, Sure};
+use super::snapshot::{Disk, Layer, Snapshot};
+
+/// What is found of a disk.
+pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
+    let mut found: Vec<Finding> = disk.layer.iter().map(|layer| layer_of(machine, disk, layer)).collect();
+    for spread in machine.spread.iter().filter(|spread| spread.disks.contains(&disk.name)) {
+        let others: Vec<&str> = spread.disks.iter().map(String::as_str).filter(|own| *own != disk.name).collect();
+        let meaning = format!(
+            "a {} file system is on this disk and on {}: what is set for one of them is in force for a part of it only",
+            spread.kind,
+            others.join(", ")
+        );
+        found.push(Finding::note(Id::SeveralDisks, Some(&disk.name), &spread.file, meaning));
+    }
+    found
+}
+
+fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
+    let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
+    let below = if disk.below.is_empty() { "what is below".to_owned() } else { disk.below.join(", ") };
+    let decide = deciding(machine, disk);
+    match layer {
+        Layer::Lvm => {
+            let meaning = format!(
+                "a logical volume over {below}: {decide}; linear and striped volumes pass ioprio and cgroup on, of \
+                 thin, cached and mirrored ones it is not known"
+            );
+            of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
+        }
+        Layer::Crypt => {
+            // "dm crypt: Fix IO priority lost when queuing write bios" is of 6.9.
+            let (lost, are) =
+                if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
+            let meaning = format!(
+                "encrypted, over {below}: {decide}; threads of the kernel encrypt and send writes, and {lost} of who \
+                 wrote {are} lost below"
+            );
+            of(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
+        }
+        Layer::Multipath => match &disk.scheduler {
+            Some(scheduler) => {
+                let meaning = format!(
+                    "several paths to one disk, {below}: requests pass the schedulers of the paths by, and the one \
+                     that decides is its own, {scheduler}"
+                );
+                of(Id::LayerMultipath, "dm/uuid", meaning)
+            }
+            None => {
+                let meaning = format!("several paths to one disk, {below}: {decide}, path by path");
+                of(Id::LayerMultipath, "dm/uuid", meaning).sure(Sure::Likely)
+            }
+        },
+        Layer::Other => {
+            let meaning = format!("made of {below}: whether ioprio and cgroup reach what is below is not known");
+            of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
+        }
+        Layer::NvmePaths { paths } => {
+            let none = || "not known".to_owned();
+            let told = paths.iter().map(|(path, own)| format!("{path}: {}", own.clone().unwrap_or_else(none)));
+            let told: Vec<String> = told.collect();
+            let blind = |(_, own): &(String, Option<String>)| matches!(own.as_deref(), Some("none" | "kyber"));
+            let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
+            let meaning =
+                format!("it has no scheduler of its own, and those of its paths decide ({}){ionice}", told.join(", "));
+            let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
+            Finding::note(Id::LayerNvmePaths, Some(&disk.name), file, meaning)
+        }
+        Layer::Raid { level } if layer.is_written_by_kernel() => {
+            let meaning = format!(
+                "{level} over {below}: {decide}; the kernel makes the writes of whole stripes, and ioprio and cgroup \
+                 of who wrote are lost below"
+            );
+            of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
+        }
+        Layer::Raid { level } if ["raid0", "linear"].contains(&level.as_str()) => {
+            let meaning = format!("{level} over {below}: {decide}; ioprio and cgroup are passed on");
+            of(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
+        }
+        Layer::Raid { level } => {
+            let meaning = format!("{level} over {below}: {decide}; whether ioprio and cgroup reach them is not known");
+            of(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
+        }
+        Layer::Loop { file, is_direct: true } => {
+            let meaning = format!(
+                "a loop device over {file}, past the page cache: threads of the kernel carry its requests out on \
+                 {below}; whether ioprio and cgroup reach that is not known"
+            );
+            of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
+        }
+        Layer::Loop { file, is_direct: false } => {
+            let meaning = format!(
+                "a loop device over {file}, through the page cache of {below}: data is cached twice, and writes reach \
+                 the disk when the kernel writes back, without the ioprio of who wrote"
+            );
+            let own = of(Id::LoopThroughCache, "loop/dio", meaning);
+            // What is only read, as packages that are mounted, is rarely meant otherwise.
+            if disk.is_read_only {
+                return own;
+            }
+            own.matters().remedy(format!("losetup --direct-io=on /dev/{}", disk.name))
+        }
+    }
+}
+
+/// Whose scheduler decides about what a device without one is asked.
+fn deciding(machine: &Snapshot, disk: &Disk) -> String {
+    let way = machine.way(&disk.name);
+    let scheduled = way.iter().filter(|own| own.name != disk.name && own.scheduler.is_some());
+    let names: Vec<&str> = scheduled.map(|own| own.name.as_str()).collect();
+    match names[..] {
+        [] => "it has no scheduler".to_owned(),
+        [one] => format!("it has no scheduler, and that of {one} decides"),
+        _ => format!("it has no scheduler, and those of {} decide", names.join(", ")),
+    }
+}

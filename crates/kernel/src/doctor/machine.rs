@@ -1,0 +1,67 @@
+//! What is of the whole machine.
+
+use super::finding::{Finding, Id, Sure};
+use super::ionice;
+use super::snapshot::Snapshot;
+
+/// So many files are named in a sentence.
+const NAMED_MAX: usize = 3;
+
+/// What is found of the machine.
+pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
+    let mut found = cgroups(machine);
+    if let Some(hypervisor) = &machine.virtualisation {
+        let meaning = format!(
+            "the machine is virtual ({hypervisor}): its disks are scheduled again outside, and share with others there"
+        );
+        found.push(Finding::note(Id::VirtualMachine, None, "/proc/cpuinfo", meaning));
+    }
+    if let Some(first) = machine.zfs.first() {
+        let meaning = format!(
+            "ZFS is mounted ({}): it orders I/O in queues of its own and has threads of its own send writes, so \
+             ioprio and cgroup of who wrote do not reach its disks; zpool status says which they are",
+            first.display()
+        );
+        found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
+    }
+    found.extend(ionice::seen(machine));
+    if let Some(first) = machine.refused.first() {
+        let named: Vec<&str> = machine.refused.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let more = machine.refused.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let meaning = format!("without root some files could not be read: {}{more}", named.join(", "));
+        let own = Finding::note(Id::NotReadable, None, first, meaning).sure(Sure::CannotKnow);
+        found.push(own.remedy("sudo iosched doctor"));
+    }
+    found
+}
+
+fn cgroups(machine: &Snapshot) -> Vec<Finding> {
+    let of = |id, file: String, meaning: &str| Finding::note(id, None, file, meaning);
+    let unified = machine.cgroups.unified.as_ref();
+    let root = unified.map_or("/sys/fs/cgroup", |unified| &unified.root);
+    let mut found = Vec::new();
+    match unified {
+        _ if machine.cgroups.blkio.is_some() => {
+            let meaning = "the I/O controller of cgroups is that of version 1, blkio: there is no io.max, io.weight, \
+                           io.latency nor io.cost, and of writes only direct ones are counted";
+            found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
+        }
+        Some(unified) if unified.has_io && !unified.passes_io_on => {
+            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on: \
+                           nothing is limited or shared by cgroup";
+            found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
+        }
+        Some(unified) if unified.has_io => {}
+        _ => {
+            let meaning = "there is no I/O controller of cgroups here: nothing can be limited or shared by cgroup";
+            found.push(of(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
+        }
+    }
+    if unified.is_some_and(|unified| unified.is_part) {
+        let meaning = "only a part of the tree of cgroups is to be seen, as in a container: what is set above it is \
+                       in force here, and not known";
+        found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
+    }
+    found
+}

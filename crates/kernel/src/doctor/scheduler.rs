@@ -1,0 +1,62 @@
+//! Whether the scheduler suits the disk, and has anything to do.
+
+use super::finding::{Finding, Id, Sure};
+use super::snapshot::Disk;
+
+/// What is found of a disk with a request queue.
+pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
+    let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
+    let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
+    let mut found = Vec::new();
+    if scheduler == "none" && disk.is_rotational == Some(true) && disk.rotation_doubt().is_none() {
+        found.extend(none_on_rotating(disk));
+    }
+    if scheduler == "bfq" && disk.is_nvme() {
+        let meaning = "bfq is on an NVMe disk: all CPUs take turns at it, request by request, and what fast disks can \
+                       do is lost; that is worth it where shares and ionice matter more than rate";
+        let own = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
+        found.push(own.remedy(format!("iosched set {} scheduler=none", disk.name)));
+    }
+    found.extend(nothing_waits(disk));
+    if let Some(nomerges @ 1..) = disk.nomerges {
+        let which = if nomerges == 1 { "only with the request before them" } else { "not at all" };
+        let meaning =
+            format!("requests are merged {which} (nomerges is {nomerges}): more and smaller ones reach the disk");
+        let own = of(Id::MergesOff, "queue/nomerges", meaning).matters();
+        found.push(own.remedy(format!("iosched set {} nomerges=0", disk.name)));
+    }
+    if disk.iostats == Some(false) {
+        let meaning = "the kernel counts nothing of this disk: iostat and iosched top see it idle";
+        let own = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
+        found.push(own.remedy(format!("iosched set {} iostats=1", disk.name)));
+    }
+    found
+}
+
+fn nothing_waits(disk: &Disk) -> Option<Finding> {
+    let (requests, depth) = (disk.nr_requests?, disk.queue_depth?);
+    let meaning = format!(
+        "the driver takes {depth} commands at once, and there are no more than {requests} requests: as long as all \
+         are of one ioprio class, mq-deadline has none to sort"
+    );
+    let own = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
+    (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(own)
+}
+
+fn none_on_rotating(disk: &Disk) -> Option<Finding> {
+    // A loop device's requests go to the scheduler of what is below it.
+    if disk.layer.is_some() {
+        return None;
+    }
+    let meaning = "it rotates and its scheduler is none: only the disk itself sorts requests, and nothing keeps reads \
+                   from waiting behind writes";
+    let own = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
+    // RAID controllers, which sort by themselves, have several queues.
+    let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };
+    let better = ["mq-deadline", "bfq"].into_iter().find(|name| disk.schedulers.iter().any(|own| own == name));
+    let own = own.sure(sure);
+    Some(match better {
+        Some(better) => own.remedy(format!("iosched set {} scheduler={better}", disk.name)),
+        None => own.remedy("modprobe mq-deadline"),
+    })
+}

@@ -1,0 +1,40 @@
+//! Writeback throttling: on or off, and whether it can do anything.
+
+use super::control::{Costing, costing};
+use super::finding::{Finding, Id, Sure};
+use super::snapshot::{Disk, Snapshot, Throttling};
+
+/// What is found of a disk that has it.
+pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
+    let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/wbt_lat_usec"), meaning);
+    let is_bfq = disk.has_scheduler("bfq");
+    // Without a request queue nothing passes it.
+    disk.scheduler.as_ref()?;
+    Some(match disk.wbt? {
+        Throttling::TargetUs(us) if is_bfq => {
+            let meaning = format!(
+                "bfq switches writeback throttling off when it is chosen, and a target of {us} us is shown: either it \
+                 was written afterwards and is in force, or this kernel shows it also while it is off"
+            );
+            of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
+        }
+        Throttling::TargetUs(us) => of(
+            Id::WbtOn,
+            format!(
+                "buffered writes are held back while reads take longer than {us} us, whatever the scheduler says; \
+                 reads and direct writes are not"
+            ),
+        ),
+        Throttling::Off => {
+            let why = match () {
+                () if is_bfq => ": bfq switches it off",
+                () if matches!(costing(machine, disk), Costing::On(_)) => ": io.cost switches it off, since Linux 6.1",
+                () => "",
+            };
+            let meaning = format!(
+                "writeback throttling is off{why}; buffered writes go to the disk as fast as the scheduler takes them"
+            );
+            of(Id::WbtOff, meaning)
+        }
+    })
+}

@@ -1,0 +1,598 @@
+//! Machines as administrators have them, each with exactly what is found there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::groups::{costs, unit};
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+/// A machine for a test: the files that a real one would have, as long as this lives.
+struct Made {
+    root: tempfile::TempDir,
+}
+
+impl Made {
+    /// Without disks, with cgroups of version 2 whose root passes io on.
+    fn new() -> Self {
+        let made = Self { root: tempfile::tempdir().unwrap() };
+        made.write("proc/sys/kernel/osrelease", "6.12.5-amd64");
+        made.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu lm\n");
+        made.write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
+        made.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids");
+        made.write("sys/fs/cgroup/cgroup.subtree_control", "cpu io memory pids");
+        made.write("sys/fs/cgroup/io.cost.qos", "");
+        made.write("sys/fs/cgroup/io.cost.model", "");
+        made
+    }
+
+    fn write(&self, path: &str, text: &str) -> &Self {
+        let path = self.root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+        self
+    }
+
+    fn link(&self, path: &str, to: &str) {
+        let path = self.root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(self.root.path().join(to), path).unwrap();
+    }
+
+    /// A disk: its name, number, where it hangs, and attributes of its queue.
+    fn disk(&self, name: &str, number: &str, place: &str, queue: &[(&str, &str)]) -> &Self {
+        let directory = format!("sys/devices/{place}/{name}");
+        self.write(&format!("{directory}/dev"), number);
+        self.write(&format!("{directory}/size"), &(100 * GIB / 512).to_string());
+        for (attribute, text) in [
+            ("nomerges", "0"),
+            ("iostats", "1"),
+            ("discard_max_bytes", "2147450880"),
+            ("discard_max_hw_bytes", "2147450880"),
+            ("max_sectors_kb", "1280"),
+            ("max_hw_sectors_kb", "32767"),
+            ("read_ahead_kb", "128"),
+            ("rotational", "0"),
+            ("write_cache", "write through"),
+        ]
+        .iter()
+        .chain(queue)
+        {
+            self.write(&format!("{directory}/queue/{attribute}"), text);
+        }
+        self.link(&format!("sys/class/block/{name}"), &directory);
+        self.link(&format!("sys/block/{name}"), &directory);
+        self.link(&format!("sys/dev/block/{number}"), &directory);
+        self
+    }
+
+    /// A SATA disk with 32 commands.
+    fn sata(&self, name: &str, number: &str, model: &str, queue: &[(&str, &str)]) -> &Self {
+        self.disk(name, number, "pci0000:00/ata1/host0/block", &[("write_cache", "write back"), ("nr_requests", "64")]);
+        let directory = format!("sys/block/{name}");
+        for (attribute, text) in queue {
+            self.write(&format!("{directory}/queue/{attribute}"), text);
+        }
+        self.write(&format!("{directory}/device/model"), model);
+        self.write(&format!("{directory}/device/vendor"), "ATA");
+        self.write(&format!("{directory}/device/queue_depth"), "32");
+        self.write(&format!("{directory}/device/scsi_disk/0:0:0:0/cache_type"), "write back");
+        self.write(&format!("{directory}/mq/0/nr_tags"), "32")
+    }
+
+    /// An NVMe disk with two hardware queues.
+    fn nvme(&self, name: &str, number: &str, queue: &[(&str, &str)]) -> &Self {
+        self.disk(name, number, "pci0000:00/nvme/nvme0", &[("nr_requests", "1023"), ("wbt_lat_usec", "2000")]);
+        let directory = format!("sys/block/{name}");
+        for (attribute, text) in queue {
+            self.write(&format!("{directory}/queue/{attribute}"), text);
+        }
+        self.write(&format!("{directory}/device/model"), "A Fine NVMe Disk");
+        self.write(&format!("{directory}/mq/0/nr_tags"), "1023");
+        self.write(&format!("{directory}/mq/1/nr_tags"), "1023")
+    }
+
+    /// A device that is made of others.
+    fn over(&self, name: &str, number: &str, below: &[&str], file: (&str, &str)) -> &Self {
+        self.disk(name, number, "virtual/block", &[]);
+        self.write(&format!("sys/block/{name}/{}", file.0), file.1);
+        below.iter().for_each(|below| {
+            self.link(&format!("sys/block/{name}/slaves/{below}"), &format!("sys/class/block/{below}"));
+        });
+        self
+    }
+
+    /// A service of systemd, with a file of its cgroup.
+    fn service(&self, name: &str, file: &str, text: &str) -> &Self {
+        let directory = format!("sys/fs/cgroup/system.slice/{name}.service");
+        self.write(&format!("{directory}/cgroup.type"), "domain");
+        self.write(&format!("{directory}/{file}"), text)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        read::snapshot(&Roots::at(self.root.path()), &|_| None)
+    }
+
+    /// What is found: `sda none-on-rotating`, and the name alone of what is of the machine.
+    #[track_caller]
+    fn gives(&self, expected: &[&str]) {
+        let found = examine(&self.snapshot());
+        let mut names: Vec<String> = found
+            .iter()
+            .map(|own| {
+                let name = own.id.name();
+                own.disk.as_ref().map_or_else(|| name.to_owned(), |disk| format!("{disk} {name}"))
+            })
+            .collect();
+        names.sort();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{found:#?}");
+        assert!(found.is_sorted_by_key(|own| own.weight));
+        for own in &found {
+            assert!(own.file.starts_with('/') && !own.meaning.is_empty() && !own.meaning.contains("  "), "{own:?}");
+        }
+    }
+
+    fn finding(&self, id: Id) -> Finding {
+        examine(&self.snapshot()).into_iter().find(|own| own.id == id).unwrap()
+    }
+}
+
+const DEADLINE: (&str, &str) = ("scheduler", "none [mq-deadline] kyber bfq");
+const BFQ: (&str, &str) = ("scheduler", "none mq-deadline kyber [bfq]");
+const NONE: (&str, &str) = ("scheduler", "[none] mq-deadline kyber bfq");
+const ROTATING: (&str, &str) = ("rotational", "1");
+const WBT_SSD: (&str, &str) = ("wbt_lat_usec", "2000");
+const WBT_HDD: (&str, &str) = ("wbt_lat_usec", "75000");
+const WBT_OFF: (&str, &str) = ("wbt_lat_usec", "0");
+
+#[test]
+fn a_sata_ssd_with_mq_deadline() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    made.write("sys/block/sda/queue/iosched/prio_aging_expire", "10000");
+    made.gives(&["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"]);
+    assert!(made.finding(Id::IoniceClassesOnly).meaning.contains("have waited 10000 ms"));
+    // Before Linux 5.14 it looked at no class.
+    made.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64");
+    made.gives(&["sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
+}
+
+#[test]
+fn an_nvme_disk_with_none() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
+    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
+    let own = made.finding(Id::IoniceIgnored);
+    assert_eq!(own.meaning, "ionice does nothing on this disk, because its scheduler is none");
+    assert_eq!((own.weight, own.remedy), (Weight::Note, None), "nobody uses it");
+}
+
+#[test]
+fn an_nvme_disk_with_a_scheduler() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[DEADLINE, ("nr_requests", "256")]);
+    made.gives(&["nvme0n1 ionice-classes-only", "nvme0n1 nothing-waits", "nvme0n1 wbt-on"]);
+    made.write("sys/block/nvme0n1/queue/scheduler", BFQ.1);
+    made.gives(&["nvme0n1 bfq-on-nvme", "nvme0n1 ionice-in-force", "nvme0n1 wbt-under-bfq"]);
+    made.write("sys/block/nvme0n1/queue/scheduler", "none mq-deadline [kyber]");
+    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
+}
+
+#[test]
+fn an_nvme_disk_that_is_reached_by_paths() {
+    let made = Made::new();
+    made.disk("nvme0n1", "259:0", "virtual/nvme-subsystem/nvme-subsys0", &[("write_cache", "write back")]);
+    for path in ["nvme0c0n1", "nvme0c1n1", "nvme0c1n2", "nvme1c0n1"] {
+        made.write(&format!("sys/block/{path}/queue/scheduler"), "[none] mq-deadline");
+    }
+    made.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
+    let own = made.finding(Id::LayerNvmePaths);
+    assert!(
+        own.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
+        "{own:?}"
+    );
+    made.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
+    assert!(made.finding(Id::LayerNvmePaths).meaning.ends_with("nvme0c1n1: mq-deadline)"));
+}
+
+#[test]
+fn what_else_is_made_of_others_is_not_known() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    made.over("bcache0", "252:0", &["nvme0n1"], ("bcache/label", ""));
+    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "bcache0 layer-other"]);
+    assert_eq!(made.finding(Id::LayerOther).sure, Sure::CannotKnow);
+}
+
+#[test]
+fn a_rotating_disk_with_bfq() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "ST4000DM004", &[BFQ, ROTATING, WBT_OFF, ("discard_max_hw_bytes", "0")]);
+    made.gives(&["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile"]);
+    assert!(made.finding(Id::WbtOff).meaning.contains("bfq switches it off"));
+}
+
+#[test]
+fn a_rotating_disk_with_none() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
+    made.gives(&["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
+    let own = made.finding(Id::NoneOnRotating);
+    assert_eq!(own.remedy.as_deref(), Some("iosched set sda scheduler=mq-deadline"));
+    made.service("backup", "io.bfq.weight", "50");
+    assert_eq!(made.finding(Id::NoneOnRotating).remedy, made.finding(Id::BfqWeightIgnored).remedy);
+    assert_eq!((own.weight, own.sure), (Weight::Matters, Sure::Certain));
+    // A controller with several queues sorts by itself, as a rule.
+    made.write("sys/block/sda/mq/1/nr_tags", "32");
+    assert_eq!(made.finding(Id::NoneOnRotating).sure, Sure::Likely);
+}
+
+#[test]
+fn lvm_over_raid_over_two_disks() {
+    let made = Made::new();
+    for (name, number) in [("sda", "8:0"), ("sdb", "8:16")] {
+        made.sata(name, number, "ST4000DM004", &[DEADLINE, ROTATING, WBT_HDD]);
+    }
+    made.over("md0", "9:0", &["sda", "sdb"], ("md/level", "raid1"));
+    made.over("dm-0", "253:0", &["md0"], ("dm/uuid", "LVM-abcdef"));
+    let each = ["ionice-classes-only", "wbt-on", "write-cache-volatile"];
+    let disks = ["sda", "sdb"].map(|disk| each.map(|id| format!("{disk} {id}")));
+    let disks: Vec<&str> = disks.iter().flatten().map(String::as_str).collect();
+    made.gives(&[&disks[..], &["md0 layer-raid", "dm-0 layer-lvm"]].concat());
+    let machine = made.snapshot();
+    let names = |disks: Vec<&Disk>| disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
+    assert!(made.finding(Id::LayerLvm).meaning.contains("those of sda, sdb decide"));
+    assert_eq!(names(machine.way("dm-0")), ["dm-0", "md0", "sda", "sdb"]);
+    assert_eq!(names(machine.above("sdb")), ["md0", "dm-0"]);
+    assert!(machine.way("nosuch").is_empty() && machine.above("nosuch").is_empty());
+    made.write("sys/block/md0/md/level", "raid5");
+    made.gives(&[&disks[..], &["md0 raid-writes-by-kernel", "dm-0 layer-lvm"]].concat());
+}
+
+#[test]
+fn dm_crypt_over_nvme() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
+    made.service("db", "io.latency", "253:0 target=2000");
+    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "dm-0 layer-crypt", "dm-0 io-latency-without-queue"]);
+    assert!(made.finding(Id::LayerCrypt).meaning.contains("the cgroup of who wrote is lost below"));
+    made.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64");
+    assert!(made.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of who wrote are lost below"));
+}
+
+#[test]
+fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    made.service("db", "io.max", "259:0 wbps=1000000");
+    let own = made.finding(Id::IoMaxSet);
+    assert_eq!((own.sure, own.meaning.contains("dm-0")), (Sure::Certain, false));
+    made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
+    let own = made.finding(Id::IoMaxSet);
+    assert!(own.meaning.ends_with("; writes through dm-0 are sent by the kernel, and count for no group"), "{own:?}");
+    assert_eq!(own.sure, Sure::Likely);
+}
+
+#[test]
+fn multipath_decides_by_its_own_scheduler() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "A SAN", &[NONE, ("write_cache", "write through"), ("discard_max_hw_bytes", "0")]);
+    made.write("sys/block/sda/device/scsi_disk/0:0:0:0/cache_type", "write through");
+    made.over("dm-0", "253:0", &["sda"], ("dm/uuid", "mpath-360"));
+    made.write("sys/block/dm-0/queue/scheduler", DEADLINE.1);
+    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only"]);
+    made.over("dm-1", "253:1", &["dm-0"], ("dm/uuid", "part1-mpath-360"));
+    // Older kernels show the word alone of what has no request queue.
+    made.write("sys/block/dm-1/queue/scheduler", "none");
+    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-other"]);
+}
+
+#[test]
+fn a_virtio_disk_in_a_kvm_guest() {
+    let made = Made::new();
+    made.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor lm\n");
+    made.write("sys/class/dmi/id/sys_vendor", "QEMU");
+    let queue = [NONE, ROTATING, WBT_HDD, ("write_cache", "write back"), ("nr_requests", "256")];
+    made.disk("vda", "254:0", "pci0000:00/virtio1/block", &queue);
+    made.link("sys/block/vda/device/driver", "sys/bus/virtio/drivers/virtio_blk");
+    made.gives(&[
+        "virtual-machine",
+        "vda ionice-ignored",
+        "vda rotational-doubtful",
+        "vda virtual-disk",
+        "vda wbt-on",
+        "vda write-cache-volatile",
+    ]);
+}
+
+#[test]
+fn a_loop_device_over_a_file_on_ext4() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    let mounts = "27 1 8:0 / / rw - ext4 /dev/sda rw\n28 27 0:22 / /proc rw - proc proc rw";
+    made.write("proc/self/mountinfo", mounts);
+    made.disk("loop0", "7:0", "virtual/block", &[NONE, ("nr_requests", "128")]);
+    made.write("sys/block/loop0/loop/backing_file", "/no/such/image");
+    made.write("sys/block/loop0/loop/dio", "0");
+    let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
+    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 loop-through-cache"]].concat());
+    assert_eq!(made.snapshot().disk("loop0").unwrap().below, ["sda"]);
+    assert_eq!(made.finding(Id::LoopThroughCache).weight, Weight::Matters);
+    made.write("sys/block/loop0/ro", "1");
+    assert_eq!(made.finding(Id::LoopThroughCache).weight, Weight::Note);
+    made.write("sys/block/loop0/loop/dio", "1");
+    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop"]].concat());
+    // Weights of the whole machine are not told of every loop device.
+    made.service("db", "io.weight", "default 500");
+    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop", "sda io-weight-ignored"]].concat());
+}
+
+#[test]
+fn a_disk_behind_usb() {
+    let made = Made::new();
+    let queue = [DEADLINE, ROTATING, ("discard_max_bytes", "0"), ("discard_max_hw_bytes", "0"), ("nr_requests", "60")];
+    made.disk("sdb", "8:16", "pci0000:00/usb2/2-1/host6/block", &queue);
+    made.write("sys/block/sdb/device/queue_depth", "30");
+    made.write("sys/block/sdb/device/model", "Portable");
+    made.gives(&["sdb ionice-classes-only", "sdb rotational-doubtful"]);
+    assert_eq!(made.finding(Id::RotationalDoubtful).sure, Sure::CannotKnow);
+    made.write("sys/block/sdb/device/model", "Portable SSD T7");
+    let own = made.finding(Id::RotationalDoubtful);
+    assert_eq!((own.sure, own.remedy.as_deref()), (Sure::Likely, Some("iosched set sdb rotational=0")));
+}
+
+/// A machine of systemd with weights and limits of units.
+fn with_units() -> Made {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    made.service("backup", "io.weight", "default 50");
+    made.service("backup", "io.bfq.weight", "default 50");
+    made.service("backup", "io.max", "8:0 rbps=10485760 wbps=max riops=max wiops=max");
+    made.service("plain", "io.weight", "default 100");
+    made.service("plain", "io.max", "8:0 rbps=max wbps=max riops=max wiops=max");
+    made
+}
+
+const SSD: [&str; 4] = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile", "sda io-max-set"];
+
+#[test]
+fn weights_of_units_without_io_cost_do_nothing() {
+    let made = with_units();
+    made.gives(&[&SSD[..], &["sda io-weight-ignored"]].concat());
+    let own = made.finding(Id::IoWeightIgnored);
+    assert!(own.meaning.contains("(backup.service 50)"), "{}", own.meaning);
+    assert_eq!(own.remedy.as_deref(), Some("iosched set sda scheduler=bfq"));
+    assert_eq!(own.file, "/sys/fs/cgroup/system.slice/backup.service/io.weight");
+    assert_eq!((own.weight, own.sure), (Weight::Matters, Sure::Certain));
+    let max = made.finding(Id::IoMaxSet);
+    assert!(max.meaning.contains("backup.service may do no more than rbps=10485760"), "{}", max.meaning);
+    // bfq has weights of its own, and systemd sets them.
+    made.write("sys/block/sda/queue/scheduler", BFQ.1).write("sys/block/sda/queue/wbt_lat_usec", "0");
+    let with_bfq = ["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
+    made.gives(&[&with_bfq[..], &["sda bfq-weight-in-force"]].concat());
+    fs::remove_file(made.root.path().join("sys/fs/cgroup/system.slice/backup.service/io.bfq.weight")).unwrap();
+    made.gives(&[&with_bfq[..], &["sda io-weight-ignored"]].concat());
+    let own = made.finding(Id::IoWeightIgnored);
+    assert_eq!(own.remedy.as_deref(), Some("echo \"8:0 enable=1\" > /sys/fs/cgroup/io.cost.qos"));
+}
+
+#[test]
+fn weights_of_units_with_io_cost_are_in_force() {
+    let made = with_units();
+    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto rpct=0.00 rlat=25000 wpct=0.00 wlat=25000");
+    made.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=auto model=linear rbps=488636629");
+    made.write("sys/block/sda/queue/wbt_lat_usec", "0");
+    let disk = ["sda ionice-classes-only", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
+    let in_force = ["sda io-weight-in-force", "sda io-cost-on"];
+    made.gives(&[&disk[..], &in_force, &["sda io-cost-default-model"]].concat());
+    assert!(made.finding(Id::WbtOff).meaning.contains("io.cost switches it off"));
+    assert!(made.finding(Id::IoCostOn).meaning.contains("looks at no latency"));
+    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00 rlat=2000 wpct=0.00 wlat=25000");
+    made.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=user model=linear rbps=488636629");
+    made.gives(&[&disk[..], &in_force].concat());
+    assert!(made.finding(Id::IoCostOn).meaning.contains("miss their latencies"));
+    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=0 ctrl=user\n8:16 enable=1");
+    made.gives(&[&disk[..], &["sda io-weight-ignored"]].concat());
+}
+
+#[test]
+fn other_files_of_cgroups() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
+    let disk = ["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"];
+    made.service("db", "io.latency", "8:0 target=2000\n8:16 target=1");
+    made.service("batch", "io.prio.class", "idle");
+    made.service("plain", "io.prio.class", "no-change");
+    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-ignored"]].concat());
+    assert!(made.finding(Id::IoLatencySet).meaning.contains("the mean of a window"));
+    made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
+    let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
+    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force"]].concat());
+    made.service("db", "io.bfq.weight", "default 100\n8:0 300");
+    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force", "sda bfq-weight-ignored"]].concat());
+}
+
+#[test]
+fn cgroups_of_version_1_only() {
+    let made = Made::new();
+    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup")).unwrap();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    for file in ["blkio.throttle.read_bps_device", "blkio.throttle.write_iops_device"] {
+        made.write(&format!("sys/fs/cgroup/blkio/{file}"), "");
+        made.write(&format!("sys/fs/cgroup/blkio/system.slice/_db.service/{file}"), "8:0 1048576");
+    }
+    let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
+    made.gives(&[&disk[..], &["cgroup-v1", "sda blkio-throttle-set"]].concat());
+    let own = made.finding(Id::BlkioThrottleSet);
+    assert!(own.meaning.starts_with("db.service may do no more than rbps=1048576 wiops=1048576 "), "{}", own.meaning);
+}
+
+#[test]
+fn a_container_without_the_controller_io() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    fs::remove_file(made.root.path().join("sys/fs/cgroup/io.cost.qos")).unwrap();
+    made.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids");
+    made.write("sys/fs/cgroup/cgroup.type", "domain");
+    let disk = ["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"];
+    made.gives(&[&disk[..], &["cgroup-namespace", "cgroup-no-io"]].concat());
+    // With the controller, weights may be in force or not.
+    made.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids");
+    made.write("sys/fs/cgroup/app/io.weight", "default 10");
+    made.gives(&[&disk[..], &["cgroup-namespace", "nvme0n1 io-weight-unknown"]].concat());
+    made.write("sys/fs/cgroup/cgroup.subtree_control", "memory");
+    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup/app")).unwrap();
+    made.gives(&[&disk[..], &["cgroup-namespace", "cgroup-io-not-passed-on"]].concat());
+    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup")).unwrap();
+    made.gives(&[&disk[..], &["cgroup-no-io"]].concat());
+}
+
+#[test]
+fn btrfs_over_two_disks() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]).sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    made.link("sys/fs/btrfs/0123-4567/devices/nvme0n1", "sys/block/nvme0n1");
+    made.link("sys/fs/btrfs/0123-4567/devices/sda", "sys/block/sda");
+    made.link("sys/fs/btrfs/89ab-cdef/devices/sda", "sys/block/sda");
+    fs::create_dir_all(made.root.path().join("sys/fs/btrfs/features")).unwrap();
+    made.gives(&[
+        "nvme0n1 ionice-ignored",
+        "nvme0n1 several-disks",
+        "nvme0n1 wbt-on",
+        "sda ionice-classes-only",
+        "sda several-disks",
+        "sda wbt-on",
+        "sda write-cache-volatile",
+    ]);
+    assert_eq!(made.snapshot().way("sda").len(), 2);
+}
+
+#[test]
+fn zfs_is_told_by_its_mounts() {
+    let made = Made::new();
+    made.write("proc/self/mountinfo", "27 1 0:40 / /tank rw - zfs tank rw");
+    made.gives(&["zfs-own-threads"]);
+}
+
+#[test]
+fn a_queue_that_somebody_has_changed() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "INTEL SSDSC2", &[DEADLINE, ROTATING, WBT_SSD]);
+    for (attribute, text) in [
+        ("nomerges", "2"),
+        ("iostats", "0"),
+        ("nr_requests", "32"),
+        ("write_cache", "write through"),
+        ("discard_max_bytes", "0"),
+        ("max_sectors_kb", "128"),
+        ("read_ahead_kb", "0"),
+    ] {
+        made.write(&format!("sys/block/sda/queue/{attribute}"), text);
+    }
+    made.write("sys/block/sda/device/ncq_prio_enable", "1");
+    let usual = ["sda ionice-classes-only", "sda ionice-by-the-drive", "sda wbt-on", "sda rotational-doubtful"];
+    let changed = ["merges-off", "no-iostats", "nothing-waits", "flushes-not-sent", "discard-off", "requests-cut"];
+    let changed: Vec<String> = changed.iter().map(|id| format!("sda {id}")).collect();
+    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+    made.gives(&[&usual[..], &changed, &["sda read-ahead-off"]].concat());
+    made.write("sys/block/sda/queue/read_ahead_kb", "8192");
+    made.gives(&[&usual[..], &changed, &["sda read-ahead-large"]].concat());
+    // The drive looks where the scheduler does not.
+    made.write("sys/block/sda/queue/scheduler", NONE.1);
+    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::IoniceIgnored));
+}
+
+#[test]
+fn what_processes_have_set_is_counted_and_makes_matter_what_ignores_it() {
+    let made = Made::new();
+    made.nvme("nvme0n1", "259:0", &[NONE]);
+    for (tid, name, words) in [("10", "backup", "backup --all"), ("11", "plain", "plain"), ("12", "kworker", "")] {
+        made.write(&format!("proc/{tid}/comm"), name);
+        made.write(&format!("proc/{tid}/task/{tid}/comm"), name);
+        fs::write(made.root.path().join(format!("proc/{tid}/cmdline")), words).unwrap();
+    }
+    made.write("proc/10/task/100/comm", "backup");
+    made.write("proc/11/task/110/comm", "plain");
+    let ask = |tid| match tid {
+        10 | 100 => Some(3 << 13 | 7),
+        11 => Some(2 << 13 | 4),
+        110 => Some(2 << 13),
+        _ => Some(1 << 13),
+    };
+    let machine = read::snapshot(&Roots::at(made.root.path()), &ask);
+    let told: Vec<_> =
+        machine.ioprios.as_ref().unwrap().iter().map(|own| (own.class, own.level, own.threads)).collect();
+    assert_eq!(told, [("be", Some(0), 1), ("idle", None, 2)]);
+    let found = examine(&machine);
+    let ignored = found.iter().find(|own| own.id == Id::IoniceIgnored).unwrap();
+    assert_eq!(ignored.weight, Weight::Matters);
+    assert_eq!(ignored.remedy.as_deref(), Some("iosched set nvme0n1 scheduler=mq-deadline"));
+    let seen = found.iter().find(|own| own.id == Id::IoprioSeen).unwrap();
+    assert!(seen.meaning.ends_with("(be/0: 1 thread, such as plain; idle: 2 threads, such as backup)"));
+}
+
+#[test]
+fn odd_files_are_left_out() {
+    let made = Made::new();
+    made.sata(
+        "sda",
+        "8:0",
+        "",
+        &[("scheduler", ""), ("nr_requests", "-1"), ("rotational", "\u{fffd}"), ("wbt_lat_usec", "")],
+    );
+    made.service("odd", "io.max", "8:0\n\nnonsense\n9:9 rbps=1");
+    made.service("odd", "io.latency", "8:0 target=\n8:0 x");
+    made.service("odd", "io.weight", "default many");
+    made.service("odd", "io.bfq.weight", "1 2 3\n8:0");
+    made.write("sys/fs/cgroup/io.cost.qos", "8:0\nenable=1\n8:0 enable");
+    fs::write(made.root.path().join("sys/block/sda/queue/read_ahead_kb"), [0xff, 0xfe]).unwrap();
+    made.gives(&["sda write-cache-volatile"]);
+    // An empty machine.
+    let empty = tempfile::tempdir().unwrap();
+    let found = examine(&read::snapshot(&Roots::at(empty.path()), &|_| None));
+    assert_eq!(found.iter().map(|own| own.id).collect::<Vec<_>>(), [Id::CgroupNoIo]);
+}
+
+#[test]
+fn the_machine_that_this_runs_on_is_examined() {
+    let found = examine(&Snapshot::of(&Roots::default()));
+    assert!(found.is_sorted_by_key(|own| own.weight));
+    serde_json::to_string(&found).unwrap();
+}
+
+#[test]
+fn every_identifier_is_documented_with_what_it_means() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
+    let page = fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    let mut documented: Vec<&str> = rows.map(|(name, _)| name).collect();
+    let mut known: Vec<&str> = Id::ALL.iter().map(|id| id.name()).collect();
+    documented.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(documented, known);
+}
+
+#[test]
+fn units_weights_and_costs_are_read_as_the_kernel_writes_them() {
+    for (path, expected) in [
+        ("system.slice/backup.service", "backup.service"),
+        ("system.slice/_db.service/worker", "db.service"),
+        ("user.slice/user-1000.slice/user@1000.service/app.slice/x.scope", "x.scope"),
+        ("docker/0123", "docker/0123"),
+        ("", "the root cgroup"),
+    ] {
+        assert_eq!(unit(path), expected, "{path}");
+    }
+    let weights = Weights::parse("default 100\n8:16 200\n8:32 100\n").unwrap();
+    let on = |number: &str| weights.on(number.parse().unwrap());
+    assert_eq!((on("8:0"), on("8:16"), on("8:32")), (None, Some(200), None));
+    assert_eq!((Weights::parse("100"), Weights::parse("default 100\n")), (None, None));
+    assert_eq!(Weights::parse("300").unwrap().usual, 300);
+    let cost = &costs("8:16 enable=1 ctrl=auto rpct=95.00 wpct=0.00", "8:16 ctrl=user model=linear")[0];
+    assert!(cost.is_enabled && cost.looks_at_latency && !cost.has_default_model);
+}
