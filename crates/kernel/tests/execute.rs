@@ -101,7 +101,7 @@ fn jobs_write_and_sync_as_often_as_they_are_to() {
 
 #[test]
 fn jobs_wait_for_each_other_and_end_each_other() {
-    let text = "[global]\nrw=randread\nsize=1m\n[a]\nnumber_ios=20\nexitall\n\
+    let text = "[global]\nrw=randread\nsize=1m\n[a]\nnumber_ios=20\nthinktime=5000\nexitall\n\
                 [b]\nthinktime=1000\ntime_based\nruntime=60\n[c]\nstonewall\nnumber_ios=5\n";
     let result = run(&jobs(text));
     let [a, b, c] = &result.jobs[..] else { panic!("three jobs") };
