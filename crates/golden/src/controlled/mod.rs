@@ -6,18 +6,11 @@
 mod io_cost;
 mod line;
 mod rqos;
+mod scenario;
 
 use serde::Deserialize;
 
-/// What is wrong with a scenario of controllers.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub enum PlayError {
-    /// One of wbt, io.latency and io.max.
-    Rqos(#[from] rqos::ScenarioError),
-    /// One of io.cost.
-    IoCost(#[from] io_cost::ScenarioError),
-}
+pub use scenario::ScenarioError;
 
 /// Runs that were recorded in one block layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,10 +49,10 @@ impl Family {
     ///
     /// # Errors
     /// The JSON is no scenario of this family.
-    pub fn play(self, json: &[u8]) -> Result<Vec<String>, PlayError> {
+    pub fn play(self, json: &[u8]) -> Result<Vec<String>, ScenarioError> {
         match self {
-            Self::Rqos => Ok(rqos::play(json)?),
-            Self::IoCost => Ok(io_cost::play(json)?),
+            Self::Rqos => rqos::play(json),
+            Self::IoCost => io_cost::play(json),
         }
     }
 }

@@ -12,26 +12,7 @@ mod lines;
 mod run;
 mod scenario;
 
-use iosched_disk::ConfigError;
-
-/// What is wrong with a scenario.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// Not JSON, or a field is unknown, missing or of another type.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// A parameter of its device.
-    #[error(transparent)]
-    Device(#[from] ConfigError),
-    /// It names something that there is not.
-    #[error("there is no {what} {name:?}")]
-    Unknown {
-        /// What it should name.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-}
+use super::scenario::ScenarioError;
 
 /// What happens in a scenario, line by line as it was recorded.
 ///

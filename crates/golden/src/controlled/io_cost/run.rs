@@ -7,10 +7,10 @@ use iosched::{Bio, CgroupId, ContextId, Op, Time};
 use iosched_disk::Device;
 use iosched_workload::{After, TaskLoop, TaskSet};
 
-use super::ScenarioError;
 use super::block::{Block, Plugging, Submitter};
 use super::lines::Lines;
 use super::scenario::{Arrival, FileWrite, Scenario, ScriptedTask, WeightChange};
+use crate::controlled::ScenarioError;
 
 /// What a task, or somebody with a shell, does.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use iosched::controllers::IoCostFile;
 use iosched::{Flags, Op};
-use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
 use iosched_workload::{CgroupMove, CgroupRemoval, Task, TaskOp};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::controlled::scenario::DeviceConfig;
 
 /// A scenario.
 #[derive(Debug, Deserialize)]
@@ -186,43 +187,5 @@ impl TryFrom<Map<String, Value>> for ScriptedTask {
         flags.set(Flags::PRIO, meta);
         flags.set(Flags::SWAP, swap);
         Ok(Self { task, flags, kthread, ops })
-    }
-}
-
-/// A device.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct DeviceConfig(KnownDevice);
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum KnownDevice {
-    Fixed(FixedConfig),
-    Disk(DiskConfig),
-}
-
-impl TryFrom<Value> for DeviceConfig {
-    type Error = serde_json::Error;
-
-    /// A step that says nothing of writes means all.
-    fn try_from(mut written: Value) -> Result<Self, Self::Error> {
-        for step in written.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(step) = step.as_object_mut()
-                && let Some(lat_ns) = step.get("lat_ns").cloned()
-            {
-                step.entry("write_lat_ns").or_insert(lat_ns);
-            }
-        }
-        serde_json::from_value(written).map(Self)
-    }
-}
-
-impl DeviceConfig {
-    /// The device.
-    pub(super) fn device(&self) -> Result<AnyDevice, ConfigError> {
-        match &self.0 {
-            KnownDevice::Fixed(config) => Fixed::new(config).map(AnyDevice::Fixed),
-            KnownDevice::Disk(config) => Disk::new(config).map(AnyDevice::Disk),
-        }
     }
 }

@@ -14,7 +14,7 @@ mod path;
 mod player;
 mod scenario;
 
-pub(super) use scenario::ScenarioError;
+use super::scenario::ScenarioError;
 
 /// What happens in a scenario, line by line as it was recorded.
 ///

@@ -11,7 +11,8 @@ use iosched_workload::{After, TaskLoop};
 use super::changes::KernelStep;
 use super::lines::{self, LATENCY_AT_FIRST, Line, Names};
 use super::path::{Step, Thread};
-use super::scenario::{self, Actor, Arrival, Change, Scenario, ScenarioError};
+use super::scenario::{self, Actor, Arrival, Change, Scenario};
+use crate::controlled::ScenarioError;
 
 /// A run ends when nothing but timers is left and none fires within this, ns.
 const ONLY_TIMERS_NS: u64 = 20 * SECOND_NS;

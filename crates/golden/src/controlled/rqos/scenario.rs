@@ -1,29 +1,12 @@
 //! What is played: tasks, changes, groups, a device.
 
 use iosched::{Flags, Op};
-use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
+use iosched_disk::AnyDevice;
 use iosched_workload::{Task, TaskOp, TaskSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What is wrong with a scenario.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// It is not the JSON of one.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// Its device.
-    #[error(transparent)]
-    Device(#[from] ConfigError),
-    /// A name that nothing has.
-    #[error("there is no {what} {name:?}")]
-    Unknown {
-        /// What it should name.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-}
+use crate::controlled::scenario::{DeviceConfig, ScenarioError};
 
 /// A group, with what is written to its files before the run.
 #[derive(Clone, Debug, Deserialize)]
@@ -129,7 +112,7 @@ struct Text {
     _name: Value,
     #[serde(rename = "desc")]
     _desc: Value,
-    device: Value,
+    device: DeviceConfig,
     #[serde(default = "hz_default")]
     hz: u32,
     #[serde(default)]
@@ -165,13 +148,6 @@ fn hz_default() -> u32 {
 
 fn no_wbt() -> Value {
     Value::Bool(false)
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum DeviceConfig {
-    Fixed(FixedConfig),
-    Disk(DiskConfig),
 }
 
 /// Throttling of writes.
@@ -239,7 +215,7 @@ impl Scenario {
             tasks: TaskSet { tasks, end_ns: text.end_ns, ..TaskSet::default() },
             actors,
             arrivals,
-            device: device(text.device)?,
+            device: text.device.device()?,
         })
     }
 }
@@ -253,18 +229,6 @@ fn flag(letter: char) -> Flags {
         'M' => Flags::PRIO,
         _ => Flags::empty(),
     }
-}
-
-fn device(mut value: Value) -> Result<AnyDevice, ScenarioError> {
-    for step in value.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
-        if step.get("write_lat_ns").is_none() {
-            step["write_lat_ns"] = step["lat_ns"].clone();
-        }
-    }
-    Ok(match serde_json::from_value(value)? {
-        DeviceConfig::Fixed(config) => AnyDevice::Fixed(Fixed::new(&config)?),
-        DeviceConfig::Disk(config) => AnyDevice::Disk(Disk::new(&config)?),
-    })
 }
 
 /// Divides a task into its closed loop, and what its bios are.

@@ -8,16 +8,15 @@
 //! is in charge.
 
 use super::controlled::{Bios, Controlled, Place, Write};
-use super::tags::Grant;
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::controllers::{ControlledDevice, Controller, Controllers, Passage, Site, Target, Way, WayId, WriteError};
 use crate::layer::MultiQueueRules;
 use crate::queue::{RequestQueue, Submit};
-use crate::request::{Bio, MergeSide, Op, Request, RequestId};
+use crate::request::{Bio, MergeSide, Request, RequestId};
 use crate::time::Time;
 
 impl RequestQueue {
-    /// The controllers, which are made when they are first asked for.
+    /// The controllers, which are made when they are first asked for, at the present moment.
     pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
         if self.controlled.is_none() {
             let mut site = Site::new(self.env.now, self.env.hz);
@@ -33,14 +32,15 @@ impl RequestQueue {
             let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
             self.controlled = Some(Box::new(Controlled::new(Controllers::of_linux(site, device), context)));
         }
-        self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"))
+        let controlled = self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"));
+        controlled.controllers.site.now = self.env.now;
+        controlled
     }
 
     /// A bio comes to a queue with controllers.
     pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
-        controlled.controllers.site.now = now;
         let (way, place) = match controlled.waiting(bio.context).take() {
             Some((way, Place::Passed(at))) => (way, controlled.controllers.resumed(way, at).map(Place::Controller)),
             Some((way, place @ Place::Controller(_))) => (way, Some(place)),
@@ -122,9 +122,7 @@ impl RequestQueue {
 
     /// The device takes `id`.
     pub(in crate::queue) fn start_controlled(&mut self, id: RequestId) {
-        let now = self.env.now;
         let controlled = self.controlled();
-        controlled.controllers.site.now = now;
         if let Some(&mut Bios { founder, .. }) = controlled.bios(id).as_mut() {
             controlled.controllers.started(founder);
         }
@@ -132,9 +130,8 @@ impl RequestQueue {
 
     /// The device is done with `id`.
     pub(in crate::queue) fn complete_controlled(&mut self, id: RequestId) {
-        let (now, nr_sectors) = (self.env.now, self.env.requests[id].nr_sectors);
+        let nr_sectors = self.env.requests[id].nr_sectors;
         let controlled = self.controlled();
-        controlled.controllers.site.now = now;
         let Some(Bios { founder, all }) = controlled.bios(id).take() else { return };
         controlled.inside -= all.len();
         controlled.controllers.completed(founder, &all, nr_sectors.into());
@@ -148,9 +145,7 @@ impl RequestQueue {
 
     /// Does what is due of controllers.
     pub(in crate::queue) fn timer_controlled(&mut self) {
-        let now = self.env.now;
         let controlled = self.controlled();
-        controlled.controllers.site.now = now;
         controlled.controllers.timer();
         let released = controlled.controllers.released();
         controlled.worker.queue.extend(released);
@@ -244,13 +239,7 @@ impl RequestQueue {
         let (asked, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
         match multi.allocate(&self.env, self.elevator.as_mut(), nr_requests, &asked) {
-            Ok(Grant { tag, hw_queue, .. }) => {
-                let id = self.found(bio);
-                let request = &mut self.env.requests[id];
-                (request.tag, request.hw_queue) = (tag, hw_queue);
-                request.mergeable &= bio.op != Op::WriteZeroes;
-                Some(id)
-            }
+            Ok(grant) => Some(self.found_tagged(bio, grant)),
             Err(limit) => {
                 multi.wait(&self.env, &asked, limit, false);
                 None
@@ -296,9 +285,7 @@ impl RequestQueue {
         cgroup: CgroupId,
         text: &str,
     ) -> Option<Result<(), WriteError>> {
-        let now = self.env.now;
         let controlled = self.controlled();
-        controlled.controllers.site.now = now;
         controlled.controllers.of_file(file)?;
         if controlled.is_shut() || (controlled.inside > 0 && controlled.controllers.drains(file)) {
             let (file, text) = (file.to_owned(), text.to_owned());
@@ -312,12 +299,11 @@ impl RequestQueue {
 
     /// A cgroup was created, or removed.
     pub(in crate::queue) fn cgroup_controlled(&mut self, cgroup: CgroupId, parent: Option<CgroupId>) {
-        let now = self.env.now;
-        if let Some(controlled) = &mut self.controlled {
-            controlled.controllers.site.now = now;
+        if self.controlled.is_some() {
+            let controllers = &mut self.controlled().controllers;
             match parent {
-                Some(parent) => controlled.controllers.create_group(parent),
-                None => controlled.controllers.remove_group(cgroup),
+                Some(parent) => controllers.create_group(parent),
+                None => controllers.remove_group(cgroup),
             }
         }
     }
@@ -335,9 +321,10 @@ impl RequestQueue {
 
     /// A context waits no more.
     pub(in crate::queue) fn leave_controlled(&mut self, context: ContextId) {
-        let now = self.env.now;
-        let Some(controlled) = &mut self.controlled else { return };
-        controlled.controllers.site.now = now;
+        if self.controlled.is_none() {
+            return;
+        }
+        let controlled = self.controlled();
         controlled.shut_out.retain(|&other| other != context);
         controlled.woken.retain(|&other| other != context);
         match controlled.waiting(context).take() {
@@ -366,10 +353,8 @@ impl RequestQueue {
 
     /// The elevator of this name has taken over.
     pub(in crate::queue) fn tell_controlled(&mut self, elevator: &str) {
-        let now = self.env.now;
-        if let Some(controlled) = &mut self.controlled {
-            controlled.controllers.site.now = now;
-            controlled.controllers.elevator_changed(elevator);
+        if self.controlled.is_some() {
+            self.controlled().controllers.elevator_changed(elevator);
         }
     }
 }

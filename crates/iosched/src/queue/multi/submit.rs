@@ -55,14 +55,7 @@ impl RequestQueue {
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
         match multi.allocate(&self.env, elevator, nr_requests, bio) {
-            Ok(Grant { tag, hw_queue, origin }) => {
-                let id = self.found(bio);
-                let request = &mut self.env.requests[id];
-                (request.tag, request.hw_queue) = (tag, hw_queue);
-                (request.ioprio, request.cgroup) = (origin.ioprio, origin.cgroup);
-                request.mergeable &= bio.op != Op::WriteZeroes;
-                Some(id)
-            }
+            Ok(grant) => Some(self.found_tagged(bio, grant)),
             Err(limit) => {
                 let plugged = self.plugs.is_open(bio.context);
                 let waiter = multi.wait(&self.env, bio, limit, plugged);
@@ -72,6 +65,18 @@ impl RequestQueue {
                 None
             }
         }
+    }
+
+    /// A new request that begins with `bio`, with what it is granted.
+    #[inline(always)]
+    pub(super) fn found_tagged(&mut self, bio: &Bio, grant: Grant) -> RequestId {
+        let Grant { tag, hw_queue, origin } = grant;
+        let id = self.found(bio);
+        let request = &mut self.env.requests[id];
+        (request.tag, request.hw_queue) = (tag, hw_queue);
+        (request.ioprio, request.cgroup) = (origin.ioprio, origin.cgroup);
+        request.mergeable &= bio.op != Op::WriteZeroes;
+        id
     }
 
     fn note_wait(&mut self, waiter: &Waiter) {

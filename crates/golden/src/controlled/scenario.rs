@@ -1,0 +1,62 @@
+//! What scenarios of both families have: a device, and what can be wrong with them.
+
+use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What is wrong with a scenario of controllers.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not JSON, or a field is unknown, missing or of another type.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A parameter of its device.
+    #[error(transparent)]
+    Device(#[from] ConfigError),
+    /// It names something that there is not.
+    #[error("there is no {what} {name:?}")]
+    Unknown {
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+}
+
+/// A device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct DeviceConfig(KnownDevice);
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum KnownDevice {
+    Fixed(FixedConfig),
+    Disk(DiskConfig),
+}
+
+impl TryFrom<Value> for DeviceConfig {
+    type Error = serde_json::Error;
+
+    /// A step that says nothing of writes means all.
+    fn try_from(mut written: Value) -> Result<Self, Self::Error> {
+        for step in written.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(step) = step.as_object_mut()
+                && let Some(lat_ns) = step.get("lat_ns").cloned()
+            {
+                step.entry("write_lat_ns").or_insert(lat_ns);
+            }
+        }
+        serde_json::from_value(written).map(Self)
+    }
+}
+
+impl DeviceConfig {
+    /// The device.
+    pub(super) fn device(&self) -> Result<AnyDevice, ConfigError> {
+        match &self.0 {
+            KnownDevice::Fixed(config) => Fixed::new(config).map(AnyDevice::Fixed),
+            KnownDevice::Disk(config) => Disk::new(config).map(AnyDevice::Disk),
+        }
+    }
+}
