@@ -37,11 +37,7 @@ impl Host {
         while host.asked < reads || host.driver.queue().waiting() > 0 || !host.device.is_empty() {
             host.event(reads);
             host.turn();
-            records.extend(host.driver.take_records());
-            records.extend(host.driver.take_decisions().map(|(at, decision)| {
-                let what = What::Decision(decision.told(Time::BEGINNING, |cookie| cookie));
-                Record { at, what }
-            }));
+            records.extend(taken(&mut host.driver));
         }
         records
     }
@@ -103,6 +99,16 @@ impl Host {
     }
 }
 
+/// What a driver has recorded, and what it decided.
+fn taken(driver: &mut Driver) -> Vec<Record> {
+    let mut records = driver.take_records();
+    records.extend(driver.take_decisions().map(|(at, decision)| {
+        let what = What::Decision(decision.told(Time::BEGINNING, |cookie| cookie));
+        Record { at, what }
+    }));
+    records
+}
+
 fn replay(records: Vec<Record>) -> Result<Replayed, RecordedError<Infallible>> {
     replay_recorded(records.into_iter().map(Ok), &Registry::linux(), None)
 }
@@ -116,6 +122,45 @@ fn the_engine_decides_as_the_host_did() {
         assert_eq!((replayed.records, replayed.bios), (records.len() as u64, bios as u64), "{elevator}");
         assert!(replayed.decisions > 800, "{elevator}: {replayed:?}");
     }
+}
+
+#[test]
+fn a_controller_whose_timers_outlive_all_requests_is_heard() {
+    let (mut now, config) = (Time::BEGINNING, QueueConfig { depth: DEPTH as u32, ..QueueConfig::default() });
+    let queue = RequestQueue::new(now, &config, Registry::linux().get("mq-deadline").unwrap());
+    let mut driver = Driver::new(queue, Rerun::SERVED);
+    driver.record(now, config, DEPTH as u32);
+    driver.record_decisions(true);
+    let context = driver.create_context(1, IoPriority::default(), CgroupId::ROOT);
+    driver.set_attribute(now, "wbt_lat_usec", "2000").unwrap();
+    let bio = Bio { op: Op::Write, flags: Flags::empty(), sector: 0, nr_sectors: 8, context, cookie: 1 };
+    let mut under_way = VecDeque::new();
+    assert!(matches!(driver.submit(now, &bio), Submit::Queued(_)));
+    let mut timers = 0;
+    while timers < 2 {
+        while let Some(step) = driver.turn(now, true) {
+            let Step::Start(id) = step else { panic!("nobody waits") };
+            under_way.push_back((now + SERVICE_NS, id));
+        }
+        let device = under_way.front().map(|&(at, _)| at);
+        let (at, due) = driver.next_due(device, None).expect("wbt's window ends after all requests");
+        now = now.max(at);
+        match due {
+            Due::Device => {
+                let (_, id) = under_way.pop_front().unwrap();
+                driver.complete(now, id, Ok(()), |_, _| {});
+            }
+            Due::Timer => {
+                timers += 1;
+                driver.timer(now);
+            }
+            due => panic!("{due:?}"),
+        }
+    }
+    let records = taken(&mut driver);
+    let heard = records.iter().filter(|record| record.what == What::Timer).count();
+    let replayed = replay(records.clone()).unwrap();
+    assert_eq!((replayed.records, heard), (records.len() as u64, 2));
 }
 
 #[test]

@@ -78,6 +78,12 @@ trait Source<D: Device, O: Observer> {
         due_ns
     }
 
+    /// Whether timers are heard, and the run goes on, even if nothing else ever happens again.
+    #[inline]
+    fn hears_on(&self) -> bool {
+        false
+    }
+
     /// It is heard.
     #[inline]
     fn heard(&mut self, now: Time) {
@@ -308,7 +314,8 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
             }
             source_ns = u64::MAX;
         }
-        if device_ns == u64::MAX && source_ns == u64::MAX && core.driver.queue().only_controllers_go_on() {
+        let nothing_comes = device_ns == u64::MAX && source_ns == u64::MAX && !source.hears_on();
+        if nothing_comes && core.driver.queue().only_controllers_go_on() {
             break;
         }
         let at_ns = device_ns.min(timer_ns).min(source_ns).min(rerun_ns);

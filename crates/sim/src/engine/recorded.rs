@@ -407,6 +407,10 @@ impl<V: Device, O: Observer, R: Recording> Source<V, O> for Recorded<'_, R> {
         if due_ns <= heard_ns { heard_ns } else { u64::MAX }
     }
 
+    fn hears_on(&self) -> bool {
+        self.tape.borrow().head.is_some()
+    }
+
     fn heard(&mut self, now: Time) {
         let mut tape = self.tape.borrow_mut();
         tape.advance();
