@@ -76,6 +76,7 @@ impl Config {
             hw_queues: random.pick(&[1, 1, 1, 2, 5]),
             tag_layout: random.pick(&[TagLayout::Spread, TagLayout::Compact]),
             run_at_insertion: random.below(3) == 0,
+            throttles_writeback: false,
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {

@@ -44,6 +44,9 @@ pub(crate) enum Command {
     /// Show schedulers and their tunables
     #[command(subcommand)]
     Elevator(crate::tell::ElevatorCommand),
+    /// Show the policies beside the elevator: io.max, io.cost, io.latency, wbt and others
+    #[command(subcommand)]
+    Policy(crate::tell::PolicyCommand),
     /// Import device profiles
     #[command(subcommand)]
     Import(crate::import::ImportCommand),

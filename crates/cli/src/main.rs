@@ -93,6 +93,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
+        Command::Policy(command) => tell::policy(&command)?,
         Command::Import(command) => import::import(&command)?,
         Command::Validate(args) => return validate::run(&args),
         Command::Job(command) => return job::job(&command),

@@ -1,11 +1,13 @@
-//! What iosched knows of schedulers.
+//! What iosched knows of schedulers, and of the policies beside them.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use clap::Subcommand;
+use iosched::controllers::{About, FileOf, policies};
 use iosched::{Layer, Registered, RequestQueue, Spec};
 
+use crate::fail::usage;
 use crate::output;
 
 #[derive(Debug, Subcommand)]
@@ -18,6 +20,63 @@ pub(crate) enum ElevatorCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// List the policies beside the elevator
+    List,
+    /// Say what a policy is for, how it decides, when it harms and what is set of it
+    Show {
+        /// Its name, or one of its files
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+pub(crate) fn policy(command: &PolicyCommand) -> Result<()> {
+    let mut text = String::new();
+    match command {
+        PolicyCommand::List => {
+            for policy in policies() {
+                let _ = writeln!(text, "{:12}{:16}{}", policy.name, format!("{} to today", policy.since), policy.about);
+            }
+        }
+        PolicyCommand::Show { name } => show_policy(&mut text, named_policy(name)?),
+    }
+    output::print(&text)
+}
+
+fn named_policy(name: &str) -> Result<&'static About> {
+    let is_named = |policy: &&About| policy.name == name || policy.files.iter().any(|file| file.name == name);
+    policies().iter().find(is_named).ok_or_else(|| {
+        let known: Vec<&str> = policies().iter().map(|policy| policy.name).collect();
+        usage(format!("{name:?} is not a policy beside the elevator; there are {}", known.join(", ")))
+    })
+}
+
+fn show_policy(text: &mut String, policy: &About) {
+    let _ = writeln!(text, "{}: {}\n", policy.name, policy.about);
+    let _ = writeln!(text, "{:12}{} to today, beside elevators of blk-mq", "in Linux", policy.since);
+    for (title, lines) in [("use it for", &[policy.when][..]), ("decides", policy.how), ("harms", policy.harms)] {
+        for (number, line) in lines.iter().enumerate() {
+            let _ = writeln!(text, "{:12}{line}", if number == 0 { title } else { "" });
+        }
+    }
+    let _ = writeln!(text, "\n{:16}{:14}takes", "file", "of");
+    for file in policy.files {
+        let of = match file.of {
+            FileOf::Queue => "the queue",
+            FileOf::Cgroup => "a cgroup",
+            FileOf::Root => "the device",
+        };
+        let _ = writeln!(text, "{:16}{of:14}{}", file.name, file.takes);
+    }
+    let elevator = if policy.name == "io.bfq" { "bfq" } else { "mq-deadline" };
+    text.push('\n');
+    for file in policy.files {
+        let _ = writeln!(text, "set with --scheduler {elevator}:{}={}", file.name, file.example);
+    }
 }
 
 pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {

@@ -314,6 +314,30 @@ fn devices_and_elevators_are_told_from_their_declarations() {
 }
 
 #[test]
+fn policies_beside_the_elevator_are_told_and_their_examples_are_settings() {
+    let here = directory("policy");
+    let (_, list, _) = run(&here, &["policy", "list"]);
+    for policy in iosched::controllers::policies() {
+        assert!(list.contains(policy.name) && list.contains(policy.about), "{list}");
+        for file in policy.files {
+            let (code, page, _) = run(&here, &["policy", "show", file.name]);
+            assert!(code == 0 && page.contains(file.takes) && page.contains(policy.when), "{page}");
+        }
+        let (_, page, _) = run(&here, &["policy", "show", policy.name]);
+        for setting in page.lines().filter_map(|line| line.strip_prefix("set with --scheduler ")) {
+            iosched::Setting::parse(setting, &iosched::Registry::linux())
+                .unwrap_or_else(|error| panic!("{setting}: {error}"));
+        }
+    }
+    refused(
+        &here,
+        &["policy", "show", "io.mex"],
+        2,
+        &["\"io.mex\" is not a policy beside the elevator; there are io.max"],
+    );
+}
+
+#[test]
 fn one_word_names_every_elevator() {
     let here = directory("all");
     let workload = here.join("tasks.toml");

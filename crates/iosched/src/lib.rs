@@ -177,8 +177,8 @@ pub use context::{
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
 pub use decision::{
-    ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, Decision, DecisionLog,
-    KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
+    ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, ControlledEvent,
+    Decision, DecisionLog, KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
 pub use driver::{Driver, Due, Rerun, Step, recording};
 pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};

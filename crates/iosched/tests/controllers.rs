@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use iosched::controllers::{Controller, Passage, Site, WayId, WriteError};
 use iosched::{
-    Bio, Cgroup, CgroupId, ContextId, Driver, Flags, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
-    Rerun, Step, Submit, Time,
+    Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Op, QueueConfig, Registry,
+    RequestId, RequestQueue, Rerun, Step, Submit, Time,
 };
 
 const MS: u64 = 1_000_000;
@@ -211,6 +211,32 @@ fn io_cost_shares_the_device_by_weight() {
     assert!((2.7..3.3).contains(&(shares[0] / shares[1])), "{shares:?}");
 }
 
+#[test]
+fn io_prio_class_makes_mq_deadline_prefer_a_group() {
+    let done_by = |policy: &str| {
+        let mut machine = Machine::new("mq-deadline", 1, MS);
+        machine.driver.set_attribute(machine.now, "nr_requests", "64").unwrap();
+        let groups = ["db", "backup"].map(|name| machine.group(name, CgroupId::ROOT));
+        let tasks = groups.map(|group| machine.task(group));
+        machine.set(groups[1], "io.prio.class", policy);
+        let read = machine.driver.cgroup_attribute(groups[1], "io.prio.class").unwrap();
+        assert_eq!(read, policy);
+        for at in 0..20 {
+            for task in [tasks[1], tasks[0]] {
+                machine.send(task, Op::Read, Flags::empty(), at * 1024 + task.index() as u64 * 64, 8);
+            }
+        }
+        machine.run(20 * MS + MS / 2);
+        tasks.map(|task| machine.mib(task) * 256.0)
+    };
+    let [db, backup] = done_by("no-change");
+    assert!((db - backup).abs() < 3.0, "{db} {backup}");
+    let [db, backup] = done_by("idle");
+    assert!(db > 18.0 && backup < 2.0, "{db} {backup}");
+    let [db, backup] = done_by("promote-to-rt");
+    assert!(db < 2.0 && backup > 18.0, "{db} {backup}");
+}
+
 /// Lets two bios of a group under way, whatever they are.
 #[derive(Default)]
 struct AtMostTwo {
@@ -327,6 +353,9 @@ fn text(random: &mut Random, file: &str) -> String {
         "io.max" => [("rbps", 1 << 24), ("wbps", 1 << 24), ("riops", 2000), ("wiops", 2000)]
             .map(|(name, most)| limit(name, most))
             .join(" "),
+        "io.prio.class" => {
+            ["no-change", "promote-to-rt", "restrict-to-be", "idle"][random.below(4) as usize].to_owned()
+        }
         "io.weight" => (1 + random.below(10_000)).to_string(),
         "io.cost.qos" => {
             let min = 1 + random.below(100);
@@ -342,7 +371,8 @@ fn random_run(seed: u64) {
     let elevators = ["none", "mq-deadline", "kyber", "bfq", "cfq", "noop"];
     let first = elevators[random.below(4) as usize];
     let mut machine = Machine::new(first, 1 + random.below(32) as u32, MS / 20 + random.below(MS));
-    let mut groups = vec![CgroupId::ROOT];
+    machine.driver.record_decisions(true);
+    let (mut groups, mut waits) = (vec![CgroupId::ROOT], BTreeMap::new());
     for name in ["a", "b", "c", "d"] {
         let parent = groups[random.below(groups.len() as u64) as usize];
         groups.push(machine.group(name, parent));
@@ -353,7 +383,8 @@ fn random_run(seed: u64) {
         let group = groups[1 + random.below(groups.len() as u64 - 1) as usize];
         match random.below(60) {
             0 => {
-                let file = ["io.max", "io.latency", "io.weight", "io.cost.qos"][random.below(4) as usize];
+                let files = ["io.max", "io.latency", "io.weight", "io.cost.qos", "io.prio.class"];
+                let file = files[random.below(5) as usize];
                 let text = text(&mut random, file);
                 machine.set(if file == "io.cost.qos" { CgroupId::ROOT } else { group }, file, &text);
             }
@@ -399,6 +430,7 @@ fn random_run(seed: u64) {
             }
         }
         machine.driver.queue().check();
+        follow(&mut machine, &mut waits);
     }
     // Whoever has a limit that lets anything pass goes on.
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
@@ -411,6 +443,27 @@ fn random_run(seed: u64) {
     assert!(machine.waiting.is_empty(), "seed {seed}: {} wait", machine.waiting.len());
     assert!(machine.open.is_empty(), "seed {seed}: {} open", machine.open.len());
     machine.driver.queue().check();
+    follow(&mut machine, &mut waits);
+    assert!(waits.values().all(|&(left, ..)| left), "seed {seed}: {waits:?} never went on");
+}
+
+/// Holds what was decided against who waits: by bio, whether nobody submits it any more, where it waits and since when.
+fn follow(machine: &mut Machine, waits: &mut BTreeMap<u64, (bool, &'static str, Time)>) {
+    for (now, decision) in machine.driver.take_decisions() {
+        match decision {
+            Decision::Controlled(ControlledEvent::Wait { controller, cookie, .. }) => {
+                assert_eq!(waits.insert(cookie, (false, controller, now)), None, "it waits at one controller at once");
+            }
+            Decision::Controlled(ControlledEvent::GoOn { controller, cookie, waited_ns }) => {
+                let since = Time::from_ns(now.as_ns() - waited_ns);
+                assert_eq!(waits.remove(&cookie), Some((false, controller, since)));
+            }
+            _ => {}
+        }
+    }
+    for (cookie, (left, ..)) in waits {
+        *left = !machine.open.contains_key(cookie);
+    }
 }
 
 #[test]

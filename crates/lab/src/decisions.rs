@@ -3,6 +3,7 @@
 mod anticipatory;
 mod bfq;
 mod cfq_2_6_16;
+mod controlled;
 mod multi_queue;
 
 use std::io::Write;
@@ -136,6 +137,7 @@ fn event(decision: &Decision) -> Value {
         Decision::Bfq(of) => bfq::event(of),
         Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
         Decision::Kyber(of) => multi_queue::kyber(of),
+        Decision::Controlled(of) => controlled::event(of),
         Decision::Noted { what, values } => {
             let mut event = json!({ "ev": what });
             for (name, value) in values.into_iter().flatten() {

@@ -109,6 +109,7 @@ impl BlockLayer {
             depth: profile.tags(),
             hw_queues: card.hw_queues,
             run_at_insertion: true,
+            throttles_writeback: true,
             ..QueueConfig::default()
         }
     }

@@ -222,26 +222,32 @@ impl Controllers {
 
     // ---- a bio
 
-    /// A bio comes: whether it goes on at once, or is held.
-    pub fn enter(&mut self, way: WayId) -> Passage {
-        for controller in &mut self.list {
-            if controller.enter(&mut self.site, way) == Passage::Wait {
+    /// The name of the controller at a place.
+    #[must_use]
+    pub fn name(&self, at: usize) -> &'static str {
+        self.list[at].name()
+    }
+
+    /// A bio comes; if it is held, `Some` is where.
+    pub fn enter(&mut self, way: WayId) -> Option<usize> {
+        for at in 0..self.list.len() {
+            if self.list[at].enter(&mut self.site, way) == Passage::Wait {
                 self.site.ways[way].waits_since = self.site.now;
-                return Passage::Wait;
+                return Some(at);
             }
         }
         self.site.ways[way].started = self.site.now;
-        Passage::Pass
+        None
     }
 
-    /// Takes bios that were held and may go on.
-    pub fn released(&mut self) -> Vec<WayId> {
+    /// Takes bios that were held and may go on, and where each was.
+    pub fn released(&mut self) -> Vec<(WayId, usize)> {
         let mut all = Vec::new();
         for at in 0..self.list.len() {
             for way in self.list[at].released() {
                 self.waited(way, at);
                 self.site.ways[way].started = self.site.now;
-                all.push(way);
+                all.push((way, at));
             }
         }
         all
@@ -264,10 +270,15 @@ impl Controllers {
         }
     }
 
+    /// How long a bio has waited where it waits, or did last, ns.
+    #[must_use]
+    pub fn waited_ns(&self, way: WayId) -> u64 {
+        self.site.now.since(self.site.ways[way].waits_since)
+    }
+
     /// A bio waits no more at the controller `at`.
     fn waited(&mut self, way: WayId, at: usize) {
-        let Way { cgroup, waits_since, .. } = self.site.ways[way];
-        let (controller, wait_ns) = (self.list[at].name(), self.site.now.since(waits_since));
+        let (controller, cgroup, wait_ns) = (self.name(at), self.site.ways[way].cgroup, self.waited_ns(way));
         let same = |waits: &&mut ControllerWaits| waits.controller == controller && waits.cgroup == cgroup;
         match self.waits.iter_mut().find(same) {
             Some(waits) => {

@@ -217,6 +217,12 @@ impl EventLog {
         }
     }
 
+    /// Whether decisions are recorded.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Takes what was decided since the last call, oldest first.
     pub fn take(&mut self) -> std::vec::Drain<'_, (Time, ControllerEvent)> {
         self.events.drain(..)

@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `controller.rs` | what a controller is, and those of one queue in their order |
 //! | `of_linux.rs` | the controllers of Linux as such |
+//! | `about.rs` | what each is for and what is set of it, as users are told |
 //! | `named.rs` | files of cgroups by names, as users write them |
 //! | `wbt/` | buffered writes beside reads |
 //! | `io_max/` | bytes and bios a second of a group |
 //! | `io_latency/` | groups beside one whose latencies miss their target |
 //! | `io_cost/` | shares of the device by weight, in units of what each bio costs it |
+//! | `io_prio.rs` | the ioprio of what a group asks for |
 //! | `site.rs` | what all controllers share: the moment, groups, timers, who goes on, what is recorded |
 //! | `way.rs` | a bio on its way, with the marks that controllers leave on it |
 //! | `wheel.rs` | timers as coarse as the kernel's |
@@ -21,11 +23,13 @@
 //!
 //! The controllers are those of Linux 6.12.
 
+mod about;
 mod controller;
 mod event;
 mod io_cost;
 mod io_latency;
 mod io_max;
+mod io_prio;
 mod named;
 mod of_linux;
 mod site;
@@ -35,12 +39,14 @@ mod wbt;
 mod wheel;
 mod write_error;
 
+pub use about::{About, File, FileOf, policies};
 pub use controller::{Controller, ControllerWaits, Controllers, Served, Target};
 pub use event::{Admission, IoCostEvent, WeightReason};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
 pub use io_cost::{BioCosts, IoCost, IoCostFile};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;
+pub(crate) use named::BFQ_WEIGHT;
 pub use named::{NamedWrite, files};
 pub use of_linux::ControlledDevice;
 pub use site::{Groups, Site};

@@ -1,21 +1,25 @@
 //! Files of cgroups by the cgroups' names, as users write them in a setting: `io.max=backup:wbps=50000000/wiops=100`,
 //! and for several `io.latency=db:target=5000+backup:target=75000`. Files of the device go without: `io.cost.qos=enable=1`.
 
+use super::about::{FileOf, cgroup_files};
 use super::controller::Controllers;
 use super::of_linux::ControlledDevice;
 use super::site::Site;
 use super::write_error::{CgroupFileError, WriteError};
-use crate::context::CgroupId;
+use crate::context::{CgroupId, WeightRange};
 use crate::time::Time;
 
-/// The files of cgroups that controllers have.
-const CGROUP_FILES: [&str; 3] = ["io.max", "io.latency", "io.weight"];
-/// The files that they have for all of a device.
-const DEVICE_FILES: [&str; 2] = ["io.cost.qos", "io.cost.model"];
+/// The file that bfq itself has.
+pub(crate) const BFQ_WEIGHT: &str = "io.bfq.weight";
 
 /// The files that a setting may name.
 pub fn files() -> impl Iterator<Item = &'static str> {
-    CGROUP_FILES.into_iter().chain(DEVICE_FILES)
+    cgroup_files().map(|file| file.name)
+}
+
+/// Whether a file is of the root cgroup, for all of a device.
+fn is_of_device(file: &str) -> bool {
+    cgroup_files().any(|known| known.name == file && known.of == FileOf::Root)
 }
 
 /// The name of the root.
@@ -39,7 +43,7 @@ impl NamedWrite {
     /// # Errors
     /// It is not of that form, or the file does not take the words.
     pub fn parse(file: &str, given: &str) -> Result<Vec<Self>, CgroupFileError> {
-        let of_device = DEVICE_FILES.contains(&file);
+        let of_device = is_of_device(file);
         let one = |part: &str| {
             let form = || CgroupFileError::new(file, part, WriteError::NoCgroup);
             let named = part.split_once(':').filter(|(cgroup, _)| !cgroup.is_empty());
@@ -54,10 +58,21 @@ impl NamedWrite {
 
 /// Whether a file takes a text.
 fn check(file: &str, text: &str) -> Result<(), WriteError> {
+    if file == BFQ_WEIGHT {
+        let weight: u32 = text.parse().map_err(|_| WriteError::Invalid)?;
+        let WeightRange { min, max, .. } = WeightRange::BFQ;
+        return (min..=max).contains(&weight).then_some(()).ok_or(WriteError::Range);
+    }
     let mut site = Site::new(Time::BEGINNING, 1000);
     let group = site.groups.create(CgroupId::ROOT);
-    let group = if DEVICE_FILES.contains(&file) { CgroupId::ROOT } else { group };
-    let device = ControlledDevice { rotational: false, write_cache: false, depth: 32, nr_requests: 128 };
+    let group = if is_of_device(file) { CgroupId::ROOT } else { group };
+    let device = ControlledDevice {
+        rotational: false,
+        write_cache: false,
+        depth: 32,
+        nr_requests: 128,
+        throttles_writeback: false,
+    };
     Controllers::of_linux(site, device).write(file, group, text).unwrap_or(Err(WriteError::NoSuchFile))
 }
 
@@ -75,6 +90,9 @@ mod tests {
         let qos = NamedWrite::parse("io.cost.qos", "enable=1/rpct=95/rlat=5000").unwrap();
         assert_eq!((qos[0].cgroup.as_str(), qos[0].text.as_str()), ("/", "enable=1 rpct=95 rlat=5000"));
         assert!(NamedWrite::parse("io.weight", "db:0").is_err());
+        assert_eq!(NamedWrite::parse("io.bfq.weight", "db:1000").unwrap()[0].text, "1000");
+        let error = NamedWrite::parse("io.bfq.weight", "db:1001").unwrap_err().to_string();
+        assert!(error.ends_with("a value is out of range; write N, from 1 to 1000"), "{error}");
         let error = NamedWrite::parse("io.latency", "target=5000").unwrap_err().to_string();
         assert!(error.contains("no cgroup is named; write CGROUP:WORDS"), "{error}");
     }

@@ -4,6 +4,7 @@ use super::controller::{Controller, Controllers, Served, Target};
 use super::io_cost::{IoCost, IoCostFile};
 use super::io_latency::IoLatency;
 use super::io_max::IoMax;
+use super::io_prio::IoPrio;
 use super::site::Site;
 use super::way::{Passage, WayId};
 use super::wbt::Wbt;
@@ -23,22 +24,27 @@ pub struct ControlledDevice {
     pub depth: u32,
     /// Requests that may be allocated at once.
     pub nr_requests: u32,
+    /// Whether wbt is on before its file is written.
+    pub throttles_writeback: bool,
 }
 
 impl Controllers {
-    /// Those of Linux, in the order in which bios meet them: io.max, io.cost, io.latency, wbt. None does anything before
-    /// a file is written.
+    /// Those of Linux, in the order in which bios meet them: io.max, io.prio, io.cost, io.latency, wbt. But for wbt, if
+    /// so it is said, none does anything before a file is written.
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
         let io_max = IoMax::new(&mut site);
         let io_latency = IoLatency::new(&mut site, device.rotational, device.nr_requests);
         let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth);
-        wbt.turn_off(&mut site);
+        if !device.throttles_writeback {
+            wbt.turn_off(&mut site);
+        }
         let mut controllers = Self::new(site);
         // It hears of what io.max holds, too: that keeps its group.
         controllers.add(Box::new(io_cost));
         controllers.add(Box::new(io_max));
+        controllers.add(Box::<IoPrio>::default());
         controllers.add(Box::new(io_latency));
         controllers.add(Box::new(wbt));
         controllers

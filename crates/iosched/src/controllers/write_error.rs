@@ -1,5 +1,7 @@
 //! Why a controller's file refuses what is written to it.
 
+use super::about::cgroup_files;
+
 /// A text was refused; the kernel's error numbers are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteError {
@@ -12,6 +14,9 @@ pub enum WriteError {
     /// A cgroup's file, and no cgroup is named.
     #[error("no cgroup is named; write CGROUP:WORDS, as in backup:wbps=50000000/wiops=100, and + between cgroups")]
     NoCgroup,
+    /// A file that bfq has, under another elevator (`ENOENT`, 2).
+    #[error("bfq has this file, and it is not the elevator")]
+    OfBfq,
     /// There is no such file (`ENOENT`, 2).
     #[error("there is no such file")]
     NoSuchFile,
@@ -24,7 +29,7 @@ impl WriteError {
         match self {
             Self::Invalid | Self::NoCgroup => 22,
             Self::Range => 34,
-            Self::NoSuchFile => 2,
+            Self::OfBfq | Self::NoSuchFile => 2,
         }
     }
 }
@@ -46,15 +51,9 @@ impl CgroupFileError {
 }
 
 /// What would be right.
-fn what_it_takes(file: &str) -> &'static str {
-    match file {
-        "io.max" => "write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max",
-        "io.latency" => "write target=N, in us, or target=max",
-        "io.weight" => "write default N or N, from 1 to 10000",
-        "io.cost.qos" => "write any of enable=0|1, ctrl=auto|user, rpct=, rlat=, wpct=, wlat=, min= and max=",
-        "io.cost.model" => {
-            "write any of ctrl=auto|user, model=linear, rbps=, rseqiops=, rrandiops=, wbps=, wseqiops= and wrandiops="
-        }
-        _ => "there are io.max, io.latency, io.weight, io.cost.qos and io.cost.model",
+fn what_it_takes(file: &str) -> String {
+    match cgroup_files().find(|known| known.name == file) {
+        Some(known) => format!("write {}", known.takes),
+        None => format!("there are {}", cgroup_files().map(|known| known.name).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -6,12 +6,14 @@
 mod anticipatory;
 mod bfq;
 mod cfq;
+mod controlled;
 mod kyber;
 mod mq_deadline;
 
 pub use anticipatory::{Anticipation, AnticipatoryEvent};
 pub use bfq::{BfqEvent, BfqReason, BfqState};
 pub use cfq::{ActiveQueue, Cfq2616Event, QueueName, Workload};
+pub use controlled::ControlledEvent;
 pub use kyber::{KyberEvent, LatencyKind};
 pub use mq_deadline::MqDeadlineChoice;
 
@@ -209,6 +211,8 @@ pub enum Decision {
     MqDeadline(MqDeadlineChoice),
     /// What only kyber decides.
     Kyber(KyberEvent),
+    /// What a controller beside the elevator decides.
+    Controlled(ControlledEvent),
     /// What an elevator from outside of this crate decides: see [`Decision::noted`].
     Noted {
         /// What happened.
@@ -246,6 +250,7 @@ impl Decision {
                 *cookie = renamed(*cookie);
                 *into = renamed(*into);
             }
+            Self::Controlled(event) => event.tell(beginning, renamed),
             _ => {}
         }
         self

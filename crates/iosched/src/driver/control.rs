@@ -85,6 +85,14 @@ impl Driver {
         self.queue.set_attribute(now, name, value)
     }
 
+    /// Reads a file of a cgroup that a controller has: see [`RequestQueue::cgroup_attribute`].
+    ///
+    /// # Errors
+    /// If no controller has one of that name.
+    pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
+        self.queue.cgroup_attribute(cgroup, file)
+    }
+
     /// See [`RequestQueue::set_cgroup_attribute`](crate::RequestQueue::set_cgroup_attribute).
     ///
     /// # Errors

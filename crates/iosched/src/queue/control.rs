@@ -4,7 +4,7 @@ use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
-use crate::controllers::{self, CgroupFileError, Controller, NamedWrite, Site, WriteError};
+use crate::controllers::{self, BFQ_WEIGHT, CgroupFileError, Controller, NamedWrite, Site, Wbt, WriteError};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
@@ -13,6 +13,9 @@ use crate::registry::Registry;
 use crate::request::{Request, RequestStage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
+
+/// What wbt is set by.
+const WBT_FILE: &str = "wbt_lat_usec";
 
 impl DeviceQueues {
     /// An elevator with its defaults.
@@ -42,6 +45,11 @@ impl RequestQueue {
         if name == "scheduler" {
             return Ok(Registry::linux().listed(self.scheduler()));
         }
+        if name == WBT_FILE && self.throttles_writeback {
+            let throttles = self.is_multi_queue() && self.scheduler() != "bfq";
+            let target_us = if throttles { Wbt::target_default_us(self.attributes.rotational) } else { 0 };
+            return Ok(target_us.to_string());
+        }
         ATTRIBUTES.get(&self.attributes, name).map(|value| value.to_string())
     }
 
@@ -63,8 +71,11 @@ impl RequestQueue {
                 Allocation::Single(limits) => limits.resized(now, self.attributes.nr_requests),
                 Allocation::Multi(_) => self.resize_tags(),
             },
-            "wbt_lat_usec" if self.controlled.is_some() || self.attributes.wbt_lat_usec > 0 => {
-                let _ = self.write_controlled(name, CgroupId::ROOT, value);
+            WBT_FILE => {
+                self.throttles_writeback = false;
+                if self.controlled.is_some() || self.attributes.wbt_lat_usec > 0 {
+                    let _ = self.write_controlled(name, CgroupId::ROOT, value);
+                }
             }
             // What went unaccounted while off stays so.
             "iostats" => self.stat.stamp = now,
@@ -176,6 +187,9 @@ impl RequestQueue {
 
     /// Writes a controller's file of cgroups by their names; of those that do not exist yet, when they do.
     fn set_named_cgroups(&mut self, file: &str, given: &str) -> Result<(), TunableError> {
+        if file == BFQ_WEIGHT && self.scheduler() != "bfq" {
+            return Err(CgroupFileError::new(file, given, WriteError::OfBfq).into());
+        }
         self.named.extend(NamedWrite::parse(file, given)?);
         for id in self.env.cgroups.ids() {
             self.write_named(id);
@@ -190,8 +204,12 @@ impl RequestQueue {
         self.named = others;
         let own: Vec<NamedWrite> = own;
         for NamedWrite { file, text, .. } in own {
-            // It was checked.
-            let _ = self.write_controlled(&file, id, &text);
+            // They were checked.
+            if file == BFQ_WEIGHT {
+                let _ = self.set_weights(id, text.parse().ok(), None);
+            } else {
+                let _ = self.write_controlled(&file, id, &text);
+            }
         }
     }
 

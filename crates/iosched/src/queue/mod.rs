@@ -78,6 +78,9 @@ pub struct QueueConfig {
     /// arrives while the device has room is then issued before the next bio could merge with it. What a plug collects
     /// is inserted together, when it ends.
     pub run_at_insertion: bool,
+    /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but for bfq, unless
+    /// `wbt_lat_usec` is written, as in Linux.
+    pub throttles_writeback: bool,
 }
 
 impl Default for QueueConfig {
@@ -96,6 +99,7 @@ impl Default for QueueConfig {
             hw_queues: 1,
             tag_layout: TagLayout::Spread,
             run_at_insertion: false,
+            throttles_writeback: false,
         }
     }
 }
@@ -159,8 +163,10 @@ pub struct RequestQueue {
     /// Requests in the device.
     in_driver: u32,
     stat: Stat,
-    /// Controllers beside the elevator, once any of their files was written.
+    /// Controllers beside the elevator, once there is something for them to do.
     controlled: Option<Box<Controlled>>,
+    /// wbt is on, and `wbt_lat_usec` was not written.
+    throttles_writeback: bool,
     /// What is set of cgroups that do not exist yet.
     named: Vec<NamedWrite>,
 }
@@ -195,6 +201,7 @@ impl RequestQueue {
             in_driver: 0,
             stat: Stat::default(),
             controlled: None,
+            throttles_writeback: config.throttles_writeback,
             named: Vec::new(),
         }
     }

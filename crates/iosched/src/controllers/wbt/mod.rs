@@ -20,13 +20,16 @@ use super::waits::Waits;
 use super::way::{Mark, Passage, Way, WayId, WbtClass};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
-use crate::request::{Flags, Op};
+use crate::request::{Bio, Flags, Op};
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, Time};
 
 /// Target where seeking costs nothing, ns.
 const TARGET_NONROTATIONAL_NS: u64 = 2 * MILLISECOND_NS;
 /// Target where it does, ns.
 const TARGET_ROTATIONAL_NS: u64 = 75 * MILLISECOND_NS;
+
+/// Who writes so waits for each write, and sends more: `O_DIRECT`.
+const DIRECT: Flags = Flags::SYNC.union(Flags::IDLE);
 
 /// Writeback throttling of a queue.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ pub struct Wbt {
 impl Wbt {
     /// Throttling of a device with the default target, switched on.
     pub fn new(site: &mut Site, rotational: bool, write_cache: bool, queue_depth: u32) -> Self {
-        let target_ns = if rotational { TARGET_ROTATIONAL_NS } else { TARGET_NONROTATIONAL_NS };
+        let target_ns = Self::target_default_us(rotational) * MICROSECOND_NS;
         let (timer, now) = (site.wheel.create(), site.jiffies());
         let wbt = Self {
             target_ns,
@@ -107,9 +110,23 @@ impl Wbt {
         }
     }
 
+    /// Whether a bio is one of those that may have to wait.
+    #[must_use]
+    pub fn is_for(bio: &Bio) -> bool {
+        match bio.op {
+            Op::Write => !bio.flags.contains(DIRECT),
+            Op::Discard => true,
+            Op::Read | Op::WriteZeroes | Op::Flush => false,
+        }
+    }
+
+    /// What it is set to when it is created, us.
+    #[must_use]
+    pub fn target_default_us(rotational: bool) -> u64 {
+        (if rotational { TARGET_ROTATIONAL_NS } else { TARGET_NONROTATIONAL_NS }) / MICROSECOND_NS
+    }
+
     fn mark(&self, way: &Way) -> Mark {
-        /// Who writes so waits for each write, and sends more: `O_DIRECT`.
-        const DIRECT: Flags = Flags::SYNC.union(Flags::IDLE);
         match way.op {
             _ if !self.enabled => Mark::None,
             Op::Read => Mark::Read,

@@ -115,7 +115,8 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
                     Rerun::DeviceIdle { after_ns, drain_ns } => write!(f, " idle {after_ns} {drain_ns}"),
                     Rerun::Barren { after_ns } => write!(f, " barren {after_ns}"),
                 }?;
-                f.write_str(if config.run_at_insertion { " insertions" } else { "" })
+                f.write_str(if config.run_at_insertion { " insertions" } else { "" })?;
+                f.write_str(if config.throttles_writeback { " wbt" } else { "" })
             }
             What::Depth(depth) => write!(f, "depth {depth}"),
             What::Complete { request, result } => {
@@ -222,6 +223,7 @@ impl<'a> Parts<'a> {
                 other => return Err(self.wrong("tag layout", other)),
             },
             run_at_insertion: false,
+            throttles_writeback: false,
         };
         let rerun = match self.word("rerun")? {
             "never" => Rerun::Never,
@@ -229,11 +231,13 @@ impl<'a> Parts<'a> {
             "barren" => Rerun::Barren { after_ns: self.next("time in ns")? },
             other => return Err(self.wrong("rerun", other)),
         };
-        config.run_at_insertion = match self.words.next() {
-            None => false,
-            Some("insertions") => true,
-            Some(other) => return Err(self.wrong("when insertions run the queue", other)),
-        };
+        while let Some(word) = self.words.next() {
+            match word {
+                "insertions" => config.run_at_insertion = true,
+                "wbt" => config.throttles_writeback = true,
+                other => return Err(self.wrong("insertions or wbt", other)),
+            }
+        }
         Ok(What::Queue { config, elevator, rerun })
     }
 

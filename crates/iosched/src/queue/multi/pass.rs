@@ -9,7 +9,8 @@
 
 use super::controlled::{Bios, Controlled, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::controllers::{ControlledDevice, Controller, Controllers, Passage, Site, Target, Way, WayId, WriteError};
+use crate::controllers::{ControlledDevice, Controller, Controllers, Site, Target, Way, WayId, WriteError};
+use crate::decision::{ControlledEvent, Decision};
 use crate::layer::MultiQueueRules;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, MergeSide, Request, RequestId};
@@ -20,6 +21,7 @@ impl RequestQueue {
     pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
         if self.controlled.is_none() {
             let mut site = Site::new(self.env.now, self.env.hz);
+            site.log.record(self.env.log.is_on());
             for parent in self.env.cgroups.parents() {
                 site.groups.create(parent);
             }
@@ -28,9 +30,12 @@ impl RequestQueue {
                 write_cache: self.write_cache,
                 depth: self.device.depth,
                 nr_requests: self.attributes.nr_requests,
+                throttles_writeback: self.throttles_writeback,
             };
             let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
-            self.controlled = Some(Box::new(Controlled::new(Controllers::of_linux(site, device), context)));
+            let mut controllers = Controllers::of_linux(site, device);
+            controllers.elevator_changed(self.registered.name);
+            self.controlled = Some(Box::new(Controlled::new(controllers, context)));
         }
         let controlled = self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"));
         controlled.controllers.site.now = self.env.now;
@@ -42,7 +47,7 @@ impl RequestQueue {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
         let (way, place) = match controlled.waiting(bio.context).take() {
-            Some((way, Place::Passed(at))) => (way, controlled.controllers.resumed(way, at).map(Place::Controller)),
+            Some((way, Place::Passed(at))) => (way, self.resume_controlled(way, at)),
             Some((way, place @ Place::Controller(_))) => (way, Some(place)),
             Some((way, Place::Tag)) => (way, None),
             None if controlled.is_shut() => {
@@ -55,28 +60,75 @@ impl RequestQueue {
                 let mut way = Way::new(now, bio, cgroup);
                 way.ioprio = ioprio;
                 let way = controlled.controllers.site.ways.begin(way);
-                if controlled.controllers.enter(way) == Passage::Wait {
+                if let Some(at) = controlled.controllers.enter(way) {
                     controlled.held(bio.context).bios += 1;
                     self.env.contexts.get_mut(bio.context).bios += 1;
+                    self.note_throttled(way, at);
                     return Submit::Held;
                 }
                 controlled.inside += 1;
+                self.env.bio_ioprio = controlled.controllers.site.ways[way].ioprio;
                 if self.next.is_none() && self.merge_controlled(rules, way) {
                     return Submit::Merged;
                 }
-                (way, self.controlled().controllers.throttle(way).map(Place::Controller))
+                (way, self.throttle_controlled(way))
             }
         };
         if place.is_some() {
             *self.controlled().waiting(bio.context) = place.map(|place| (way, place));
             return Submit::Full;
         }
+        self.env.bio_ioprio = self.controlled().controllers.site.ways[way].ioprio;
         let Some(id) = self.allocate(bio) else {
             *self.controlled().waiting(bio.context) = Some((way, Place::Tag));
             return Submit::Full;
         };
         self.found_controlled(id, way);
         self.place(rules, bio.context, id)
+    }
+
+    /// A bio asks for a request; if it waits, `Some` is where.
+    fn throttle_controlled(&mut self, way: WayId) -> Option<Place> {
+        let at = self.controlled().controllers.throttle(way)?;
+        self.note_throttled(way, at);
+        Some(Place::Controller(at))
+    }
+
+    /// A bio that waited at the controller `at` goes on; if it waits again, `Some` is where.
+    fn resume_controlled(&mut self, way: WayId, at: usize) -> Option<Place> {
+        self.note_goes_on(way, at);
+        let at = self.controlled().controllers.resumed(way, at)?;
+        self.note_throttled(way, at);
+        Some(Place::Controller(at))
+    }
+
+    fn note_throttled(&mut self, way: WayId, at: usize) {
+        if self.env.log.is_on() {
+            let controllers = &self.controlled().controllers;
+            let Way { cookie, context, cgroup, .. } = controllers.site.ways[way];
+            let (controller, pid) = (controllers.name(at), self.env.contexts.get(context).pid);
+            self.note_controlled(ControlledEvent::Wait { controller, cookie, pid, cgroup });
+        }
+    }
+
+    fn note_goes_on(&mut self, way: WayId, at: usize) {
+        if self.env.log.is_on() {
+            let controllers = &self.controlled().controllers;
+            let (controller, waited_ns) = (controllers.name(at), controllers.waited_ns(way));
+            let cookie = controllers.site.ways[way].cookie;
+            self.note_controlled(ControlledEvent::GoOn { controller, cookie, waited_ns });
+        }
+    }
+
+    /// What controllers have said of themselves, and then `event`.
+    fn note_controlled(&mut self, event: impl Into<Option<ControlledEvent>>) {
+        let on = self.env.log.is_on();
+        let log = &mut self.controlled().controllers.site.log;
+        let said: Vec<ControlledEvent> = log.take().filter_map(|(_, event)| ControlledEvent::of(event)).collect();
+        log.record(on);
+        for event in said.into_iter().chain(event.into()) {
+            self.env.note(|| Decision::Controlled(event));
+        }
     }
 
     /// The request `id` has begun with `way`.
@@ -148,7 +200,10 @@ impl RequestQueue {
         let controlled = self.controlled();
         controlled.controllers.timer();
         let released = controlled.controllers.released();
-        controlled.worker.queue.extend(released);
+        controlled.worker.queue.extend(released.iter().map(|&(way, _)| way));
+        for (way, at) in released {
+            self.note_goes_on(way, at);
+        }
         self.run_worker(false);
         self.attend();
     }
@@ -169,6 +224,9 @@ impl RequestQueue {
 
     /// Whoever can go on does, and writes that waited are carried out.
     fn attend(&mut self) {
+        if self.env.log.is_on() || self.controlled().controllers.site.log.is_on() {
+            self.note_controlled(None);
+        }
         while self.controlled().collect_woken() || self.controlled().write_if_empty() {
             self.run_worker(false);
         }
@@ -180,7 +238,7 @@ impl RequestQueue {
         loop {
             let controlled = self.controlled();
             let (way, place) = match controlled.worker.waits.take() {
-                Some((way, Place::Passed(at))) => (way, controlled.controllers.resumed(way, at).map(Place::Controller)),
+                Some((way, Place::Passed(at))) => (way, self.resume_controlled(way, at)),
                 Some((way, Place::Tag)) if std::mem::take(&mut has_tag) => (way, None),
                 waits @ Some((_, Place::Tag | Place::Controller(_))) => {
                     controlled.worker.waits = waits;
@@ -197,7 +255,7 @@ impl RequestQueue {
                         self.held_no_more(context);
                         continue;
                     }
-                    (way, self.controlled().controllers.throttle(way).map(Place::Controller))
+                    (way, self.throttle_controlled(way))
                 }
             };
             if let Some(place) = place {

@@ -1,0 +1,111 @@
+//! io.prio.class: the ioprio of what a group asks for, whatever its processes set.
+//!
+//! It holds nothing back: mq-deadline, which goes by the class of each request, does the rest (bfq goes by what the
+//! process set). A policy counts for the group's own processes and not for groups below. Written from the
+//! documentation of cgroups in Linux 6.12.
+
+use super::controller::Controller;
+use super::site::Site;
+use super::way::{Passage, WayId};
+use super::write_error::WriteError;
+use crate::context::{CgroupId, IoClass, IoPriority};
+
+/// What is done to an ioprio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Policy {
+    /// Nothing.
+    #[default]
+    NoChange,
+    /// What is not of the real-time class gets its level 4.
+    PromoteToRt,
+    /// What is above best effort, or was never set, becomes best effort at its highest level.
+    RestrictToBe,
+    /// Everything is of the idle class.
+    Idle,
+}
+
+impl Policy {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::NoChange, "no-change"),
+        (Self::PromoteToRt, "promote-to-rt"),
+        (Self::RestrictToBe, "restrict-to-be"),
+        (Self::Idle, "idle"),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        // A name of earlier kernels is still taken.
+        let text = if text == "none-to-rt" { "promote-to-rt" } else { text };
+        Self::ALL.into_iter().find(|&(_, name)| name == text).map(|(policy, _)| policy)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|&(policy, _)| policy == self).map_or("no-change", |(_, name)| name)
+    }
+
+    fn apply(self, ioprio: IoPriority) -> IoPriority {
+        match (self, ioprio.class) {
+            (Self::PromoteToRt, class) if class != IoClass::RealTime => IoPriority::new(IoClass::RealTime, 4),
+            (Self::RestrictToBe, IoClass::None | IoClass::RealTime) => IoPriority::new(IoClass::BestEffort, 0),
+            (Self::Idle, class) if class != IoClass::Idle => IoPriority::new(IoClass::Idle, 0),
+            _ => ioprio,
+        }
+    }
+}
+
+/// Policies of groups.
+#[derive(Debug, Default)]
+pub(super) struct IoPrio {
+    /// By group; what is not there does not change anything.
+    policies: Vec<Policy>,
+}
+
+impl Controller for IoPrio {
+    fn name(&self) -> &'static str {
+        "io.prio"
+    }
+
+    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
+        let way = &mut site.ways[way];
+        if let Some(policy) = self.policies.get(way.cgroup.index()) {
+            way.ioprio = policy.apply(way.ioprio);
+        }
+        Passage::Pass
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["io.prio.class"]
+    }
+
+    fn write(&mut self, _: &mut Site, _: &str, group: CgroupId, text: &str) -> Result<(), WriteError> {
+        let policy = Policy::parse(text.trim()).ok_or(WriteError::Invalid)?;
+        if self.policies.len() <= group.index() {
+            self.policies.resize(group.index() + 1, Policy::NoChange);
+        }
+        self.policies[group.index()] = policy;
+        Ok(())
+    }
+
+    fn read(&self, _: &str, group: CgroupId) -> String {
+        self.policies.get(group.index()).copied().unwrap_or_default().name().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_makes_of_each_class_what_is_documented() {
+        let given = ["none", "rt/2", "rt/5", "be/0", "be/6", "idle"];
+        let all = |policy: &str| {
+            let policy = Policy::parse(policy).unwrap();
+            given.map(|ioprio| policy.apply(ioprio.parse().unwrap()).to_string())
+        };
+        assert_eq!(all("no-change"), given);
+        assert_eq!(all("promote-to-rt"), ["rt/4", "rt/2", "rt/5", "rt/4", "rt/4", "rt/4"]);
+        assert_eq!(all("none-to-rt"), all("promote-to-rt"));
+        assert_eq!(all("restrict-to-be"), ["be/0", "be/0", "be/0", "be/0", "be/6", "idle"]);
+        assert_eq!(all("idle"), ["idle"; 6]);
+        assert_eq!(Policy::parse("rt"), None);
+    }
+}
