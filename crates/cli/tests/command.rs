@@ -89,6 +89,11 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--scheduler", "cfq", "--scheduler", "cfq"], 2, &["given twice"]);
     compare(&["--scheduler", "cfq:max_sectors_kb=100000"], 2, &["max_sectors_kb: 100000 is out of range"]);
     compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
+    compare(&["--cgroup", "db"], 2, &["--cgroup", "write CGROUP=PROCESS, as in db=postgres"]);
+    compare(&["--cgroup", "db=mysqld"], 2, &["db=mysqld: no process of it is called so; there are postgres, "]);
+    let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
+    compare(&unknown, 1, &["io.max: the workload has no cgroup \"dc\"; it has db"]);
+    compare(&["--scheduler", "none:io.bfq.weight=db:200"], 2, &["bfq has this file, and it is not the elevator"]);
     compare(&["--runs", "0"], 2, &["--runs"]);
     compare(&["--runs", "many"], 2, &["many"]);
     compare(&["--replay", "closed", "--speed", "2"], 2, &["--speed needs open replay"]);
@@ -349,6 +354,17 @@ fn one_word_names_every_elevator() {
     for elevator in iosched::Registry::linux().elevators() {
         assert!(csv.lines().any(|line| line.split(',').any(|cell| cell == elevator.name)), "{}: {csv}", elevator.name);
     }
+}
+
+#[test]
+fn processes_of_a_trace_are_throttled_by_cgroup() {
+    let here = directory("trace-cgroup");
+    let throttled = "none:io.max=db:riops=2/wiops=2";
+    let args = ["compare", "--device", "sata-ssd", "--cgroup", "db=post*", "--scheduler", "none", "--scheduler"];
+    let (code, out, err) = run(&here, &[&args[..], &[throttled, "--runs", "1", "--details"]].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains(&format!("{throttled}: io.max let ")) && out.contains(" bios of db wait, "), "{out}");
+    assert!(out.contains("none: wbt let ") && !out.contains("io.max let 1 bio of / wait"), "{out}");
 }
 
 #[test]

@@ -452,6 +452,11 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
             .bytes(&entry.process.to_le_bytes())
             .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
     }
+    for (number, process) in trace.processes().iter().enumerate() {
+        if let Some(cgroup) = &process.cgroup {
+            fingerprint = fingerprint.bytes(&number.to_le_bytes()).bytes(cgroup.as_bytes());
+        }
+    }
     let warnings = trace.warnings();
     WorkloadRecord {
         name: trace.name().to_owned(),

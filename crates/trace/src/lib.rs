@@ -70,7 +70,7 @@ pub use placement::{Extent, Fit, Placement};
 pub use plain::{open_plain, read_plain};
 pub use rates::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread, rates_of, read_rates};
 pub use reader::TraceReader;
-pub use reading::ReadOptions;
+pub use reading::{InCgroup, ReadOptions};
 pub use record::{DeviceName, TraceRequest};
 pub use source::Source;
 pub use stages::{

@@ -1,7 +1,9 @@
 //! What readers of any kind share: their options, their inputs, the format, and what less than the whole will do.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use std::str::FromStr;
 
 use crate::completeness::{Completeness, Gap};
 use crate::error::{TraceError, Warnings};
@@ -26,11 +28,59 @@ pub struct ReadOptions {
     /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
     /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
     pub partial: bool,
+    /// Which processes are in which cgroups, for whoever replays the trace: readers look at none of it.
+    pub cgroups: Vec<InCgroup>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, device: None, latencies: true, columns: None, partial: false }
+        Self { format: None, device: None, latencies: true, columns: None, partial: false, cgroups: Vec::new() }
+    }
+}
+
+/// Processes of a trace that are in a cgroup, as users write it: `db=postgres`, `db=post*`, `db=4711`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCgroup {
+    /// The cgroup's name.
+    pub cgroup: String,
+    /// A process' name or id; `*` stands for any letters.
+    pub process: String,
+}
+
+impl InCgroup {
+    /// Whether a process is meant.
+    #[must_use]
+    pub fn is_of(&self, pid: u32, name: &str) -> bool {
+        self.process == pid.to_string() || matches(&self.process, name)
+    }
+}
+
+impl FromStr for InCgroup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((cgroup, process)) if !cgroup.is_empty() && !process.is_empty() => {
+                Ok(Self { cgroup: cgroup.to_owned(), process: process.to_owned() })
+            }
+            _ => Err("names no cgroup and process; write CGROUP=PROCESS, as in db=postgres or db=post*".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for InCgroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.cgroup, self.process)
+    }
+}
+
+/// Whether a name is as a pattern says.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((front, rest)) => name.strip_prefix(front).is_some_and(|name| {
+            (0..=name.len()).filter(|&at| name.is_char_boundary(at)).any(|at| matches(rest, &name[at..]))
+        }),
     }
 }
 

@@ -12,6 +12,16 @@ pub enum WorkloadError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A process that is to be in a cgroup is not in the trace.
+    #[error("{file}: {given}: no process of it is called so; there are {known}")]
+    NoSuchProcess {
+        /// The trace.
+        file: String,
+        /// What was asked for.
+        given: String,
+        /// Some of its processes.
+        known: String,
+    },
     /// Not TOML, or a field is unknown, missing or of another type.
     #[error("{file}: {source}")]
     Toml {

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytemuck::{Pod, Zeroable};
 use iosched::{Flags, Op, Sector};
 use iosched_system::rows::{Filling, Rows};
-use iosched_trace::{Completeness, Fit, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings};
+use iosched_trace::{
+    Completeness, Fit, InCgroup, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings,
+};
 
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
@@ -94,6 +96,8 @@ pub struct Process {
     pub name: String,
     /// Its submissions.
     pub requests: u64,
+    /// The cgroup that it is in; `None`: in the root.
+    pub cgroup: Option<String>,
 }
 
 /// A trace: its submissions in order of time, and who made them.
@@ -102,6 +106,8 @@ pub struct Trace {
     name: String,
     entries: Rows<Entry>,
     processes: Vec<Process>,
+    /// Those that processes were put into, also where these are left out.
+    cgroups: Vec<String>,
     resolution_ns: u64,
     left_out: u64,
     devices: BTreeSet<u32>,
@@ -145,6 +151,48 @@ impl Trace {
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, WorkloadError> {
         let source = Source::open(path)?;
         Self::read(&source.title(), source.requests(options)?)
+    }
+
+    /// Puts processes into cgroups; the first that is meant for a process counts.
+    ///
+    /// # Errors
+    /// One is of no process of the trace.
+    pub fn put(&mut self, cgroups: &[InCgroup]) -> Result<(), WorkloadError> {
+        for of in cgroups {
+            if !self.processes.iter().any(|process| of.is_of(process.pid, &process.name)) {
+                return Err(WorkloadError::NoSuchProcess {
+                    file: self.name.clone(),
+                    given: of.to_string(),
+                    known: self.known_processes(),
+                });
+            }
+        }
+        self.cgroups.clear();
+        for of in cgroups {
+            if !self.cgroups.contains(&of.cgroup) {
+                self.cgroups.push(of.cgroup.clone());
+            }
+        }
+        for process in &mut self.processes {
+            let own = cgroups.iter().find(|of| of.is_of(process.pid, &process.name));
+            process.cgroup = own.map(|of| of.cgroup.clone());
+        }
+        Ok(())
+    }
+
+    /// Names of processes, those with most submissions first.
+    fn known_processes(&self) -> String {
+        const NAMED: usize = 8;
+        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+        for process in &self.processes {
+            let name = if process.name.is_empty() { process.pid.to_string() } else { process.name.clone() };
+            *by_name.entry(name).or_default() += process.requests;
+        }
+        let mut names: Vec<(String, u64)> = by_name.into_iter().collect();
+        names.sort_by_key(|&(_, requests)| std::cmp::Reverse(requests));
+        let more = if names.len() > NAMED { " and others" } else { "" };
+        let names: Vec<String> = names.into_iter().take(NAMED).map(|(name, _)| name).collect();
+        format!("{}{more}", names.join(", "))
     }
 
     /// Calls it by another name.
@@ -249,6 +297,12 @@ impl Trace {
         &self.processes
     }
 
+    /// The cgroups that processes were [put](Self::put) into.
+    #[must_use]
+    pub fn cgroups(&self) -> &[String] {
+        &self.cgroups
+    }
+
     /// How exact the recorded times are, ns, at least 1.
     #[must_use]
     pub fn resolution_ns(&self) -> u64 {
@@ -311,6 +365,7 @@ impl Trace {
             end_sector: entries.iter().map(|e| e.sector() + u64::from(e.nr_sectors)).max().unwrap_or(0),
             entries,
             processes,
+            cgroups: self.cgroups.clone(),
             resolution_ns: self.resolution_ns,
             left_out: self.left_out,
             devices: self.devices.clone(),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use iosched_lab::asked::reading_words;
-use iosched_trace::{Columns, Completeness, Format, Gap, ReadOptions};
+use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, ReadOptions};
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
@@ -20,13 +20,23 @@ pub(crate) struct Reading {
     /// or damaged; with --input-format or --columns also one with many bad lines
     #[arg(long)]
     partial: bool,
+    /// Put processes of a trace into a cgroup, for schedulers and policies that go by cgroups: db=postgres, db=post* or
+    /// db=4711; may be given several times
+    #[arg(long = "cgroup", value_name = "CGROUP=PROCESS", value_parser = in_cgroup)]
+    cgroups: Vec<InCgroup>,
 }
 
 impl Reading {
     /// For readers.
     pub(crate) fn options(&self) -> ReadOptions {
-        let Self { input_format, columns, partial } = self;
-        ReadOptions { format: *input_format, columns: columns.clone(), partial: *partial, ..ReadOptions::default() }
+        let Self { input_format, columns, partial, cgroups } = self;
+        ReadOptions {
+            format: *input_format,
+            columns: columns.clone(),
+            partial: *partial,
+            cgroups: cgroups.clone(),
+            ..ReadOptions::default()
+        }
     }
 
     /// The options given, as a command line has them.
@@ -51,6 +61,10 @@ pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
 /// Says it on standard error, before anything else is said.
 pub(crate) fn warn(completeness: &Completeness) {
     missing(completeness).iter().for_each(|line| eprintln!("warning: {line}"));
+}
+
+fn in_cgroup(text: &str) -> Result<InCgroup, String> {
+    text.parse()
 }
 
 fn format(text: &str) -> Result<Format, String> {

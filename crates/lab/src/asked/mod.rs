@@ -12,6 +12,7 @@ mod words;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use iosched::{Registry, Setting, UnknownElevator};
 use iosched_disk::{Profile, ProfileError};
@@ -292,11 +293,16 @@ pub fn read_workload(
     of_its_kind(Workload::read(name, source, &ProcessEnvironment, reading)?, reading)
 }
 
-fn of_its_kind(workload: Workload, reading: &ReadOptions) -> Result<Workload, AskedError> {
+fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload, AskedError> {
+    if let (Workload::Trace(trace), false) = (&mut workload, reading.cgroups.is_empty()) {
+        let trace = Arc::get_mut(trace).unwrap_or_else(|| unreachable!("nobody else has it yet"));
+        trace.put(&reading.cgroups)?;
+    }
     let given = match reading {
         ReadOptions { format: Some(_), .. } => "input-format",
         ReadOptions { columns: Some(_), .. } => "columns",
         ReadOptions { partial: true, .. } => "partial",
+        ReadOptions { cgroups, .. } if !cgroups.is_empty() => "cgroup",
         _ => return Ok(workload),
     };
     match workload {
@@ -312,6 +318,7 @@ pub fn reading_words(reading: &ReadOptions) -> Vec<String> {
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     reading.format.iter().for_each(|format| option("--input-format", format.to_string()));
     reading.columns.iter().for_each(|columns| option("--columns", columns.to_string()));
+    reading.cgroups.iter().for_each(|of| option("--cgroup", of.to_string()));
     if reading.partial {
         words.push("--partial".to_owned());
     }

@@ -15,10 +15,11 @@ mod system;
 mod tally;
 mod tasks;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched::controllers::NamedWrite;
-use iosched::{CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
+use iosched::{Cgroup, CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::Jobs;
@@ -245,11 +246,16 @@ pub(crate) fn run_trace<D: Device>(
     replay: Replay,
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
+    let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
+    let mut cgroups: BTreeMap<&str, CgroupId> = BTreeMap::new();
+    for name in trace.cgroups() {
+        let cgroup = Cgroup { name: name.clone(), parent: None, weight: None, leaf_weight: None };
+        cgroups.insert(name, driver.create_cgroup(cgroup)?);
+    }
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(note);
@@ -257,7 +263,8 @@ pub(crate) fn run_trace<D: Device>(
         core.notes.push(Note::LeftOut { requests: trace.left_out() });
     }
     for process in trace.processes() {
-        core.add_task(process.pid, &process.name, iosched::IoPriority::default(), CgroupId::ROOT);
+        let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| cgroups[name]);
+        core.add_task(process.pid, &process.name, iosched::IoPriority::default(), cgroup);
     }
     match replay {
         Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), false, limit, interrupt),
