@@ -125,6 +125,12 @@ pub struct Vm {
     pub dirty_background_ratio: u32,
     /// Writers are held back when so many percent are dirty or under writeback.
     pub dirty_ratio: u32,
+    /// Instead of `dirty_background_ratio`: so many bytes.
+    #[serde(default)]
+    pub dirty_background_bytes: Option<u64>,
+    /// Instead of `dirty_ratio`: so many bytes.
+    #[serde(default)]
+    pub dirty_bytes: Option<u64>,
     /// Age at which dirty data is written back in any case, ms.
     pub dirty_expire_ms: u64,
     /// How often the periodic writeback looks, ms.

@@ -185,6 +185,16 @@ impl FileSystem {
         self.work_directory
     }
 
+    /// A file that stands for the device itself, of so many blocks: where its pages are needs no metadata. It is not in
+    /// any directory, and has nothing of the file system's.
+    pub fn add_device(&mut self, blocks: Block) -> Ino {
+        let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
+        let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
+        inode.size = u64::from(pages) * crate::PAGE_BYTES;
+        inode.map.extents.push(map::Extent { page: 0, pages, block: 0 });
+        self.add_slot(inode)
+    }
+
     /// How it was made.
     #[must_use]
     pub const fn config(&self) -> &FsConfig {
@@ -252,6 +262,11 @@ impl FileSystem {
         if let Ok(page) = u32::try_from(page) {
             self.inode(ino).map.reads(page, effects);
         }
+    }
+
+    /// All blocks that are read to find pages of a file.
+    pub fn map_blocks_of(&self, ino: Ino, effects: &mut Effects) {
+        self.inode(ino).map.tree_blocks().into_iter().for_each(|block| effects.read(block));
     }
 
     /// A file is opened for writing: blocks are kept for it in advance, or a window around them, until it was

@@ -120,6 +120,9 @@ impl Model {
     /// done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
+        if self.is_device(disk, ino) {
+            return None;
+        }
         let running = self.disks[disk].journal.running();
         let known = self.inode(mapping).tid(grows);
         if running.is_some() && running == known {

@@ -102,6 +102,7 @@ struct Disk {
     /// When the running transaction is committed at the latest, ns.
     commit_due_ns: u64,
     bio_sectors_max: u64,
+    capacity_sectors: u64,
     /// Its queue has so many writes that nobody should add more.
     congested: bool,
     /// Inodes with dirty pages, in the order they became dirty.
@@ -132,6 +133,8 @@ struct DirtyInode {
 /// What the kernel keeps of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inode {
+    /// It is the disk itself: no file system, no journal.
+    device: bool,
     /// It is on its disk's list.
     listed: bool,
     since_ns: u64,
@@ -167,6 +170,8 @@ pub struct Model {
     ios: Ios,
     ready: VecDeque<u32>,
     yields: Vec<(u32, usize, u32)>,
+    /// Tasks whose begun I/O is done, and its tag.
+    finished: VecDeque<(u32, u32)>,
     /// The limit on dirty pages was exceeded when last looked at.
     dirty_exceeded: bool,
     error: Option<MachineError>,
@@ -192,6 +197,7 @@ impl Model {
             ios: Ios::new(),
             ready: VecDeque::new(),
             yields: Vec::new(),
+            finished: VecDeque::new(),
             dirty_exceeded: false,
             error: None,
         };
@@ -214,6 +220,7 @@ impl Model {
                 sync_commit: false,
                 commit_due_ns: u64::MAX,
                 bio_sectors_max: (u64::from(config.max_sectors) / PAGE_SECTORS).max(1) * PAGE_SECTORS,
+                capacity_sectors: config.capacity_sectors,
                 congested: false,
                 dirty_inodes: VecDeque::new(),
                 held: Vec::new(),
@@ -313,6 +320,7 @@ impl Model {
             Frame::ReadAhead(ahead) => self.read_ahead(task, ahead),
             Frame::Write(write) => self.write(task, write),
             Frame::Direct(direct) => self.direct(task, direct),
+            Frame::Discard(discard) => self.discard(task, discard),
             Frame::Scatter(scatter) => self.scatter(task, scatter),
             Frame::Fsync(fsync) => self.fsync(task, fsync),
             Frame::SyncAll(sync) => self.sync_all(task, sync),
@@ -344,6 +352,11 @@ impl Model {
     /// A task that leaves the disk to another: from whom, which disk, to whom.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
+    }
+
+    /// A task whose I/O, [begun](iosched_workload::app::Call::Submit) earlier, is done, and what it was begun with.
+    pub fn take_finished(&mut self) -> Option<(u32, u32)> {
+        self.finished.pop_front()
     }
 
     /// The moment has come until which `task` waited at most.
