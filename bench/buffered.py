@@ -219,8 +219,10 @@ def real(device, scratch, sections):
 def predicted(scratch, options, sections, device, own):
     path = job_file(os.path.join(scratch, "predicted.fio"), sections)
     records = os.path.join(scratch, "records.jsonl")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(records)
     common = [options.iosched, "compare", "--workload", path, "--device", device, "--machine", own,
-              "--scheduler", options.scheduler, "--runs", "1", "--records", records, "--overwrite"]
+              "--scheduler", options.scheduler, "--runs", "1", "--records", records]
     jobs = json.loads(run(*common, "--output-format", "fio-json"))
     with open(records) as file:
         result = next(record for record in map(json.loads, file) if record["record"] == "run")["result"]

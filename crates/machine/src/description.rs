@@ -59,6 +59,13 @@ impl Version {
         if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
     }
 
+    /// Whether blocks that ext4's writeback allocates count as unwritten until the data is there, so that a commit need not
+    /// wait for it (`dioread_nolock`, the default from 5.6 on).
+    #[must_use]
+    pub fn allocates_unwritten(self) -> bool {
+        self >= Self(5, 6, 0)
+    }
+
     /// Whether a commit block is a barrier to the request queue, rather than a flush and a write.
     #[must_use]
     pub fn has_barriers(self) -> bool {

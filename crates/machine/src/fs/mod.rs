@@ -83,6 +83,8 @@ pub struct Mapped {
     /// So many pages from it on lie one behind the other, at least 1. What follows may continue there too: extents have
     /// a longest length.
     pub pages: u64,
+    /// Nothing was written there: they read as zeroes.
+    pub unwritten: bool,
 }
 
 /// A file system.
@@ -191,7 +193,7 @@ impl FileSystem {
         let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
         let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
         inode.size = u64::from(pages) * crate::PAGE_BYTES;
-        inode.map.extents.push(map::Extent { page: 0, pages, block: 0 });
+        inode.map.extents.push(map::Extent { page: 0, pages, block: 0, unwritten: false });
         self.add_slot(inode)
     }
 
@@ -248,7 +250,8 @@ impl FileSystem {
         let page = u32::try_from(page).ok()?;
         let extent = self.inode(ino).map.find(page)?;
         let into = page - extent.page;
-        Some(Mapped { block: extent.block + u64::from(into), pages: (extent.pages - into).into() })
+        let (block, pages) = (extent.block + u64::from(into), (extent.pages - into).into());
+        Some(Mapped { block, pages, unwritten: extent.unwritten })
     }
 
     /// Of how many extents the blocks of a file are.

@@ -96,8 +96,11 @@ impl Model {
             } else {
                 let ino = fs.create(directory, LAID_OUT_NAME_BYTES, &mut effects)?;
                 fs.set_size(ino, file.bytes);
-                if file.contents != Contents::Hole {
-                    fs.allocate(ino, 0, file.bytes.div_ceil(PAGE_BYTES), &mut effects)?;
+                let pages = file.bytes.div_ceil(PAGE_BYTES);
+                match file.contents {
+                    Contents::Written => fs.allocate(ino, 0, pages, &mut effects)?,
+                    Contents::Preallocated => fs.allocate_unwritten(ino, 0, pages, &mut effects)?,
+                    Contents::Hole | Contents::Device => {}
                 }
                 fs.lookup(ino, &mut known);
                 fs.map_blocks_of(ino, &mut known);

@@ -92,7 +92,12 @@ impl Model {
                 }
                 let effects = &mut self.tasks[task as usize].effects;
                 effects.clear();
-                if let Err(error) = self.disks[disk].fs.allocate(ino, page, last - page, effects) {
+                let fs = &mut self.disks[disk].fs;
+                let allocated = match self.machine.kernel.allocates_unwritten() {
+                    true => fs.allocate_unwritten(ino, page, last - page, effects),
+                    false => fs.allocate(ino, page, last - page, effects),
+                };
+                if let Err(error) = allocated {
                     self.fail(error);
                 }
                 let grows = to > size;
@@ -115,7 +120,8 @@ impl Model {
                 if let Some(action) = self.find_direct(task, disk, ino, &bytes) {
                     return action;
                 }
-                let begun = direct.tag.map(|tag| self.ios.begin(task, tag));
+                let writes = direct.is_write.then(|| (self.mapping(disk, ino), page, last - page));
+                let begun = direct.tag.map(|tag| self.ios.begin(task, tag, writes));
                 self.send_direct(task, disk, ino, (op, flags), bytes, begun);
                 if let Some(begun) = begun {
                     direct.position = to;
@@ -130,6 +136,9 @@ impl Model {
                 self.wait_for_own(task)
             }
             DirectStage::Done => {
+                if direct.is_write && self.disks[disk].fs.has_unwritten(ino, page, last - page) {
+                    return Action::Push(Frame::Metadata(self.note_written(task, disk, ino, page, last - page)));
+                }
                 direct.stage = DirectStage::Begin;
                 direct.position = to;
                 match direct.flags.sync && direct.is_write {
@@ -232,7 +241,8 @@ impl Model {
         let end = bytes.end.div_ceil(SECTOR_BYTES);
         while at < end {
             let (page, within) = (at / PAGE_SECTORS, at % PAGE_SECTORS);
-            let Some(mapped) = self.disks[disk].fs.map(ino, page) else {
+            let mapped = self.disks[disk].fs.map(ino, page);
+            let Some(mapped) = mapped.filter(|mapped| op.is_write() || !mapped.unwritten) else {
                 // A hole reads as zeroes.
                 at += PAGE_SECTORS - within;
                 continue;

@@ -2,6 +2,7 @@
 
 use iosched::{Flags, Op};
 
+use super::convert::{Conversion, Then};
 use super::{Model, Wait};
 use crate::cache::Mapping;
 use crate::{PAGE_SECTORS, fs::Block};
@@ -48,6 +49,8 @@ struct Begun {
     tag: u32,
     /// Bios that are not done.
     left: u32,
+    /// What is written by it: whose pages, from where on, how many.
+    writes: Option<(Mapping, u64, u64)>,
 }
 
 /// The I/Os under way, by tag.
@@ -78,8 +81,8 @@ impl Ios {
 
     /// A task begins an I/O; it is done when all bios sent for it are, and it is
     /// [told](Model::begun_done) that there are no more.
-    pub(super) fn begin(&mut self, task: u32, tag: u32) -> u32 {
-        let begun = Begun { task, tag, left: 1 };
+    pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
+        let begun = Begun { task, tag, left: 1, writes };
         if self.free_begun == NONE {
             self.begun.push(begun);
             return (self.begun.len() - 1) as u32;
@@ -168,9 +171,15 @@ impl Model {
         let begun = &mut self.ios.begun[number as usize];
         begun.left -= 1;
         if begun.left == 0 {
-            self.finished.push_back((begun.task, begun.tag));
+            let Begun { task, tag, writes, .. } = *begun;
             begun.tag = self.ios.free_begun;
             self.ios.free_begun = number;
+            match writes {
+                Some((mapping, page, pages)) => {
+                    self.data_is_there(Conversion { mapping, page, pages, then: Then::Finished(task, tag) });
+                }
+                None => self.finished.push_back((task, tag)),
+            }
         }
     }
 
@@ -184,8 +193,7 @@ impl Model {
                 );
             }
             Purpose::Clean { mapping, page, pages } => {
-                self.cache.end_writeback(mapping, page, pages);
-                self.written(mapping, page, pages);
+                self.data_is_there(Conversion { mapping, page, pages, then: Then::Written });
             }
             Purpose::Own { task } => {
                 let this = &mut self.tasks[task as usize];

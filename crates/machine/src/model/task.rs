@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use iosched_workload::app::{Node, OpenFlags};
 
 use super::commit::{Checkpoint, Commit};
+use super::convert::Convert;
 use super::direct::{Direct, Discard, Scatter};
 use super::flusher::Flusher;
 use super::io::Io;
@@ -45,6 +46,8 @@ pub(super) enum Frame {
     Compute(u64),
     /// The journal thread's loop.
     Commit(Commit),
+    /// The loop of the thread that converts extents.
+    Convert(Convert),
     /// The writeback thread's loop.
     Flusher(Flusher),
 }
