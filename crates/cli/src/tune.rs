@@ -207,8 +207,8 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
-    let machine = asked::machine(args.machine.as_deref(), &workload).map_err(of_asked)?;
     let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let machine = asked::machine(args.machine.as_deref(), &workload, &settings).map_err(of_asked)?;
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if iosched_disk::is_path(&args.device)

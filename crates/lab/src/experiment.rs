@@ -245,6 +245,8 @@ impl Experiment {
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
+            // What is written back of one is written back of all.
+            Workload::Jobs(jobs) if self.machine.is_some() && jobs.are_buffered() => Vec::new(),
             // How many I/Os a job makes may depend on the device.
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
             // Its tasks belong together.

@@ -11,6 +11,7 @@ use crate::error::LabError;
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
     ("desktop-2013", include_str!("../machines/desktop-2013.toml")),
+    ("linux-6.12", include_str!("../machines/linux-6.12.toml")),
     ("phenom-ii-2009", include_str!("../machines/phenom-ii-2009.toml")),
     ("server-2005", include_str!("../machines/server-2005.toml")),
     ("server-2010", include_str!("../machines/server-2010.toml")),

@@ -59,6 +59,13 @@ impl Version {
         if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
     }
 
+    /// Whether blocks that ext4's writeback allocates count as unwritten until the data is there, so that a commit need not
+    /// wait for it (`dioread_nolock`, the default from 5.6 on).
+    #[must_use]
+    pub fn allocates_unwritten(self) -> bool {
+        self >= Self(5, 6, 0)
+    }
+
     /// Whether a commit block is a barrier to the request queue, rather than a flush and a write.
     #[must_use]
     pub fn has_barriers(self) -> bool {
@@ -125,6 +132,12 @@ pub struct Vm {
     pub dirty_background_ratio: u32,
     /// Writers are held back when so many percent are dirty or under writeback.
     pub dirty_ratio: u32,
+    /// Instead of `dirty_background_ratio`: so many bytes.
+    #[serde(default)]
+    pub dirty_background_bytes: Option<u64>,
+    /// Instead of `dirty_ratio`: so many bytes.
+    #[serde(default)]
+    pub dirty_bytes: Option<u64>,
     /// Age at which dirty data is written back in any case, ms.
     pub dirty_expire_ms: u64,
     /// How often the periodic writeback looks, ms.

@@ -186,7 +186,7 @@ fn search(
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let args = plan.args;
-    let machine = asked::machine(args.machine.as_deref(), &plan.workload).map_err(of_asked)?;
+    let machine = asked::machine(args.machine.as_deref(), &plan.workload, &plan.schedulers).map_err(of_asked)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     experiment.keep_profile_text(0, profile.to_toml()?);

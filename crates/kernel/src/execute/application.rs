@@ -293,6 +293,9 @@ impl AppPart<'_> {
             Call::WriteScattered { node, bytes } => self.write_scattered(port, node, bytes, batch),
             Call::Fsync { node } => self.sync(port, node, File::sync_all),
             Call::Fdatasync { node } => self.sync(port, node, File::sync_data),
+            // Only jobs of fio make these, and they have an executor of their own.
+            Call::Submit { .. } => Err(("io_submit", path, io::ErrorKind::Unsupported.into())),
+            Call::Discard { .. } => Err(("discard", path, io::ErrorKind::Unsupported.into())),
             Call::Sync => {
                 rustix::fs::sync();
                 Ok(())

@@ -36,8 +36,10 @@ pub use words::quoted;
 pub const RUNS: u32 = 10;
 /// The device if none is named.
 pub const DEVICE: &str = "sata-7200";
-/// The machine that applications run on if none is named.
+/// The machine that applications run on if none is named, and an elevator of the single-queue layer is among those tried.
 pub const MACHINE: &str = "server-2010";
+/// The machine of today: that of fio jobs with buffered I/O, and of applications under elevators of today.
+pub const MACHINE_TODAY: &str = "linux-6.12";
 /// The schedulers if none is named: those that today's kernels have, and CFQ beside them; and their baseline.
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 const BASELINE: &str = "mq-deadline";
@@ -207,7 +209,7 @@ impl Asked {
             baseline.get_or_insert_with(|| BASELINE.to_owned());
         }
         let replay = replay(self.replay, self.speed, &workload)?;
-        let machine = machine(self.machine.as_deref(), &workload)?;
+        let machine = machine(self.machine.as_deref(), &workload, &named)?;
         let mut profiles = profiles.into_iter();
         let nothing = || AskedError::argument("device", "", "names nothing to run on: at least one is needed");
         let mut experiment = Experiment::new(workload, profiles.next().ok_or_else(nothing)?, named)?;
@@ -356,15 +358,28 @@ pub fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, Str
     }
 }
 
-/// The machine that an application runs on; `None` of other workloads.
+/// The machine that an application, or fio jobs with buffered I/O, run on under these settings; `None` of other
+/// workloads.
 ///
 /// # Errors
-/// There is none of that name, or the workload is no application.
-pub fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>, AskedError> {
+/// There is none of that name, or the workload needs none.
+pub fn machine(
+    name: Option<&str>,
+    workload: &Workload,
+    settings: &[Setting],
+) -> Result<Option<MachineProfile>, AskedError> {
+    let of_today = || settings.iter().all(|setting| setting.registered().is_ok_and(|own| own.layer.is_multi_queue()));
     match (workload, name) {
-        (Workload::Application(_), name) => Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE))?)),
+        (Workload::Application(_), name) => {
+            let name = name.unwrap_or_else(|| if of_today() { MACHINE_TODAY } else { MACHINE });
+            Ok(Some(MachineProfile::load(name)?))
+        }
+        (Workload::Jobs(jobs), name) if jobs.are_buffered() => {
+            Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE_TODAY))?))
+        }
         (_, Some(_)) => {
-            let problem = "is for applications; other workloads go to the device itself";
+            let problem =
+                "is for applications, and for fio jobs with buffered I/O; other workloads go to the device itself";
             Err(AskedError::argument("machine", "", problem))
         }
         (_, None) => Ok(None),

@@ -1,7 +1,7 @@
 //! Blocks for files: what ext3 and ext4 have in common, and giving them back.
 
 use super::inode::Ahead;
-use super::map::{EXTENT_PAGES_MAX, Extent};
+use super::map::{EXTENT_PAGES_MAX, Extent, Map};
 use super::{Block, BlockRun, Effects, FileSystem, FsError, FsKind, Ino, indirect};
 
 /// Pages of the longest file of ext4: 16 TiB.
@@ -23,6 +23,34 @@ impl FileSystem {
     /// # Panics
     /// `ino` is not a file.
     pub fn allocate(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
+        self.allocate_as(ino, (page, pages), false, effects)
+    }
+
+    /// The same, but nothing is taken to be written to those blocks until [`convert`](Self::convert) says so: as
+    /// fallocate(2) leaves them, and writeback of ext4 since Linux 5.6 until the data is on the disk.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    ///
+    /// # Panics
+    /// As [`allocate`](Self::allocate).
+    pub fn allocate_unwritten(
+        &mut self,
+        ino: Ino,
+        page: u64,
+        pages: u64,
+        effects: &mut Effects,
+    ) -> Result<(), FsError> {
+        self.allocate_as(ino, (page, pages), self.config.is_ext4(), effects)
+    }
+
+    fn allocate_as(
+        &mut self,
+        ino: Ino,
+        (page, pages): (u64, u64),
+        unwritten: bool,
+        effects: &mut Effects,
+    ) -> Result<(), FsError> {
         assert!(self.inode(ino).directory.is_none(), "{ino:?} is a directory");
         let pages_max = if self.config.is_ext4() { EXT4_PAGES_MAX } else { indirect::PAGES_MAX.min(EXT4_PAGES_MAX) };
         if page.checked_add(pages).is_none_or(|end| end > pages_max) {
@@ -31,12 +59,57 @@ impl FileSystem {
         let (mut from, end) = (page as u32, (page + pages) as u32);
         while let Some((start, count)) = self.inode(ino).map.hole(from, end) {
             match self.config.kind {
-                FsKind::Ext4 => self.allocate_extents(ino, start, count, effects)?,
+                FsKind::Ext4 => self.allocate_extents(ino, (start, count), unwritten, effects)?,
                 FsKind::Ext3 => self.allocate_indirect(ino, start, count, effects)?,
             }
             from = start + count;
             effects.change(self.inode_block(ino));
         }
+        Ok(())
+    }
+
+    /// Whether any of these pages has a block that nothing was written to.
+    #[must_use]
+    pub fn has_unwritten(&self, ino: Ino, page: u64, pages: u64) -> bool {
+        let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
+        u32::try_from(page).is_ok_and(|page| self.inode(ino).map.unwritten(page, end).is_some())
+    }
+
+    /// The blocks of these pages are written to: the extents that say they were not are split, or shrink. The caller
+    /// makes the [inode's block](Self::inode_block) dirty.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`]: there is no room for the extent tree; a part of the range may be converted.
+    pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
+        let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
+        let mut from = u32::try_from(page).unwrap_or(u32::MAX);
+        let mut map = std::mem::take(&mut self.inode_mut(ino).map);
+        let mut result = Ok(());
+        while let Some((start, stop)) = map.unwritten(from, end).filter(|_| result.is_ok()) {
+            map.dirty_leaf(start, effects);
+            for new in map.write(start, stop, EXTENT_PAGES_MAX).into_iter().flatten() {
+                map.insert_split(new);
+                result = result.and_then(|()| self.grow_tree(&mut map, new, effects));
+            }
+            from = stop;
+        }
+        self.inode_mut(ino).map = map;
+        result
+    }
+
+    /// An extent was inserted: the tree gets an entry for it.
+    fn grow_tree(&mut self, map: &mut Map, new: Extent, effects: &mut Effects) -> Result<(), FsError> {
+        let mut blocks = Vec::new();
+        for _ in 0..map.tree_blocks_needed(new.page) {
+            match self.take_near(new.block_end(), effects) {
+                Ok(block) => blocks.push(block),
+                Err(error) => {
+                    blocks.into_iter().for_each(|block| self.give_back(BlockRun { block, blocks: 1 }, effects));
+                    return Err(error);
+                }
+            }
+        }
+        map.tree_add(new.page, blocks.into_iter(), effects);
         Ok(())
     }
 
@@ -100,20 +173,10 @@ impl FileSystem {
         let mut result = Ok(());
         if self.config.is_ext4() {
             if own_entry {
-                let mut blocks = Vec::new();
-                for _ in 0..map.tree_blocks_needed(new.page) {
-                    match self.take_near(new.block_end(), effects) {
-                        Ok(block) => blocks.push(block),
-                        Err(error) => result = Err(error),
-                    }
-                }
-                if result.is_ok() {
-                    map.tree_add(new.page, blocks.into_iter(), effects);
-                } else {
+                result = self.grow_tree(&mut map, new, effects);
+                if result.is_err() {
                     map.extents.retain(|extent| *extent != new);
-                    let run = BlockRun { block: new.block, blocks: new.pages.into() };
-                    let taken = blocks.into_iter().map(|block| BlockRun { block, blocks: 1 });
-                    taken.chain([run]).for_each(|run| self.give_back(run, effects));
+                    self.give_back(BlockRun { block: new.block, blocks: new.pages.into() }, effects);
                 }
             } else {
                 map.dirty_leaf(new.page, effects);
@@ -132,7 +195,7 @@ impl FileSystem {
         }
         let block = self.take_near(goal, effects)?;
         effects.dirty(block);
-        self.map_blocks(ino, Extent { page, pages: 1, block }, effects)
+        self.map_blocks(ino, Extent { page, pages: 1, block, unwritten: false }, effects)
     }
 
     /// Blocks are free again.

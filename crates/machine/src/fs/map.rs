@@ -16,6 +16,8 @@ pub(super) struct Extent {
     pub(super) page: u32,
     pub(super) pages: u32,
     pub(super) block: Block,
+    /// Nothing was written to its blocks: they read as zeroes.
+    pub(super) unwritten: bool,
 }
 
 impl Extent {
@@ -25,6 +27,20 @@ impl Extent {
 
     pub(super) const fn block_end(&self) -> Block {
         self.block + self.pages as Block
+    }
+
+    /// Whether `next` may become a part of it.
+    const fn joins(&self, next: &Self, pages_max: u32) -> bool {
+        self.end() == next.page
+            && self.block_end() == next.block
+            && self.unwritten == next.unwritten
+            && self.pages.saturating_add(next.pages) <= pages_max
+    }
+
+    /// The part of it from `from` to `end`.
+    const fn part(&self, from: u32, end: u32) -> Self {
+        let block = self.block + (from - self.page) as Block;
+        Self { page: from, pages: end - from, block, unwritten: self.unwritten }
     }
 }
 
@@ -92,9 +108,7 @@ impl Map {
         let right = self.extents.get(at).copied();
         debug_assert!(left.is_none_or(|left| left.end() <= new.page));
         debug_assert!(right.is_none_or(|right| new.end() <= right.page));
-        let joins = |a: Extent, b: Extent| {
-            a.end() == b.page && a.block_end() == b.block && a.pages.saturating_add(b.pages) <= pages_max
-        };
+        let joins = |a: Extent, b: Extent| a.joins(&b, pages_max);
         if let Some(left) = left.filter(|left| joins(*left, new)) {
             let grown = &mut self.extents[at - 1];
             grown.pages += new.pages;
@@ -115,6 +129,69 @@ impl Map {
         }
         self.extents.insert(at, new);
         true
+    }
+
+    /// The first run of pages in `from..end` whose blocks nothing was written to.
+    pub(super) fn unwritten(&self, from: u32, end: u32) -> Option<(u32, u32)> {
+        let at = self.extents.partition_point(|extent| extent.end() <= from);
+        let found = self.extents[at..].iter().take_while(|extent| extent.page < end).find(|extent| extent.unwritten)?;
+        Some((found.page.max(from), found.end().min(end)))
+    }
+
+    /// Pages `from..end` of an extent that nothing was written to are written: it shrinks or splits, and what is written
+    /// joins its neighbours. The pages at which new extents begin, which the tree has no entries for yet: the first is
+    /// to be [added](Self::tree_add) before the second is [inserted](Self::insert_split).
+    pub(super) fn write(&mut self, from: u32, end: u32, pages_max: u32) -> [Option<Extent>; 2] {
+        let at = self.extents.partition_point(|extent| extent.page <= from) - 1;
+        let old = self.extents[at];
+        debug_assert!(old.unwritten && old.page <= from && end <= old.end());
+        let new = Extent { unwritten: false, ..old.part(from, end) };
+        let behind = (end < old.end()).then(|| old.part(end, old.end()));
+        if from > old.page {
+            self.extents[at] = old.part(old.page, from);
+            let right = self.extents.get(at + 1).copied();
+            let joined = behind.is_none()
+                && right.is_some_and(|right| new.joins(&right, pages_max) && self.tree.same_leaf(from, right.page));
+            if let Some(right) = right.filter(|_| joined) {
+                self.extents[at + 1] = Extent { pages: new.pages + right.pages, ..new };
+                return [None, None];
+            }
+            return [Some(new), behind];
+        }
+        let left = at.checked_sub(1).map(|left| self.extents[left]);
+        match (left.filter(|left| left.joins(&new, pages_max)), behind) {
+            (Some(_), Some(behind)) => {
+                self.extents[at - 1].pages += new.pages;
+                self.extents[at] = behind;
+                [None, None]
+            }
+            (_, behind) => {
+                self.extents[at] = new;
+                if behind.is_none() {
+                    self.join_right(at, pages_max);
+                    at.checked_sub(1).into_iter().for_each(|left| self.join_right(left, pages_max));
+                }
+                [behind, None]
+            }
+        }
+    }
+
+    /// An extent that came out of [`write`](Self::write).
+    pub(super) fn insert_split(&mut self, new: Extent) {
+        let at = self.extents.partition_point(|extent| extent.page <= new.page);
+        self.extents.insert(at, new);
+    }
+
+    /// An extent takes up the one behind it, if they may be one.
+    fn join_right(&mut self, at: usize, pages_max: u32) {
+        if let [left, right, ..] = self.extents[at..]
+            && left.joins(&right, pages_max)
+            && self.tree.same_leaf(left.page, right.page)
+        {
+            self.extents[at].pages += right.pages;
+            self.extents.remove(at + 1);
+            self.tree.drop_entry(right.page);
+        }
     }
 
     /// Blocks that the extent tree takes for an extent that was [inserted](Self::insert) at `page`.

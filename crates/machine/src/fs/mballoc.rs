@@ -27,12 +27,12 @@ const ALIGNED_BLOCKS_MAX: u32 = 8192;
 const LONGEST_GROUPS: u32 = 64;
 
 impl FileSystem {
-    /// Gives blocks to `count` pages that have none.
+    /// Gives blocks to `count` pages from `page` on that have none.
     pub(super) fn allocate_extents(
         &mut self,
         ino: Ino,
-        mut page: u32,
-        mut count: u32,
+        (mut page, mut count): (u32, u32),
+        unwritten: bool,
         effects: &mut Effects,
     ) -> Result<(), FsError> {
         while count > 0 {
@@ -44,7 +44,7 @@ impl FileSystem {
                 }
             };
             self.touch(self.geometry.group_of(block), effects);
-            self.map_blocks(ino, Extent { page, pages, block }, effects)?;
+            self.map_blocks(ino, Extent { page, pages, block, unwritten }, effects)?;
             page += pages;
             count -= pages;
         }

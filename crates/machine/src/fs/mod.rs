@@ -83,6 +83,8 @@ pub struct Mapped {
     /// So many pages from it on lie one behind the other, at least 1. What follows may continue there too: extents have
     /// a longest length.
     pub pages: u64,
+    /// Nothing was written there: they read as zeroes.
+    pub unwritten: bool,
 }
 
 /// A file system.
@@ -185,6 +187,16 @@ impl FileSystem {
         self.work_directory
     }
 
+    /// A file that stands for the device itself, of so many blocks: where its pages are needs no metadata. It is not in
+    /// any directory, and has nothing of the file system's.
+    pub fn add_device(&mut self, blocks: Block) -> Ino {
+        let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
+        let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
+        inode.size = u64::from(pages) * crate::PAGE_BYTES;
+        inode.map.extents.push(map::Extent { page: 0, pages, block: 0, unwritten: false });
+        self.add_slot(inode)
+    }
+
     /// How it was made.
     #[must_use]
     pub const fn config(&self) -> &FsConfig {
@@ -238,7 +250,8 @@ impl FileSystem {
         let page = u32::try_from(page).ok()?;
         let extent = self.inode(ino).map.find(page)?;
         let into = page - extent.page;
-        Some(Mapped { block: extent.block + u64::from(into), pages: (extent.pages - into).into() })
+        let (block, pages) = (extent.block + u64::from(into), (extent.pages - into).into());
+        Some(Mapped { block, pages, unwritten: extent.unwritten })
     }
 
     /// Of how many extents the blocks of a file are.
@@ -252,6 +265,11 @@ impl FileSystem {
         if let Ok(page) = u32::try_from(page) {
             self.inode(ino).map.reads(page, effects);
         }
+    }
+
+    /// All blocks that are read to find pages of a file.
+    pub fn map_blocks_of(&self, ino: Ino, effects: &mut Effects) {
+        self.inode(ino).map.tree_blocks().into_iter().for_each(|block| effects.read(block));
     }
 
     /// A file is opened for writing: blocks are kept for it in advance, or a window around them, until it was

@@ -39,7 +39,7 @@ impl FileSystem {
             while page < leaf_end {
                 let goal = self.goal_for(ino, page);
                 let (block, pages) = self.take_in_window(ino, goal, leaf_end - page, effects)?;
-                self.map_blocks(ino, Extent { page, pages, block }, effects)?;
+                self.map_blocks(ino, Extent { page, pages, block, unwritten: false }, effects)?;
                 page += pages;
                 self.remember(ino, page, block + u64::from(pages));
             }

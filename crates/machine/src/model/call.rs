@@ -1,18 +1,21 @@
 //! System calls: what each begins with.
 
-use iosched_workload::app::{Call, Existing, Node, OpenFlags, Source};
+use iosched_workload::app::{Call, Contents, Existing, LaidOut, Node, OpenFlags, Source};
 
-use super::direct::{Direct, DirectStage, Scatter};
+use super::direct::{Direct, DirectStage, Discard, Scatter};
 use super::metadata::Metadata;
 use super::read::Read;
 use super::sync::{Fsync, SyncAll};
-use super::task::{Action, Frame, Open, Wait};
+use super::task::{Action, Frame, Open, Task, Wait};
 use super::write::Write;
 use super::{Inode, MachineError, Model};
-use crate::PAGE_BYTES;
-use crate::cache::Mapping;
+use crate::cache::{Cached, Mapping, State};
 use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
+use crate::{PAGE_BYTES, PAGE_SECTORS};
+
+/// Length of the name of a file that was laid out.
+const LAID_OUT_NAME_BYTES: u8 = 12;
 
 impl Model {
     /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes,
@@ -31,6 +34,15 @@ impl Model {
             }
             Call::WriteScattered { node, bytes } => {
                 Ok(Frame::Scatter(Scatter { node, bytes, offsets: batch.to_vec(), next: 0 }))
+            }
+            Call::Submit { node, is_write, offset, bytes, tag } => {
+                let (flags, _) = self.moves(task, node, (offset, bytes));
+                let (position, end, stage) = (offset, offset + bytes, DirectStage::Begin);
+                let tag = Some(tag);
+                Ok(Frame::Direct(Direct { node, is_write, position, end, call_bytes: bytes, flags, tag, stage }))
+            }
+            Call::Discard { node, offset, bytes } => {
+                Ok(Frame::Discard(Discard { node, offset, end: offset + bytes, sent: false }))
             }
             Call::Fsync { node } => Ok(Frame::Fsync(Fsync::new(node, false))),
             Call::Fdatasync { node } => Ok(Frame::Fsync(Fsync::new(node, true))),
@@ -62,6 +74,55 @@ impl Model {
             self.name(namespace, node, Some((disk, ino)));
         }
         Ok(())
+    }
+
+    /// An application finds files that it has laid out just before on the first disk: what leads to them is in memory,
+    /// and all of it is on the medium.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub fn lay_out(&mut self, application: usize, files: &[LaidOut]) -> Result<(), MachineError> {
+        let directory = self.disks[0].fs.work_directory();
+        let mut effects = Effects::ignored();
+        let mut known = Effects::default();
+        for file in files {
+            let fs = &mut self.disks[0].fs;
+            let ino = if file.contents == Contents::Device {
+                let blocks = self.disks[0].capacity_sectors / PAGE_SECTORS;
+                let ino = self.disks[0].fs.add_device(blocks);
+                let mapping = self.mapping(0, ino);
+                self.inode_mut(mapping).device = true;
+                ino
+            } else {
+                let ino = fs.create(directory, LAID_OUT_NAME_BYTES, &mut effects)?;
+                fs.set_size(ino, file.bytes);
+                let pages = file.bytes.div_ceil(PAGE_BYTES);
+                match file.contents {
+                    Contents::Written => fs.allocate(ino, 0, pages, &mut effects)?,
+                    Contents::Preallocated => fs.allocate_unwritten(ino, 0, pages, &mut effects)?,
+                    Contents::Hole | Contents::Device => {}
+                }
+                fs.lookup(ino, &mut known);
+                fs.map_blocks_of(ino, &mut known);
+                ino
+            };
+            self.name(application, file.node, Some((0, ino)));
+        }
+        known.reads.sort_unstable();
+        known.reads.dedup();
+        let device = self.device_mapping(0);
+        for block in known.reads {
+            // Without room it is read when it is needed.
+            if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
+                let _ = self.cache.insert(device, block, 1, State::Clean);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file is the disk itself.
+    pub(super) fn is_device(&self, disk: usize, ino: Ino) -> bool {
+        self.inode(self.mapping(disk, ino)).device
     }
 
     fn make(
@@ -159,6 +220,9 @@ impl Model {
             }
             return self.make(task, parent, node, name_bytes, false);
         };
+        if self.is_device(disk, ino) {
+            return Ok(Frame::Compute(self.machine.cpu.syscall_ns));
+        }
         let this = &mut self.tasks[task as usize];
         this.effects.clear();
         let fs = &mut self.disks[disk].fs;
@@ -174,7 +238,8 @@ impl Model {
         let open = &mut self.tasks[task as usize].open;
         if let Some(index) = open.iter().position(|open| open.node == node) {
             open.swap_remove(index);
-            if let Some((disk, ino)) = self.find(self.tasks[task as usize].namespace, node) {
+            let file = self.find(self.tasks[task as usize].namespace, node);
+            if let Some((disk, ino)) = file.filter(|&(disk, ino)| !self.is_device(disk, ino)) {
                 self.disks[disk].fs.close(ino);
             }
         }
@@ -193,7 +258,7 @@ impl Model {
         let end = offset + bytes * calls;
         if flags.direct {
             let (position, call_bytes, stage) = (offset, bytes, DirectStage::Begin);
-            return Frame::Direct(Direct { node, is_write: false, position, end, call_bytes, flags, stage });
+            return Frame::Direct(Direct { node, is_write: false, position, end, call_bytes, flags, tag: None, stage });
         }
         Frame::Read(Read { node, position: offset, end, call_bytes: bytes, call_end: offset + bytes, again })
     }
@@ -203,7 +268,7 @@ impl Model {
         let end = offset + bytes * calls;
         if flags.direct {
             let (position, call_bytes, stage) = (offset, bytes, DirectStage::Begin);
-            return Frame::Direct(Direct { node, is_write: true, position, end, call_bytes, flags, stage });
+            return Frame::Direct(Direct { node, is_write: true, position, end, call_bytes, flags, tag: None, stage });
         }
         let (start, position, call_bytes) = (offset, offset, bytes);
         Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
@@ -212,14 +277,20 @@ impl Model {
     /// Notes what a call moves; how its file is open, and whether the call before moved the same.
     fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
         let index = self.open_file(task, node);
-        let open = &mut self.tasks[task as usize].open[index];
+        let this = &mut self.tasks[task as usize];
+        this.used = index;
+        let open = &mut this.open[index];
         let before = std::mem::replace(&mut open.last, what);
         (open.flags, before == what)
     }
 
     /// Which of its open files a task means.
     pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
-        let open = &self.tasks[task as usize].open;
+        let Task { open, used, .. } = &self.tasks[task as usize];
+        // Most often the one it used before.
+        if open.get(*used).is_some_and(|open| open.node == node) {
+            return *used;
+        }
         let Some(index) = open.iter().position(|open| open.node == node) else {
             unreachable!("applications open files before they use them");
         };

@@ -26,6 +26,8 @@ pub(super) struct Direct {
     pub(super) call_bytes: u64,
     /// How it was opened: `O_SYNC` may be added.
     pub(super) flags: OpenFlags,
+    /// It is only begun: what its end is told with.
+    pub(super) tag: Option<u32>,
     /// What the present call is at.
     pub(super) stage: DirectStage,
 }
@@ -41,6 +43,15 @@ pub(super) enum DirectStage {
     Sent,
     /// They are done.
     Done,
+}
+
+/// A part of a file that the device may forget.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Discard {
+    pub(super) node: Node,
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    pub(super) sent: bool,
 }
 
 /// Direct writes that are submitted together, to blocks that the file has.
@@ -76,9 +87,17 @@ impl Model {
                 if !direct.is_write {
                     return Action::Cpu(self.machine.cpu.syscall_ns);
                 }
+                if self.is_device(disk, ino) {
+                    return Action::Cpu(self.machine.cpu.syscall_ns);
+                }
                 let effects = &mut self.tasks[task as usize].effects;
                 effects.clear();
-                if let Err(error) = self.disks[disk].fs.allocate(ino, page, last - page, effects) {
+                let fs = &mut self.disks[disk].fs;
+                let allocated = match self.machine.kernel.allocates_unwritten() {
+                    true => fs.allocate_unwritten(ino, page, last - page, effects),
+                    false => fs.allocate(ino, page, last - page, effects),
+                };
+                if let Err(error) = allocated {
                     self.fail(error);
                 }
                 let grows = to > size;
@@ -97,8 +116,17 @@ impl Model {
                     true => (Op::Write, self.machine.kernel.direct_write_flags()),
                     false => (Op::Read, Flags::SYNC),
                 };
-                if let Some(action) = self.send_direct(task, disk, ino, (op, flags), direct.position..to) {
+                let bytes = direct.position..to;
+                if let Some(action) = self.find_direct(task, disk, ino, &bytes) {
                     return action;
+                }
+                let writes = direct.is_write.then(|| (self.mapping(disk, ino), page, last - page));
+                let begun = direct.tag.map(|tag| self.ios.begin(task, tag, writes));
+                self.send_direct(task, disk, ino, (op, flags), bytes, begun);
+                if let Some(begun) = begun {
+                    direct.position = to;
+                    self.begun_done(begun);
+                    return if self.tasks[task as usize].outbox.is_empty() { Action::Pop } else { Action::Submit };
                 }
                 direct.stage = DirectStage::Sent;
                 Action::Submit
@@ -108,6 +136,9 @@ impl Model {
                 self.wait_for_own(task)
             }
             DirectStage::Done => {
+                if direct.is_write && self.disks[disk].fs.has_unwritten(ino, page, last - page) {
+                    return Action::Push(Frame::Metadata(self.note_written(task, disk, ino, page, last - page)));
+                }
                 direct.stage = DirectStage::Begin;
                 direct.position = to;
                 match direct.flags.sync && direct.is_write {
@@ -131,9 +162,11 @@ impl Model {
         }
         let kind = (Op::Write, self.machine.kernel.direct_write_flags());
         while let Some(&offset) = scatter.offsets.get(scatter.next) {
-            if let Some(action) = self.send_direct(task, disk, ino, kind, offset..offset + scatter.bytes) {
+            let bytes = offset..offset + scatter.bytes;
+            if let Some(action) = self.find_direct(task, disk, ino, &bytes) {
                 return action;
             }
+            self.send_direct(task, disk, ino, kind, bytes, None);
             scatter.next += 1;
         }
         match std::mem::take(&mut scatter.next) {
@@ -163,7 +196,38 @@ impl Model {
         None
     }
 
-    /// Puts out direct I/O to bytes of a file, in whole sectors. `None`: done; else what is needed first.
+    /// The device forgets what it has of a part of a file, and what the page cache has goes.
+    pub(super) fn discard(&mut self, task: u32, discard: &mut Discard) -> Action {
+        if std::mem::replace(&mut discard.sent, true) {
+            return match self.tasks[task as usize].own_ios {
+                0 => Action::Pop,
+                _ => Action::Block(Wait::OwnIo),
+            };
+        }
+        let (disk, ino) = self.file(task, discard.node);
+        let bytes = discard.offset..discard.end;
+        let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+        discard.sent = false;
+        if let Some(action) = self.leave_cache(disk, ino, pages, true) {
+            return action;
+        }
+        if let Some(action) = self.find_direct(task, disk, ino, &bytes) {
+            return action;
+        }
+        discard.sent = true;
+        self.tasks[task as usize].debt_ns += self.machine.cpu.syscall_ns;
+        self.send_direct(task, disk, ino, (Op::Discard, Flags::empty()), bytes, None);
+        Action::Submit
+    }
+
+    /// Sees to it that what tells where bytes of a file are is in memory: it comes first, so that nothing is put out
+    /// twice. `None`: it is.
+    fn find_direct(&mut self, task: u32, disk: usize, ino: Ino, bytes: &Range<u64>) -> Option<Action> {
+        let mut pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+        pages.find_map(|page| self.need_map(task, disk, ino, page))
+    }
+
+    /// Puts out direct I/O to bytes of a file, in whole sectors; `begun`: what it is a part of that nobody waits for.
     fn send_direct(
         &mut self,
         task: u32,
@@ -171,28 +235,24 @@ impl Model {
         ino: Ino,
         (op, flags): (Op, Flags),
         bytes: Range<u64>,
-    ) -> Option<Action> {
+        begun: Option<u32>,
+    ) {
         let mut at = bytes.start / SECTOR_BYTES;
         let end = bytes.end.div_ceil(SECTOR_BYTES);
-        // What tells where it is comes first: nothing is put out twice.
-        for page in bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES) {
-            if let Some(action) = self.need_map(task, disk, ino, page) {
-                return Some(action);
-            }
-        }
         while at < end {
             let (page, within) = (at / PAGE_SECTORS, at % PAGE_SECTORS);
-            let Some(mapped) = self.disks[disk].fs.map(ino, page) else {
+            let mapped = self.disks[disk].fs.map(ino, page);
+            let Some(mapped) = mapped.filter(|mapped| op.is_write() || !mapped.unwritten) else {
                 // A hole reads as zeroes.
                 at += PAGE_SECTORS - within;
                 continue;
             };
             let nr_sectors = (mapped.pages * PAGE_SECTORS - within).min(end - at);
             let place = DiskRange { disk, sector: mapped.block * PAGE_SECTORS + within, nr_sectors };
-            self.send(task, op, flags, place, |_, _| Purpose::Own { task });
+            let purpose = begun.map_or(Purpose::Own { task }, |begun| Purpose::Begun { begun });
+            self.send(task, op, flags, place, |_, _| purpose);
             at += nr_sectors;
         }
-        None
     }
 
     /// Waits for the I/Os that only `task` waits for, if there are any.

@@ -2,6 +2,7 @@
 
 use iosched::{Flags, Op};
 
+use super::convert::{Conversion, Then};
 use super::{Model, Wait};
 use crate::cache::Mapping;
 use crate::{PAGE_SECTORS, fs::Block};
@@ -32,22 +33,38 @@ pub(super) enum Purpose {
     Clean { mapping: Mapping, page: u64, pages: u64 },
     /// The task that sent it waits for it.
     Own { task: u32 },
+    /// The task that sent it goes on meanwhile, and is told when all that is begun as this is done.
+    Begun { begun: u32 },
     /// The slot is free.
     Free { next: u32 },
 }
 
 const NONE: u32 = u32::MAX;
 
+/// I/O that a task was not to wait for.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    task: u32,
+    /// What its end is told with; of one that is free: the next free one.
+    tag: u32,
+    /// Bios that are not done.
+    left: u32,
+    /// What is written by it: whose pages, from where on, how many.
+    writes: Option<(Mapping, u64, u64)>,
+}
+
 /// The I/Os under way, by tag.
 #[derive(Debug)]
 pub(super) struct Ios {
     slots: Vec<Purpose>,
     free: u32,
+    begun: Vec<Begun>,
+    free_begun: u32,
 }
 
 impl Ios {
     pub(super) const fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE }
+        Self { slots: Vec::new(), free: NONE, begun: Vec::new(), free_begun: NONE }
     }
 
     fn add(&mut self, purpose: Purpose) -> u32 {
@@ -60,6 +77,19 @@ impl Ios {
             self.free = next;
         }
         tag
+    }
+
+    /// A task begins an I/O; it is done when all bios sent for it are, and it is
+    /// [told](Model::begun_done) that there are no more.
+    pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
+        let begun = Begun { task, tag, left: 1, writes };
+        if self.free_begun == NONE {
+            self.begun.push(begun);
+            return (self.begun.len() - 1) as u32;
+        }
+        let number = self.free_begun;
+        self.free_begun = std::mem::replace(&mut self.begun[number as usize], begun).tag;
+        number
     }
 
     fn take(&mut self, tag: u32) -> Purpose {
@@ -100,8 +130,10 @@ impl Model {
         while done < nr_sectors {
             let part = sectors_max.min(nr_sectors - done);
             let purpose = purpose(done, part);
-            if let Purpose::Own { task } = purpose {
-                self.tasks[task as usize].own_ios += 1;
+            match purpose {
+                Purpose::Own { task } => self.tasks[task as usize].own_ios += 1,
+                Purpose::Begun { begun } => self.ios.begun[begun as usize].left += 1,
+                _ => {}
             }
             let tag = self.ios.add(purpose);
             let io = Io { disk, op, flags, sector: sector + done, nr_sectors: part as u32, tag };
@@ -134,6 +166,23 @@ impl Model {
         self.send(task, Op::Write, flags, place, purpose);
     }
 
+    /// A part of what a task has begun is done.
+    pub(super) fn begun_done(&mut self, number: u32) {
+        let begun = &mut self.ios.begun[number as usize];
+        begun.left -= 1;
+        if begun.left == 0 {
+            let Begun { task, tag, writes, .. } = *begun;
+            begun.tag = self.ios.free_begun;
+            self.ios.free_begun = number;
+            match writes {
+                Some((mapping, page, pages)) => {
+                    self.data_is_there(Conversion { mapping, page, pages, then: Then::Finished(task, tag) });
+                }
+                None => self.finished.push_back((task, tag)),
+            }
+        }
+    }
+
     /// The I/O of that tag is done.
     pub fn completed(&mut self, tag: u32) {
         match self.ios.take(tag) {
@@ -144,8 +193,7 @@ impl Model {
                 );
             }
             Purpose::Clean { mapping, page, pages } => {
-                self.cache.end_writeback(mapping, page, pages);
-                self.written(mapping, page, pages);
+                self.data_is_there(Conversion { mapping, page, pages, then: Then::Written });
             }
             Purpose::Own { task } => {
                 let this = &mut self.tasks[task as usize];
@@ -154,6 +202,7 @@ impl Model {
                     self.wake_task(task);
                 }
             }
+            Purpose::Begun { begun } => self.begun_done(begun),
             Purpose::Free { .. } => unreachable!("an I/O completes once"),
         }
     }

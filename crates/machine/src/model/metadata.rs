@@ -19,13 +19,20 @@ pub(super) struct Metadata {
     cpu_ns: u64,
     /// The inode that it changes.
     inode: Option<Ino>,
+    /// It changes where the inode's data is.
+    data: bool,
     /// The inode's new data must be on the disk before the transaction commits.
     order: bool,
 }
 
 impl Metadata {
     pub(super) const fn new(disk: usize, cpu_ns: u64) -> Self {
-        Self { disk, next: 0, cpu_ns, inode: None, order: false }
+        Self { disk, next: 0, cpu_ns, inode: None, data: false, order: false }
+    }
+
+    /// No commit has to wait for the data.
+    pub(super) const fn unordered(self) -> Self {
+        Self { order: false, ..self }
     }
 
     /// It changes this inode.
@@ -39,7 +46,7 @@ impl Model {
     pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
         let mapping = self.mapping(disk, ino);
         self.inode_mut(mapping).allocating += 1;
-        Metadata { disk, next: 0, cpu_ns: 0, inode: Some(ino), order: true }
+        Metadata { disk, next: 0, cpu_ns: 0, inode: Some(ino), data: true, order: true }
     }
 
     pub(super) fn metadata(&mut self, task: u32, work: &mut Metadata) -> Action {
@@ -91,7 +98,7 @@ impl Model {
             let mapping = self.mapping(disk, ino);
             let inode = self.inode_mut(mapping);
             inode.tid = Some(tid);
-            if work.order {
+            if work.data {
                 inode.data_tid = Some(tid);
                 inode.allocating -= 1;
                 if inode.allocating == 0 {
@@ -120,6 +127,9 @@ impl Model {
     /// done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
+        if self.is_device(disk, ino) {
+            return None;
+        }
         let running = self.disks[disk].journal.running();
         let known = self.inode(mapping).tid(grows);
         if running.is_some() && running == known {

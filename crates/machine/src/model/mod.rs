@@ -6,14 +6,15 @@
 //! again. A wait that ends by itself ends with [`Model::time_is_up`].
 //!
 //! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops
-//! itself. Each frame is a file here. Every disk has a writeback thread and a journal thread, which are tasks without
-//! system calls.
+//! itself. Each frame is a file here. Every disk has a writeback thread and a journal thread, and where data is written
+//! before its blocks count as written to, one for that; they are tasks without system calls.
 //!
 //! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode
 //! caches (names once seen are looked up in memory), mount options beyond the settings.
 
 mod call;
 mod commit;
+mod convert;
 mod direct;
 mod flusher;
 mod io;
@@ -102,6 +103,7 @@ struct Disk {
     /// When the running transaction is committed at the latest, ns.
     commit_due_ns: u64,
     bio_sectors_max: u64,
+    capacity_sectors: u64,
     /// Its queue has so many writes that nobody should add more.
     congested: bool,
     /// Inodes with dirty pages, in the order they became dirty.
@@ -114,6 +116,9 @@ struct Disk {
     rate: Rate,
     flusher_task: u32,
     journal_task: u32,
+    /// Of kernels whose writeback allocates blocks as unwritten.
+    convert_task: Option<u32>,
+    conversions: VecDeque<convert::Conversion>,
 }
 
 impl Disk {
@@ -132,6 +137,8 @@ struct DirtyInode {
 /// What the kernel keeps of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inode {
+    /// It is the disk itself: no file system, no journal.
+    device: bool,
     /// It is on its disk's list.
     listed: bool,
     since_ns: u64,
@@ -167,6 +174,8 @@ pub struct Model {
     ios: Ios,
     ready: VecDeque<u32>,
     yields: Vec<(u32, usize, u32)>,
+    /// Tasks whose begun I/O is done, and its tag.
+    finished: VecDeque<(u32, u32)>,
     /// The limit on dirty pages was exceeded when last looked at.
     dirty_exceeded: bool,
     error: Option<MachineError>,
@@ -174,7 +183,7 @@ pub struct Model {
 
 impl Model {
     /// A kernel with freshly made file systems and an empty page cache, on `machine` as the run with `seed`
-    /// [finds](Machine::found) it. Its own threads are tasks 0 to 2 x `disks.len()` (exclusive), and
+    /// [finds](Machine::found) it. Its own [threads](Self::threads) are its first tasks, and
     /// [ready](Self::take_ready).
     ///
     /// # Errors
@@ -192,6 +201,7 @@ impl Model {
             ios: Ios::new(),
             ready: VecDeque::new(),
             yields: Vec::new(),
+            finished: VecDeque::new(),
             dirty_exceeded: false,
             error: None,
         };
@@ -206,6 +216,12 @@ impl Model {
             kernel.tasks[flusher_task as usize].stack.push(Frame::Flusher(flusher::Flusher::new(number, first_ns)));
             kernel.tasks[journal_task as usize].stack.push(Frame::Commit(commit::Commit::new(number)));
             kernel.ready.extend([flusher_task, journal_task]);
+            let converts = fs.delayed_allocation() && machine.kernel.allocates_unwritten();
+            let convert_task = converts.then(|| kernel.new_task(0));
+            if let Some(task) = convert_task {
+                kernel.tasks[task as usize].stack.push(Frame::Convert(convert::Convert::new(number)));
+                kernel.ready.push_back(task);
+            }
             kernel.disks.push(Disk {
                 fs: file_system,
                 journal,
@@ -214,6 +230,7 @@ impl Model {
                 sync_commit: false,
                 commit_due_ns: u64::MAX,
                 bio_sectors_max: (u64::from(config.max_sectors) / PAGE_SECTORS).max(1) * PAGE_SECTORS,
+                capacity_sectors: config.capacity_sectors,
                 congested: false,
                 dirty_inodes: VecDeque::new(),
                 held: Vec::new(),
@@ -222,6 +239,8 @@ impl Model {
                 rate: Rate::new(),
                 flusher_task,
                 journal_task,
+                convert_task,
+                conversions: VecDeque::new(),
             });
         }
         Ok(kernel)
@@ -260,7 +279,11 @@ impl Model {
     /// Names of the kernel's own threads, by task number.
     #[must_use]
     pub fn threads(&self) -> Vec<String> {
-        (0..self.disks.len()).flat_map(|disk| [format!("flush-{disk}"), format!("jbd-{disk}")]).collect()
+        let of_disk = |(number, disk): (usize, &Disk)| {
+            let convert = disk.convert_task.map(|_| format!("ext4-convert-{number}"));
+            [format!("flush-{number}"), format!("jbd-{number}")].into_iter().chain(convert)
+        };
+        self.disks.iter().enumerate().flat_map(of_disk).collect()
     }
 
     /// Goes on with what `task` is doing. Not for a task that waits or whose bios were not taken.
@@ -313,6 +336,7 @@ impl Model {
             Frame::ReadAhead(ahead) => self.read_ahead(task, ahead),
             Frame::Write(write) => self.write(task, write),
             Frame::Direct(direct) => self.direct(task, direct),
+            Frame::Discard(discard) => self.discard(task, discard),
             Frame::Scatter(scatter) => self.scatter(task, scatter),
             Frame::Fsync(fsync) => self.fsync(task, fsync),
             Frame::SyncAll(sync) => self.sync_all(task, sync),
@@ -323,6 +347,7 @@ impl Model {
             Frame::Writeback(pass) => self.writeback(task, pass),
             Frame::Checkpoint(checkpoint) => self.checkpoint(task, checkpoint),
             Frame::Commit(commit) => self.commit(task, commit),
+            Frame::Convert(convert) => self.convert(task, convert),
             Frame::Flusher(flusher) => self.flusher(task, flusher),
             Frame::Compute(ns) => match std::mem::take(ns) {
                 0 => Action::Pop,
@@ -344,6 +369,11 @@ impl Model {
     /// A task that leaves the disk to another: from whom, which disk, to whom.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
+    }
+
+    /// A task whose I/O, [begun](iosched_workload::app::Call::Submit) earlier, is done, and what it was begun with.
+    pub fn take_finished(&mut self) -> Option<(u32, u32)> {
+        self.finished.pop_front()
     }
 
     /// The moment has come until which `task` waited at most.

@@ -143,6 +143,7 @@ impl Model {
                 return action;
             }
             let (state, pages, block) = match self.disks[disk].fs.map(ino, page) {
+                Some(mapped) if mapped.unwritten => (State::Clean, mapped.pages.min(until - page), None),
                 Some(mapped) => (State::Reading, mapped.pages.min(until - page), Some(mapped.block)),
                 // A hole: zeroes.
                 None => (State::Clean, 1, None),

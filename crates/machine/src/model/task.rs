@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use iosched_workload::app::{Node, OpenFlags};
 
 use super::commit::{Checkpoint, Commit};
-use super::direct::{Direct, Scatter};
+use super::convert::Convert;
+use super::direct::{Direct, Discard, Scatter};
 use super::flusher::Flusher;
 use super::io::Io;
 use super::metadata::Metadata;
@@ -27,6 +28,7 @@ pub(super) enum Frame {
     Write(Write),
     Direct(Direct),
     Scatter(Scatter),
+    Discard(Discard),
     Fsync(Fsync),
     SyncAll(SyncAll),
     Metadata(Metadata),
@@ -44,6 +46,8 @@ pub(super) enum Frame {
     Compute(u64),
     /// The journal thread's loop.
     Commit(Commit),
+    /// The loop of the thread that converts extents.
+    Convert(Convert),
     /// The writeback thread's loop.
     Flusher(Flusher),
 }
@@ -114,6 +118,8 @@ pub(super) struct Task {
     /// CPU time that was used and has not passed, ns.
     pub(super) debt_ns: u64,
     pub(super) open: Vec<Open>,
+    /// Which of them it used last.
+    pub(super) used: usize,
     /// Of the operation under way.
     pub(super) effects: Effects,
     /// Pages dirtied since it was last held up to the limits.

@@ -1,9 +1,9 @@
 //! Limits on what is dirty: who dirties more is held back.
 
-use super::Model;
 use super::flusher::CONGESTION_WAIT_NS;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
+use super::{Model, PAGE_BYTES};
 use crate::description::Throttling;
 
 /// Most pages dirtied between two looks at the limits: 4 MiB.
@@ -218,7 +218,14 @@ impl Model {
     pub fn dirty_limits(&self) -> (u64, u64) {
         let pages = self.cache.pages_max();
         let vm = &self.machine.vm;
-        (pages * u64::from(vm.dirty_background_ratio) / 100, pages * u64::from(vm.dirty_ratio) / 100)
+        let limit = |bytes: Option<u64>, percent: u32| match bytes {
+            Some(bytes) => bytes.div_ceil(PAGE_BYTES).min(pages),
+            None => pages * u64::from(percent) / 100,
+        };
+        let hard = limit(vm.dirty_bytes, vm.dirty_ratio);
+        let background = limit(vm.dirty_background_bytes, vm.dirty_background_ratio);
+        // What is given in bytes may make no sense together.
+        (if background >= hard { hard / 2 } else { background }, hard)
     }
 
     /// Whether so much is dirty that it is written in the background.

@@ -103,10 +103,10 @@ impl Model {
         page: u64,
         last: u64,
     ) -> Option<Action> {
-        if last <= write.allocated {
+        let (_, ino) = self.file(task, write.node);
+        if last <= write.allocated || self.is_device(disk, ino) {
             return None;
         }
-        let (_, ino) = self.file(task, write.node);
         let mapping = self.mapping(disk, ino);
         let fs = &mut self.disks[disk].fs;
         write.allocated = last;

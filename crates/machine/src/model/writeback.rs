@@ -177,12 +177,18 @@ impl Model {
         let (_, ino) = self.owner(mapping);
         let this = &mut self.tasks[task as usize];
         this.effects.clear();
-        let allocated = self.disks[disk].fs.allocate(ino, page, pages, &mut this.effects);
+        let fs = &mut self.disks[disk].fs;
+        let unwritten = self.machine.kernel.allocates_unwritten();
+        let allocated = match unwritten {
+            true => fs.allocate_unwritten(ino, page, pages, &mut this.effects),
+            false => fs.allocate(ino, page, pages, &mut this.effects),
+        };
         if let Err(error) = allocated {
             self.fail(error);
         }
         self.keep_promise(disk, mapping, pages);
-        Action::Push(Frame::Metadata(self.allocated(disk, ino)))
+        let work = self.allocated(disk, ino);
+        Action::Push(Frame::Metadata(if unwritten { work.unordered() } else { work }))
     }
 
     /// The next inode that the pass is about.

@@ -140,7 +140,7 @@ fn machine(kernel: &str, kind: &str, barrier: bool, cache_mib: u64, ratios: (u32
 
 prop_compose! {
     fn scenario()(
-        kernel in prop_oneof![Just("2.6.16"), Just("2.6.30"), Just("2.6.34"), Just("3.10"), Just("4.19")],
+        kernel in prop_oneof![Just("2.6.16"), Just("2.6.30"), Just("2.6.34"), Just("3.10"), Just("4.19"), Just("6.12")],
         ext4 in any::<bool>(),
         barrier in any::<bool>(),
         cache_mib in 2u64..9,

@@ -22,7 +22,7 @@ use iosched::controllers::NamedWrite;
 use iosched::{Cgroup, CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
-use iosched_workload::fio::Jobs;
+use iosched_workload::fio::{JobProgram, Jobs};
 use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
 
 use self::core::Core;
@@ -138,7 +138,10 @@ fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimE
     match plan.workload {
         Workload::Tasks(set) => run_tasks(machine, set, &[], observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
-        Workload::Jobs(jobs) => run_jobs(machine, jobs, observer),
+        Workload::Jobs(jobs) => match plan.machine.filter(|_| jobs.are_buffered()) {
+            Some(own) => run_buffered_jobs(machine, own, jobs, observer),
+            None => run_jobs(machine, jobs, observer),
+        },
         Workload::Application(spec) => run_application(plan, machine, spec, observer),
     }
 }
@@ -163,10 +166,6 @@ fn run_application<O: Observer>(
         let (needed, given) = (spec.disks() as usize, machines.len());
         return Err(SimError::TooFewDisks { application: spec.name().to_owned(), needed, given });
     }
-    let disk = |machine: &Machine<'_, iosched_disk::AnyDevice>| DiskConfig {
-        capacity_sectors: machine.device.card().capacity_sectors,
-        max_sectors: machine.driver.queue().max_sectors(),
-    };
     let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
     let kernel = Model::new(machine, &disks, seed)?;
     let mut observer = Some(observer);
@@ -177,8 +176,52 @@ fn run_application<O: Observer>(
     };
     let cores = machines.into_iter().map(core).collect();
     let applications = std::iter::once(spec).chain(plan.company).map(|spec| spec.start(seed)).collect();
-    let daemon = app::Daemon::new(seed);
-    system::System::new(kernel, cores, applications, daemon, settled_ns)?.run(limit, interrupt)
+    let daemon: Option<Box<dyn app::Application>> = Some(Box::new(app::Daemon::new(seed)));
+    let programs = system::Programs { applications, credentials: Vec::new(), daemon, settled_ns };
+    system::System::new(kernel, cores, programs)?.run(limit, interrupt)
+}
+
+/// A disk as the modelled kernel is told of it.
+fn disk(machine: &Machine<'_, iosched_disk::AnyDevice>) -> DiskConfig {
+    DiskConfig {
+        capacity_sectors: machine.device.card().capacity_sectors,
+        max_sectors: machine.driver.queue().max_sectors(),
+    }
+}
+
+/// Runs fio jobs on a machine with a page cache.
+fn run_buffered_jobs<O: Observer>(
+    machine: Machine<'_, iosched_disk::AnyDevice>,
+    own: &iosched_machine::description::Machine,
+    set: &Jobs,
+    observer: O,
+) -> Result<RunResult, SimError> {
+    let config = disk(&machine);
+    let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
+    let layout = set.layout(config.capacity_sectors * SECTOR_BYTES)?;
+    let cgroups = jobs::create_cgroups(&mut driver, set)?;
+    check_cgroups(&driver)?;
+    let kernel = Model::new(own, &[config], seed)?;
+    let mut core = Core::new(driver, device, Some(observer));
+    // Where every job ramps up, time counts once the first may have.
+    let ramps = set.iter().map(|(_, job)| job.ramp_time_ns).min().unwrap_or(0);
+    core.tally.warm_up_ns = warm_up_ns.max(ramps);
+    let program = JobProgram::new(set, &layout, seed, warm_up_ns);
+    let credentials = set.iter().map(|(number, job)| (job.ioprio, cgroups[number])).collect();
+    let applications: Vec<Box<dyn app::Application + '_>> = vec![Box::new(program)];
+    let programs = system::Programs { applications, credentials, daemon: None, settled_ns: 0 };
+    system::System::new(kernel, vec![core], programs)?.run(limit, interrupt)
+}
+
+/// What is set of a cgroup is of one that there is.
+fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
+    match driver.queue().set_of_no_cgroup().first() {
+        Some(NamedWrite { cgroup, file, .. }) => {
+            let known = driver.queue().env().cgroups.names().skip(1).collect::<Vec<_>>().join(", ");
+            Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks a plan without running it.
@@ -296,10 +339,7 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     limit: Limit,
     interrupt: Option<&AtomicBool>,
 ) -> Result<RunResult, SimError> {
-    if let Some(NamedWrite { cgroup, file, .. }) = core.driver.queue().set_of_no_cgroup().first() {
-        let known = core.driver.queue().env().cgroups.names().skip(1).collect::<Vec<_>>().join(", ");
-        return Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known });
-    }
+    check_cgroups(&core.driver)?;
     let end_ns = limit.time_ns.unwrap_or(u64::MAX);
     core.ios_max = limit.ios.unwrap_or(u64::MAX);
     core.begin();

@@ -3,11 +3,15 @@
 //! Everything that runs is a task of the [`Model`]: its own threads first, then those of the applications. A task is a
 //! context in the request queue of every disk. The run ends with the first application; others are company. A daemon
 //! that writes its log runs from the start, the others once the machine has settled.
+//!
+//! Jobs of fio of which any is buffered are an application, too: by themselves on a machine that has just started, each
+//! with its priority and in its cgroup. What the writeback thread and the journal write is the root cgroup's, as with
+//! cgroup v1; what a task writes back itself (fsync) is its own.
 
 use iosched::{CgroupId, IoPriority};
 use iosched_disk::Device;
 use iosched_machine::model::{Model, Outcome};
-use iosched_workload::app::{Application, Daemon, Step};
+use iosched_workload::app::{Application, Step};
 
 use super::core::{Core, NewIo};
 use super::heap::Heap;
@@ -20,10 +24,26 @@ use iosched_workload::outcome::{Note, RunResult};
 const RUN: u32 = 0;
 /// What a task waits for at most until then.
 const TIME_UP: u32 = 1;
+/// A task of an application has slept, unless it was woken before.
+const SLEPT: u32 = 2;
+/// A task that does not sleep.
+const AWAKE: u64 = u64::MAX;
+
+/// What runs on a machine.
+pub(super) struct Programs<'a> {
+    /// The run ends with the first of them.
+    pub(super) applications: Vec<Box<dyn Application + 'a>>,
+    /// Of the first one's tasks, if they are told apart: priority and cgroup.
+    pub(super) credentials: Vec<(IoPriority, CgroupId)>,
+    /// What runs from the start.
+    pub(super) daemon: Option<Box<dyn Application + 'a>>,
+    /// When the applications start, ns.
+    pub(super) settled_ns: u64,
+}
 
 /// An application at work.
-struct Running {
-    application: Box<dyn Application>,
+struct Running<'a> {
+    application: Box<dyn Application + 'a>,
     /// Its first task, by the kernel's count.
     first: u32,
     /// Tasks that have not exited.
@@ -31,12 +51,16 @@ struct Running {
 }
 
 /// A machine and what runs on it.
-pub(super) struct System<D, O> {
+pub(super) struct System<'a, D, O> {
     kernel: Model,
     cores: Vec<Core<D, Option<O>>>,
-    applications: Vec<Running>,
+    applications: Vec<Running<'a>>,
+    /// Number of the application that runs from the start.
+    daemon: usize,
     /// Which application each task belongs to; `None`: the kernel.
     application_of: Vec<Option<usize>>,
+    /// Until when each task sleeps, ns.
+    asleep: Vec<u64>,
     heap: Heap,
     now_ns: u64,
     /// When the applications start, ns.
@@ -48,20 +72,21 @@ pub(super) struct System<D, O> {
     failure: Option<SimError>,
 }
 
-impl<D: Device, O: Observer> System<D, O> {
+impl<'a, D: Device, O: Observer> System<'a, D, O> {
     pub(super) fn new(
         mut kernel: Model,
         mut cores: Vec<Core<D, Option<O>>>,
-        applications: Vec<Box<dyn Application>>,
-        daemon: Daemon,
-        settled_ns: u64,
+        programs: Programs<'a>,
     ) -> Result<Self, SimError> {
+        let Programs { applications, credentials, daemon, settled_ns } = programs;
         let mut names = kernel.threads();
-        let mut application_of = vec![None; names.len()];
+        let threads = names.len();
+        let mut application_of = vec![None; threads];
         let mut running = Vec::with_capacity(applications.len());
-        let daemon: Box<dyn Application> = Box::new(daemon);
-        for (number, application) in applications.into_iter().chain([daemon]).enumerate() {
+        let daemon_number = applications.len();
+        for (number, application) in applications.into_iter().chain(daemon).enumerate() {
             let namespace = kernel.add_application(application.existing())?;
+            kernel.lay_out(namespace, application.laid_out())?;
             let first = names.len() as u32;
             for task in application.tasks() {
                 kernel.add_task(namespace);
@@ -71,8 +96,10 @@ impl<D: Device, O: Observer> System<D, O> {
             running.push(Running { left: application.tasks().len(), application, first });
         }
         for core in &mut cores {
-            for (task, name) in (1..).zip(&names) {
-                core.add_task(task, name, IoPriority::default(), CgroupId::ROOT);
+            for (task, name) in names.iter().enumerate() {
+                let own = task.checked_sub(threads).and_then(|task| credentials.get(task)).copied();
+                let (ioprio, cgroup) = own.unwrap_or((IoPriority::default(), CgroupId::ROOT));
+                core.add_task(task as u32 + 1, name, ioprio, cgroup);
             }
         }
         let disks = cores.len();
@@ -80,6 +107,8 @@ impl<D: Device, O: Observer> System<D, O> {
             kernel,
             cores,
             applications: running,
+            daemon: daemon_number,
+            asleep: vec![AWAKE; names.len()],
             application_of,
             heap: Heap::default(),
             now_ns: 0,
@@ -101,10 +130,9 @@ impl<D: Device, O: Observer> System<D, O> {
             core.ios_max = limit.ios.unwrap_or(u64::MAX);
             core.begin();
         }
-        let daemon = self.applications.len() - 1;
         for (task, application) in self.application_of.iter().enumerate() {
             if let Some(number) = *application {
-                let start_ns = if number == daemon { 0 } else { self.settled_ns };
+                let start_ns = if number == self.daemon { 0 } else { self.settled_ns };
                 self.heap.push(start_ns, task as u32, RUN);
             }
         }
@@ -173,10 +201,13 @@ impl<D: Device, O: Observer> System<D, O> {
             }
             Source::Tasks => {
                 let Some(event) = self.heap.pop() else { return };
-                if event.what == TIME_UP {
-                    self.kernel.time_is_up(event.task, self.now_ns);
-                } else {
-                    self.go(event.task);
+                match event.what {
+                    TIME_UP => self.kernel.time_is_up(event.task, self.now_ns),
+                    SLEPT if self.asleep[event.task as usize] != event.at_ns => {}
+                    _ => {
+                        self.asleep[event.task as usize] = AWAKE;
+                        self.go(event.task);
+                    }
                 }
             }
         }
@@ -224,6 +255,24 @@ impl<D: Device, O: Observer> System<D, O> {
             }
         }
         core.done.clear();
+        while let Some((task, tag)) = self.kernel.take_finished() {
+            let Some(number) = self.application_of[task as usize] else {
+                unreachable!("the kernel's threads wait for what they begin");
+            };
+            let running = &mut self.applications[number];
+            running.application.done((task - running.first) as usize, tag, self.now_ns);
+            self.wake_tasks(number);
+        }
+    }
+
+    /// Tasks of an application that waited or slept go on now.
+    fn wake_tasks(&mut self, number: usize) {
+        let Running { application, first, .. } = &mut self.applications[number];
+        while let Some(woken) = application.take_woken() {
+            let task = *first + woken as u32;
+            self.asleep[task as usize] = AWAKE;
+            self.heap.push(self.now_ns, task, RUN);
+        }
     }
 
     /// A task goes on until it waits.
@@ -281,7 +330,9 @@ impl<D: Device, O: Observer> System<D, O> {
                 false
             }
             Step::Sleep { until_ns } => {
-                self.heap.push(until_ns.max(self.now_ns), task, RUN);
+                let until_ns = until_ns.max(self.now_ns);
+                self.asleep[task as usize] = until_ns;
+                self.heap.push(until_ns, task, SLEPT);
                 false
             }
             Step::Wait => false,
@@ -295,9 +346,7 @@ impl<D: Device, O: Observer> System<D, O> {
                 false
             }
         };
-        while let Some(woken) = self.applications[number].application.take_woken() {
-            self.heap.push(self.now_ns, self.applications[number].first + woken as u32, RUN);
-        }
+        self.wake_tasks(number);
         goes_on
     }
 
@@ -332,13 +381,14 @@ impl<D: Device, O: Observer> System<D, O> {
         SimError::Stuck { scheduler: queue.scheduler(), waiting: queue.waiting(), at_ns: self.now_ns }
     }
 
-    fn into_result(self, events: u64, limited: Option<Note>) -> RunResult {
-        let report = self.applications[0].application.report();
+    fn into_result(mut self, events: u64, limited: Option<Note>) -> RunResult {
+        let told = self.applications[0].application.told(self.now_ns);
         let mut cores = self.cores.into_iter();
         let Some(mut first) = cores.next() else {
             unreachable!("a machine has a disk");
         };
         first.notes.extend(limited);
+        first.notes.extend(told.notes);
         let mut result = first.into_result(events);
         for core in cores {
             let other = core.into_result(0);
@@ -349,7 +399,8 @@ impl<D: Device, O: Observer> System<D, O> {
             result.latency.merge(&other.latency);
         }
         result.finished_ns = self.now_ns;
-        result.app = Some(report);
+        result.app = told.report;
+        result.jobs = told.jobs;
         result
     }
 }

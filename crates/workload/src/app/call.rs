@@ -131,6 +131,29 @@ pub enum Call {
         /// How much, at each offset; at least 1.
         bytes: u64,
     },
+    /// A read or write of a file opened past the page cache that is only begun (`io_submit`): the call returns when its
+    /// bios are handed over, and [`Application::done`](super::Application::done) tells of its end.
+    Submit {
+        /// Of which file.
+        node: Node,
+        /// Whether it writes.
+        is_write: bool,
+        /// From where.
+        offset: u64,
+        /// How much; at least 1.
+        bytes: u64,
+        /// What its end is told with.
+        tag: u32,
+    },
+    /// The device may forget what it has of a part of a file (`BLKDISCARD` where the file is the device).
+    Discard {
+        /// Of which file.
+        node: Node,
+        /// From where.
+        offset: u64,
+        /// How much; at least 1.
+        bytes: u64,
+    },
     /// fsync(2).
     Fsync {
         /// Of which file.

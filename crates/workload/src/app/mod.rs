@@ -24,6 +24,8 @@ pub use daemon::Daemon;
 pub use report::{Better, Figure, Report, Series};
 pub use spec::{About, AppOption, Spec, programs};
 
+use crate::outcome::{JobResult, Note};
+
 /// A task of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppTask {
@@ -44,6 +46,41 @@ pub struct Existing {
     pub bytes: Option<u64>,
 }
 
+/// What a file consists of when a program begins that has just made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// The disk itself, from its first byte to its last: no file system.
+    Device,
+    /// Data, all of it on the medium.
+    Written,
+    /// Blocks that nothing was written to yet: as fallocate(2) leaves them.
+    Preallocated,
+    /// Nothing: a file without blocks, of its length.
+    Hole,
+}
+
+/// A file that a program has laid out just before: what leads to it is in memory, and none of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaidOut {
+    /// Its number.
+    pub node: Node,
+    /// Its size; without meaning of a device.
+    pub bytes: u64,
+    /// What it consists of.
+    pub contents: Contents,
+}
+
+/// What an application that has ended leaves.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// What it has measured, if it is a program that prints figures.
+    pub report: Option<Report>,
+    /// What it tells of each job, if it consists of jobs.
+    pub jobs: Vec<JobResult>,
+    /// What a reader of its figures should know.
+    pub notes: Vec<Note>,
+}
+
 /// What a task does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -54,7 +91,7 @@ pub enum Step {
         /// How long.
         ns: u64,
     },
-    /// It sleeps until this moment, ns since the start.
+    /// It sleeps until this moment, ns since the start, or until [`Application::take_woken`] names it.
     Sleep {
         /// When it goes on.
         until_ns: u64,
@@ -73,11 +110,22 @@ pub trait Application: Send {
     /// What it finds on the disks, parents before what is in them.
     fn existing(&self) -> &[Existing];
 
+    /// What it has laid out on the first disk, besides what it finds.
+    fn laid_out(&self) -> &[LaidOut] {
+        &[]
+    }
+
+    /// A [`Call::Submit`] of `task` is done.
+    fn done(&mut self, task: usize, tag: u32, now_ns: u64) {
+        let _ = (task, tag, now_ns);
+    }
+
     /// What task `task` does next; what it did before is done at `now_ns`, ns since the start. Not called again after
     /// [`Step::Exit`], nor while the task [waits](Step::Wait).
     fn step(&mut self, task: usize, now_ns: u64) -> Step;
 
-    /// A task that waited and may go on. Asked after every step until it gives `None`.
+    /// A task that waited or slept and may go on. Asked after every step, and after [`done`](Self::done), until it
+    /// gives `None`.
     fn take_woken(&mut self) -> Option<usize> {
         None
     }
@@ -94,4 +142,10 @@ pub trait Application: Send {
 
     /// What it has measured so far.
     fn report(&self) -> Report;
+
+    /// What it leaves when it has ended, or the run has, at `now_ns`.
+    fn told(&mut self, now_ns: u64) -> Told {
+        let _ = now_ns;
+        Told { report: Some(self.report()), ..Told::default() }
+    }
 }

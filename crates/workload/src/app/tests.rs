@@ -82,6 +82,9 @@ impl Tree {
                 let end = *self.file(task, node);
                 assert!(batch.iter().all(|offset| offset + bytes <= end), "{node:?} is written behind its end");
             }
+            Call::Submit { node, offset, bytes, .. } | Call::Discard { node, offset, bytes } => {
+                assert!(bytes > 0 && offset + bytes <= *self.file(task, node), "{node:?}: behind its end");
+            }
             Call::Fsync { node } | Call::Fdatasync { node } => {
                 self.file(task, node);
             }

@@ -60,6 +60,12 @@ impl Jobs {
         self.iter().count()
     }
 
+    /// Whether any of them makes buffered I/O: then all need a machine with a page cache.
+    #[must_use]
+    pub fn are_buffered(&self) -> bool {
+        self.iter().any(|(_, job)| !job.direct && job.replay.is_none())
+    }
+
     /// Whether any of them works on the device itself: not on files, or by replaying a log.
     #[must_use]
     pub fn use_device(&self) -> bool {

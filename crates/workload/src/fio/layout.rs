@@ -27,6 +27,8 @@ const FILE_SIZE_STREAM: u64 = 0xF11E;
 /// The part of a file that a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
+    /// Number of the file among those of [`Layout::files`]; `None`: the device.
+    pub file: Option<u32>,
     /// Where the file begins on the device, bytes.
     pub file_start: u64,
     /// Where in the file the region begins, bytes.
@@ -59,6 +61,8 @@ pub struct JobLayout {
 pub struct Layout {
     /// By job, in the order of the file.
     pub jobs: Vec<JobLayout>,
+    /// How long each file is, bytes.
+    pub files: Vec<u64>,
 }
 
 /// A file as jobs name it.
@@ -111,6 +115,7 @@ impl Layout {
             regions: wanted
                 .into_iter()
                 .map(|Wanted { file, offset, length }| Region {
+                    file: file.map(|number| number as u32),
                     file_start: file.map_or(0, |number| starts[number]),
                     offset,
                     length,
@@ -119,7 +124,7 @@ impl Layout {
             size_bytes,
             io_size_bytes,
         };
-        Ok(Self { jobs: jobs.into_iter().map(place).collect() })
+        Ok(Self { jobs: jobs.into_iter().map(place).collect(), files: builder.lengths })
     }
 }
 

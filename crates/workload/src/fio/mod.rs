@@ -12,6 +12,7 @@
 //! | `layout.rs` | where the files of jobs lie on the device |
 //! | `generator.rs`, `distribution.rs`, `random_map.rs` | the sequence of a job's I/Os |
 //! | `process/` | a job at work: what it does next, given what is done; its pace and its figures |
+//! | `program.rs` | jobs as programs that make system calls, on a machine with a page cache |
 //! | `crew.rs` | which jobs start and end because of others |
 //!
 //! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay):
@@ -28,6 +29,7 @@ pub(crate) mod language;
 mod layout;
 mod log;
 mod process;
+mod program;
 mod random_map;
 mod service;
 mod value;
@@ -40,6 +42,7 @@ pub use language::*;
 pub use layout::{FILE_ALIGN_BYTES, JobLayout, Layout, Region};
 pub(crate) use log::load as load_logs;
 pub use process::{Action, Process, Slot};
+pub use program::JobProgram;
 pub use value::{
     BlockSize, CgroupMember, Client, CmdPriority, Delay, Direction, Distribution, ExitWhat, FileService,
     FileServiceOrder, Files, LatencyTarget, LogIo, Mode, OpenSync, PerDirection, Percentiles, Placement,

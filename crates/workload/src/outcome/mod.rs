@@ -325,13 +325,33 @@ pub enum Note {
         /// When, ns.
         at_ns: u64,
     },
-    /// Buffered jobs.
+    /// Buffered jobs, where no machine was given.
     #[error(
-        "{} buffered I/O, but the simulation has no page cache: every I/O goes to the device, writes as if by writeback; set direct=1 to say what is meant", jobs_do(*.jobs)
+        "{} buffered I/O, but no machine with a page cache was given: every I/O goes to the device, writes as if by writeback; set direct=1 to say what is meant", jobs_do(*.jobs)
     )]
     NoPageCache {
         /// How many jobs.
         jobs: u64,
+    },
+    /// Buffered jobs of an asynchronous engine.
+    #[error(
+        "{} buffered I/O by an asynchronous engine: it is done one after another, as with libaio, whatever the depth", jobs_do(*.jobs)
+    )]
+    BufferedOneByOne {
+        /// How many jobs.
+        jobs: u64,
+    },
+    /// `sync_file_range` of buffered jobs.
+    #[error("sync_file_range of {jobs} buffered job(s) is not modelled: nothing was written because of it")]
+    NoRangeSync {
+        /// How many jobs.
+        jobs: u64,
+    },
+    /// `write_barrier` on a machine with a page cache.
+    #[error("{ios} writes were to be barriers (write_barrier): on a machine with a page cache they are plain writes")]
+    NoBarriers {
+        /// How many I/Os.
+        ios: u64,
     },
     /// `cmdprio_*`.
     #[error(

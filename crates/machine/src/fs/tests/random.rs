@@ -1,6 +1,6 @@
 //! Properties of layouts: random operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::*;
 use proptest::prelude::*;
@@ -12,6 +12,8 @@ enum Operation {
     Unlink { file: u8 },
     RemoveDirectory { directory: u8 },
     Allocate { file: u8, page: u16, pages: u16 },
+    Preallocate { file: u8, page: u16, pages: u16 },
+    Convert { file: u8, page: u16, pages: u16 },
     Truncate { file: u8 },
     Open { file: u8 },
     Close { file: u8 },
@@ -28,6 +30,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(file, page, pages)| Operation::Allocate { file, page, pages }),
         4 => (any::<u8>(), 0_u16..6000, 1_u16..4)
             .prop_map(|(file, page, pages)| Operation::Allocate { file, page, pages }),
+        2 => (any::<u8>(), 0_u16..6000, 1_u16..3000)
+            .prop_map(|(file, page, pages)| Operation::Preallocate { file, page, pages }),
+        8 => (any::<u8>(), 0_u16..6000, prop_oneof![1_u16..3, 1_u16..500])
+            .prop_map(|(file, page, pages)| Operation::Convert { file, page, pages }),
         1 => any::<u8>().prop_map(|file| Operation::Truncate { file }),
         2 => any::<u8>().prop_map(|file| Operation::Open { file }),
         1 => any::<u8>().prop_map(|file| Operation::Close { file }),
@@ -53,6 +59,8 @@ struct Model {
     opened: BTreeMap<Ino, u32>,
     /// Where pages are.
     pages: BTreeMap<(Ino, u64), Block>,
+    /// Pages that have blocks which nothing was written to.
+    unwritten: BTreeSet<(Ino, u64)>,
 }
 
 fn pick(list: &[Ino], number: u8) -> Option<Ino> {
@@ -62,6 +70,7 @@ fn pick(list: &[Ino], number: u8) -> Option<Ino> {
 impl Model {
     fn forget(&mut self, file: Ino) {
         self.pages.retain(|(ino, _), _| *ino != file);
+        self.unwritten.retain(|(ino, _)| *ino != file);
     }
 
     fn learn(&mut self, fs: &FileSystem, file: Ino, from: u64, end: u64) {
@@ -124,6 +133,28 @@ impl Model {
                 match done {
                     Ok(()) => assert!((page..end).all(|page| self.pages.contains_key(&(file, page)))),
                     Err(error) => assert_eq!(error, FsError::NoSpace),
+                }
+            }
+            Operation::Preallocate { file, page, pages } => {
+                let Some(file) = pick(&self.files, file) else { return };
+                let (page, end) = (u64::from(page), u64::from(page) + u64::from(pages));
+                fs.set_size(file, fs.size(file).max(end * crate::PAGE_BYTES));
+                let holes: Vec<u64> = (page..end).filter(|page| fs.map(file, *page).is_none()).collect();
+                let _ = fs.allocate_unwritten(file, page, end - page, effects);
+                self.learn(fs, file, page, end);
+                if fs.config().is_ext4() {
+                    let new = holes.into_iter().filter(|page| fs.map(file, *page).is_some());
+                    self.unwritten.extend(new.map(|page| (file, page)));
+                }
+            }
+            Operation::Convert { file, page, pages } => {
+                let Some(file) = pick(&self.files, file) else { return };
+                let (page, end) = (u64::from(page), u64::from(page) + u64::from(pages));
+                let changes = fs.has_unwritten(file, page, end - page);
+                assert_eq!(changes, self.unwritten.range((file, page)..(file, end)).next().is_some());
+                if fs.convert(file, page, end - page, effects).is_ok() {
+                    (page..end).for_each(|page| drop(self.unwritten.remove(&(file, page))));
+                    assert!(!fs.has_unwritten(file, page, end - page));
                 }
             }
             Operation::Truncate { file } => {
@@ -190,7 +221,8 @@ proptest! {
         }
         fs.check();
         for ((file, page), block) in &model.pages {
-            prop_assert_eq!(fs.map(*file, *page).map(|mapped| mapped.block), Some(*block));
+            let mapped = fs.map(*file, *page).map(|mapped| (mapped.block, mapped.unwritten));
+            prop_assert_eq!(mapped, Some((*block, model.unwritten.contains(&(*file, *page)))));
         }
         for file in model.files {
             fs.unlink(file, &mut effects).unwrap();
@@ -205,6 +237,25 @@ proptest! {
         let grown = (fs.size(fs.root()) - root_bytes) / crate::PAGE_BYTES;
         let tree = fs.inode(fs.root()).map.tree_blocks().len() as u64;
         prop_assert_eq!(blocks - fs.free_blocks(), grown + tree);
+    }
+
+    #[test]
+    fn a_preallocated_file_that_was_written_from_end_to_end_is_in_as_few_pieces_as_before(
+        order in Just((0_u64..3000).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let (config, mut effects) = (FsConfig::new(FsKind::Ext4), Effects::default());
+        let mut fs = FileSystem::new(&config, 900_000, 1).unwrap();
+        let file = fs.create(fs.root(), 10, &mut effects).unwrap();
+        fs.allocate_unwritten(file, 0, 3000, &mut effects).unwrap();
+        let pieces = fs.extents(file);
+        for page in order {
+            fs.convert(file, page, 1, &mut effects).unwrap();
+            fs.inode(file).map.check();
+        }
+        fs.check();
+        prop_assert!(!fs.has_unwritten(file, 0, 3000));
+        // Extents of different leaves stay apart.
+        prop_assert!(fs.extents(file) <= pieces + fs.inode(file).map.tree_blocks().len());
     }
 
     #[test]

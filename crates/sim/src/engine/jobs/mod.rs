@@ -1,8 +1,8 @@
 //! fio jobs at work: what each submits, and what that was like.
 //!
 //! Jobs are processes that run their own loops ([`Process`]), and a [`Crew`] that starts and ends each other; here is
-//! what lies between them and the queue. There is no page cache: buffered I/Os go to the device as direct ones do, but
-//! nobody waits for the writes as far as the elevator knows.
+//! what lies between them and the queue: nothing. Jobs with buffered I/O run on a machine (`system`); without one, their
+//! I/Os go to the device as direct ones do, but nobody waits for the writes as far as the elevator knows.
 
 use std::collections::BTreeMap;
 

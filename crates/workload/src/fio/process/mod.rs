@@ -397,6 +397,12 @@ impl<'a> Process<'a> {
         self.queued.len()
     }
 
+    /// Whether it issues no more: the flush that it asks for is its last, of all its files.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.stopping
+    }
+
     /// Which call the flush is that it asks for.
     #[must_use]
     pub fn sync_kind(&self) -> SyncKind {
