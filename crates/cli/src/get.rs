@@ -17,7 +17,8 @@ use crate::tree::{Disks, Named};
 pub(crate) struct GetArgs {
     /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a
     /// mounted disk, or a control socket [default: all of the kernel's]; then attributes, as scheduler, nr_requests,
-    /// iosched/slice_idle, stat or clients/3/ioprio; of several disks also as sda/scheduler [default: all there are]
+    /// iosched/slice_idle, stat, clients/3/ioprio or, of a cgroup, cgroup/system.slice/io.max; of several disks also as
+    /// sda/scheduler [default: all there are; of cgroups what is set for the disk]
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 
@@ -35,6 +36,7 @@ Examples:
   iosched get scheduler
   iosched get /srv/data scheduler nr_requests
   iosched get sda/scheduler sda/nr_requests
+  iosched get sda cgroup/backup.slice/io.max cgroup/io.cost.qos
   iosched get /mnt/disk
   iosched get live:db clients/3/stat";
 

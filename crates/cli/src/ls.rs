@@ -1,5 +1,6 @@
 //! `iosched ls`: disks, the kernel's and ours.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::attribute::chosen;
 use iosched_kernel::block::{DeviceCard, Mount, Swap};
+use iosched_kernel::cgroup::Controls;
 use iosched_kernel::{BlockDevice, Roots};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 /// List disks and their schedulers
 ///
 /// By default the kernel's own: how each is scheduled, how many commands its driver takes at once, what it is made of,
-/// and what is mounted on it, its partitions and what is made of them. With --at those of a disk that iosched mounts or
+/// what is mounted on it, its partitions and what is made of them, and which files of cgroups set anything for it. With --at those of a disk that iosched mounts or
 /// serves.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -47,6 +49,8 @@ Examples:
   iosched ls /mnt/disk
   iosched ls live:db";
 
+/// Files of cgroups that are named of a disk.
+const NAMED_MAX: usize = 4;
 /// Bytes in a sector, the unit of `size`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
@@ -56,18 +60,51 @@ pub(crate) fn run(args: &LsArgs) -> Result<()> {
     if disks.are_the_kernels {
         let is_named = |device: &BlockDevice| disks.disks.iter().any(|disk| disk.name == device.name());
         let devices = BlockDevice::disks(&Roots::default()).into_iter().filter(is_named);
-        let cards: Vec<_> = devices.map(|device| device.card()).collect();
+        let controls = Controls::of(&Roots::default());
+        let of_kernel = |device: BlockDevice| {
+            let number = device.disk().number();
+            OfKernel { card: device.card(), cgroups: controls.on(number).into_iter().collect() }
+        };
+        let listed: Vec<_> = devices.map(of_kernel).collect();
         if args.json {
-            return output::json(&cards);
+            return output::json(&listed);
         }
         let lives = if at.is_none() { lives() } else { Vec::new() };
-        return output::print(&format!("{}{}", kernels(&cards, args.all || at.is_some()), live(&lives)));
+        let table = kernels(&listed, args.all || at.is_some());
+        return output::print(&format!("{table}{}{}", of_cgroups(&listed), live(&lives)));
     }
     let listed: Vec<_> = disks.disks.clone().iter().map(|disk| Listed::read(&mut disks, disk)).collect();
     if args.json {
         return output::json(&listed);
     }
     output::print(&table(listed.iter().map(Listed::row).collect()))
+}
+
+/// One of the kernel's disks.
+#[derive(Serialize)]
+struct OfKernel {
+    #[serde(flatten)]
+    card: DeviceCard,
+    /// What cgroups set for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    cgroups: BTreeMap<String, String>,
+}
+
+/// Which disks cgroups set anything for, and where that is shown.
+fn of_cgroups(disks: &[OfKernel]) -> String {
+    let set = disks.iter().filter(|disk| !disk.cgroups.is_empty());
+    let of = |disk: &OfKernel| {
+        let names: Vec<_> = disk.cgroups.keys().map(String::as_str).collect();
+        let more = names.len().saturating_sub(NAMED_MAX);
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more, which iosched get {} shows", disk.card.name)
+        };
+        let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+        format!("set for {}: {named}{more}\n", disk.card.name)
+    };
+    set.filter(|disk| disk.card.size_bytes > 0).map(of).collect()
 }
 
 /// Live disks that have names, for whoever lists the kernel's.
@@ -87,8 +124,9 @@ fn yes_or_no(is: bool) -> String {
 }
 
 /// The kernel's disks.
-fn kernels(disks: &[DeviceCard], all: bool) -> String {
-    let (shown, empty): (Vec<_>, Vec<_>) = disks.iter().partition(|disk| all || disk.size_bytes > 0);
+fn kernels(disks: &[OfKernel], all: bool) -> String {
+    let (shown, empty): (Vec<_>, Vec<_>) =
+        disks.iter().map(|own| &own.card).partition(|disk| all || disk.size_bytes > 0);
     let rows = shown.into_iter().map(|disk| {
         vec![
             disk.name.clone(),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_kernel::cgroup::{self, LeftCgroup};
 use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
 use iosched_kernel::settings::{self, Change, LeftAlone, Restoration, RestoreOptions};
@@ -17,15 +18,16 @@ use crate::output;
 ///
 /// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they
 /// were, and puts them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it:
-/// scheduler, tunables and attributes, read back after they are written. Directories that were made for files of a
-/// workload are removed, and the tracer of `iosched record` is put back.
+/// scheduler, tunables, attributes and files of cgroups, read back after they are written; a cgroup that is gone by now is
+/// told. Directories and cgroups that were made for a workload are removed, and the tracer of `iosched record` is put
+/// back.
 ///
 /// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are
 /// compared with what was there before, and left.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
-    /// Disks, as sda or /dev/sda [default: all that were changed, and directories]
+    /// Disks, as sda or /dev/sda [default: all that were changed, and directories and cgroups]
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 
@@ -75,6 +77,12 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     for name in if is_all { directory::left_over(&state) } else { Vec::new() } {
         match directory::clear(&state, &name, options.dry_run) {
             Ok(done) => told.directory(&name, &done, options)?,
+            Err(error) => told.failure(&error),
+        }
+    }
+    for name in if is_all { cgroup::left_over(&state) } else { Vec::new() } {
+        match cgroup::clear(&state, &name, options.dry_run) {
+            Ok(done) => told.cgroup(&name, &done, options)?,
             Err(error) => told.failure(&error),
         }
     }
@@ -158,6 +166,17 @@ impl Messages {
             }
         };
         self.say(&format!("{device}: {text}"))
+    }
+
+    fn cgroup(&mut self, name: &str, done: &LeftCgroup, options: RestoreOptions) -> Result<()> {
+        let text = match done {
+            LeftCgroup::Removed { path } => {
+                format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
+            }
+            LeftCgroup::Gone => format!("cgroup {name}: is gone"),
+            LeftCgroup::InUse { pid } => format!("cgroup {name}: left alone: process {pid} works in it"),
+        };
+        self.say(&text)
     }
 
     fn directory(&mut self, name: &str, done: &Cleared, options: RestoreOptions) -> Result<()> {

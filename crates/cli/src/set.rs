@@ -47,6 +47,8 @@ const EXAMPLES: &str = "\
 Examples:
   iosched set sda/scheduler=bfq sda/iosched/low_latency=0
   iosched set /srv/data scheduler=mq-deadline --persist
+  iosched set sda cgroup/backup.slice/io.max=wbps=50000000/wiops=100
+  iosched set sda cgroup/io.cost.qos=enable=1 cgroup/db.slice/io.weight=800
   iosched set live:db scheduler=cfq slice_idle=0
   iosched set live:db clients/3/ioprio=idle";
 
@@ -131,7 +133,7 @@ fn wrong_later(switched: &BTreeMap<String, String>, Assignment { name, value }: 
     let tunable = name.rsplit('/').next().unwrap_or(name);
     switched.iter().find_map(|(disk, scheduler)| match declaration(&format!("iosched/{tunable}"), scheduler)? {
         Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
-        Declaration::Choice(_) => None,
+        Declaration::Choice(_) | Declaration::Cgroup(_) => None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of
 //! the kernel's attributes that our request queue lacks. What nobody declared is shown as it is and written as it is
-//! given.
+//! given. What cgroups have for a disk are attributes of it, too, with names of [`cgroup`](crate::cgroup).
 
 use std::fs;
 use std::io;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use iosched::{RequestQueue, Spec, TunableError, Unit};
 
 use crate::block::BlockDevice;
+use crate::cgroup::{self, CgroupError, CgroupFile, CgroupValueError};
 use crate::roots::{names, read};
 
 /// Where the tunables of the present scheduler are, below `queue`.
@@ -36,6 +37,8 @@ pub enum Declaration {
     Number(&'static Spec),
     /// One of some words.
     Choice(&'static Choice),
+    /// What a file of a cgroup has for the disk.
+    Cgroup(&'static CgroupFile),
 }
 
 /// An attribute of a queue, or a tunable of its scheduler.
@@ -57,7 +60,7 @@ impl Attribute {
     pub fn unit(&self) -> Option<String> {
         match self.declaration? {
             Declaration::Number(spec) => Some(spec.unit.to_string()).filter(|unit| !unit.is_empty()),
-            Declaration::Choice(_) => None,
+            Declaration::Choice(_) | Declaration::Cgroup(_) => None,
         }
     }
 
@@ -100,6 +103,19 @@ pub enum AttributeError {
         value: String,
         /// What it takes.
         takes: String,
+    },
+    /// There is no such file of a cgroup.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// Not what a file of a cgroup takes.
+    #[error("{device}: {name}: {source}")]
+    CgroupValue {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+        /// What is wrong.
+        source: CgroupValueError,
     },
     /// The kernel does not take it.
     #[error("{device}: the kernel refuses {value:?} for {name} ({error}){takes}")]
@@ -222,10 +238,13 @@ pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter()
 }
 
-/// What is known of the attribute `name` (as `nr_requests` or `iosched/slice_idle`) where `scheduler` is the present
+/// What is known of the attribute `name` (as `nr_requests`, `iosched/slice_idle` or `cgroup/db/io.max`) where `scheduler` is the present
 /// one.
 #[must_use]
 pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
+    if cgroup::parts(name).is_some() {
+        return cgroup::declaration(name);
+    }
     if let Some(tunable) = name.strip_prefix(ELEVATOR) {
         let tunables = (iosched::Registry::linux().get(scheduler).ok()?.tunables)();
         return tunables.into_iter().find(|spec| spec.name == tunable).map(Declaration::Number);
@@ -248,6 +267,9 @@ pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -
     let (read, written) = (read.trim(), written.trim());
     if read == written || chosen(read) == written {
         return true;
+    }
+    if let Some(Declaration::Cgroup(file)) = declaration {
+        return file.is_same(read, written);
     }
     let Ok(read) = read.parse::<i128>() else { return false };
     match declaration {
@@ -276,8 +298,12 @@ impl BlockDevice {
         self.roots().sys("block").join(self.disk_name()).join("queue")
     }
 
-    fn attribute_path(&self, name: &str) -> PathBuf {
-        self.queue().join(name)
+    /// Where an attribute is, or would be.
+    pub(crate) fn attribute_path(&self, name: &str) -> PathBuf {
+        match cgroup::parts(name) {
+            Some(_) => self.cgroup_path(name).unwrap_or_else(|_| PathBuf::from(name)),
+            None => self.queue().join(name),
+        }
     }
 
     /// The present scheduler; `None` if the device has none, as those that are made of others.
@@ -326,6 +352,9 @@ impl BlockDevice {
     /// # Errors
     /// There is none of that name.
     pub fn resolve(&self, name: &str) -> Result<String, AttributeError> {
+        if cgroup::parts(name).is_some() {
+            return Ok(self.cgroup_path(name).map(|_| name.to_owned())?);
+        }
         let candidates = [name.to_owned(), format!("{ELEVATOR}{name}")];
         let found = candidates.into_iter().find(|name| self.attribute_path(name).is_file());
         found.ok_or_else(|| {
@@ -341,6 +370,9 @@ impl BlockDevice {
     /// There is none of that name, or it cannot be read.
     pub fn attribute(&self, name: &str) -> Result<Attribute, AttributeError> {
         let name = self.resolve(name)?;
+        if cgroup::parts(&name).is_some() {
+            return self.cgroup_attribute(&name);
+        }
         let path = self.attribute_path(&name);
         let scheduler = self.scheduler().unwrap_or_default();
         let cannot = || AttributeError::Io { path, error: io::ErrorKind::InvalidData.into() };
@@ -365,6 +397,10 @@ impl BlockDevice {
                 let takes = choice.values.join(", ");
                 return Err(AttributeError::NoChoice { device: device(), name, value: value.to_owned(), takes });
             }
+            Some(Declaration::Cgroup(file)) => {
+                let wrong = |source| AttributeError::CgroupValue { device: device(), name: name.clone(), source };
+                file.check(value).map_err(wrong)?;
+            }
             _ => {}
         }
         self.write_raw(&name, value.trim())?;
@@ -377,6 +413,9 @@ impl BlockDevice {
 
     /// Writes what is not checked.
     pub(crate) fn write_raw(&self, name: &str, value: &str) -> Result<(), AttributeError> {
+        if cgroup::parts(name).is_some() {
+            return self.write_cgroup(name, value);
+        }
         let path = self.attribute_path(name);
         write_once(&path, value).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => AttributeError::Permission { path },

@@ -6,6 +6,7 @@
 //! | [`roots`] | where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev` |
 //! | [`block`] | block devices: which they are, what they are made of, who uses them, how busy they are |
 //! | [`attribute`] | what stands in `/sys/block/<dev>/queue`: listed, read, written and read back |
+//! | [`cgroup`] | what cgroups have for a disk, as attributes of it; cgroups of our own, which are removed |
 //! | [`command`] | commands of others, run and timed |
 //! | [`consent`] | who may write to a device |
 //! | `demand` | what a workload asks of a device, as far as knobs depend on it |
@@ -26,6 +27,7 @@
 
 pub mod attribute;
 pub mod block;
+pub mod cgroup;
 pub mod checks;
 pub mod command;
 pub mod consent;

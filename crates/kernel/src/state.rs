@@ -1,7 +1,7 @@
 //! Where it is kept what must outlive us: journals of changed settings, and which directories are ours.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -118,8 +118,9 @@ fn contents(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
+/// The last value that is there as a whole.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok()
+    serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).last()
 }
 
 /// Makes sure that the names in a directory outlive a crash.
@@ -156,13 +157,13 @@ impl Entry {
         contents(&mut self.file).map_err(|error| self.failed(error))
     }
 
-    /// Gives it a value, which is on the disk when this returns.
+    /// Gives it a value, which is on the disk when this returns. Those before stay in front of it: until it is whole,
+    /// the last of them is what the entry holds.
     pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<(), StateError> {
         let mut written = || -> io::Result<()> {
             let mut text = serde_json::to_vec_pretty(value)?;
             text.push(b'\n');
-            self.file.set_len(0)?;
-            self.file.rewind()?;
+            self.file.seek(SeekFrom::End(0))?;
             self.file.write_all(&text)?;
             self.file.sync_all()?;
             sync_directory(&self.path)
@@ -194,6 +195,11 @@ mod tests {
         drop(entry);
         let Ok(Locked::ByUs(mut entry)) = state.lock("kind", "a") else { panic!("it was let go") };
         assert_eq!(parse::<Vec<u8>>(&entry.text().unwrap()), Some(vec![1, 2]), "it outlives its owner");
+        entry.write(&[3]).unwrap();
+        let text = entry.text().unwrap();
+        assert_eq!(parse::<Vec<u8>>(&text), Some(vec![3]));
+        let cut = text.trim_end().strip_suffix(']').unwrap();
+        assert_eq!(parse::<Vec<u8>>(cut), Some(vec![1, 2]), "one that is not whole is none");
         entry.remove().unwrap();
         assert!(state.entries("kind").is_empty());
     }

@@ -8,11 +8,13 @@
 //! | [`inbox`] | what one thread is told by others, and the bell that wakes it |
 //! | [`map`] | memory of which pages that nothing was written to take none |
 //! | [`rows`] | rows of numbers, in a file where they are too many for memory |
+//! | [`apart`] | work in a process of its own that shares this one's memory |
 //! | [`call`] | system calls that no safe library has |
 //! | [`ublk`] | what is said to the ublk driver, and what it says |
 #![allow(unsafe_code)]
 #![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+pub mod apart;
 pub mod buffer;
 pub mod call;
 pub mod inbox;

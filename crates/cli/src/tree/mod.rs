@@ -1,7 +1,8 @@
-//! Trees of attribute files of the shape of `/sys/block`: the kernel's own, a mounted disk's, and a server's behind its
-//! control socket, all the same to whoever lists, reads and writes them.
+//! Trees of attribute files of the shape of `/sys/block`: the kernel's own with what cgroups have for its disks, a mounted
+//! disk's, and a server's behind its control socket, all the same to whoever lists, reads and writes them.
 
 mod directory;
+mod kernel;
 mod name;
 mod place;
 mod socket;
@@ -104,15 +105,15 @@ impl Disks {
         }
         let are_the_kernels = at.canonicalize().is_ok_and(|path| path.starts_with("/sys"));
         let is_disk = |path: &Path| path.join("queue").is_dir();
-        let directory = |root: &Path| Box::new(directory::Directory::new(root));
         if is_disk(&at) {
             let name = at.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
             let disk = Disk { name: name.unwrap_or_else(|| "disk".to_owned()), path: String::new() };
-            return Ok(Self { tree: directory(&at), disks: vec![disk], are_the_kernels });
+            let tree = tree(&at, Some(&disk.name).filter(|_| are_the_kernels));
+            return Ok(Self { tree, disks: vec![disk], are_the_kernels });
         }
         let in_mount = at.join("block");
         let root: PathBuf = if in_mount.is_dir() { in_mount } else { at.clone() };
-        let mut tree = directory(&root);
+        let mut tree = if are_the_kernels { kernel::of_all(&root) } else { tree(&root, None) };
         let entries = tree.list("")?.into_iter().filter(|entry| is_disk(&root.join(&entry.name)));
         let disks: Vec<_> = entries.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
         if disks.is_empty() && root != Path::new(SYS_BLOCK) {
@@ -136,8 +137,16 @@ impl Disks {
             Err(error) => return Err(error.into()),
         };
         let name = device.disk_name().to_owned();
-        let tree = Box::new(directory::Directory::new(&Path::new(SYS_BLOCK).join(&name)));
+        let tree = tree(&Path::new(SYS_BLOCK).join(&name), Some(&name));
         Ok(Self { tree, disks: vec![Disk { name, path: String::new() }], are_the_kernels: true })
+    }
+}
+
+/// The files below a directory; it is of the kernel's disk `name`, if one is named.
+fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
+    match name {
+        Some(name) => kernel::of_one(root, name),
+        None => Box::new(directory::Directory::new(root)),
     }
 }
 

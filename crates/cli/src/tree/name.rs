@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
+use iosched_kernel::cgroup::CGROUP;
 use iosched_lab::asked::nearest;
 
 use super::{Disks, Entry, Tree, TreeError};
@@ -10,7 +11,7 @@ use crate::fail::usage;
 /// Where names are looked for in a disk's directory, in this order.
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
 /// The directories of a disk whose files are its attributes; what else the kernel has there is about other things.
-const DIRECTORIES: &[&str] = &["queue", "clients", "groups"];
+const DIRECTORIES: &[&str] = &["queue", "clients", "groups", "cgroup"];
 /// A file behind a link, which is not followed otherwise.
 const DEPTH: &str = "device/queue_depth";
 
@@ -69,6 +70,14 @@ impl Disks {
     }
 
     fn find_of(&mut self, disk: &Disk, name: &str) -> Result<Option<String>> {
+        if self.are_the_kernels && name.starts_with(CGROUP) {
+            let path = disk.path_of(name);
+            return match self.tree.read(&path) {
+                Err(error) if error.kind == std::io::ErrorKind::InvalidInput => Err(usage(error)),
+                Err(error) if error.explains => Err(error.into()),
+                _ => Ok(Some(path)),
+            };
+        }
         for place in PLACES {
             let path = disk.path_of(&format!("{place}{name}"));
             match self.tree.read(&path) {
@@ -148,7 +157,9 @@ impl Disks {
 
     /// What is known of a file where `scheduler` is the present one.
     pub(crate) fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
-        declaration(file.of_disk().strip_prefix("queue/")?, scheduler)
+        let of_disk = file.of_disk();
+        let name = of_disk.strip_prefix("queue/").or_else(|| Some(of_disk).filter(|name| name.starts_with(CGROUP)))?;
+        declaration(name, scheduler)
     }
 }
 

@@ -23,6 +23,7 @@ impl Disks {
                 let error = spec.parse_exactly(value).err()?;
                 Some(format!("{}: {error}", file.disk.name))
             }
+            Some(Declaration::Cgroup(own)) => own.check(value).err().map(|error| error.to_string()),
             Some(_) => None,
             None if self.are_the_kernels => None,
             None => self.wrong_live(file, scheduler, value).map(named),
@@ -51,6 +52,7 @@ impl Disks {
         let scheduler = self.scheduler(&file.disk)?;
         match Self::declaration(file, &scheduler)? {
             Declaration::Choice(choice) => Some(format!("it takes one of {}", choice.values.join(", "))),
+            Declaration::Cgroup(own) => Some(own.takes.to_owned()),
             Declaration::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };

@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribute::{Attribute, AttributeError, Declaration, declaration, is_same};
 use crate::block::BlockDevice;
+use crate::cgroup::{CGROUP, CgroupError};
 
 const SCHEDULER: &str = "scheduler";
 
-/// The scheduler of a device and all that can be written of its queue.
+/// The scheduler of a device, all that can be written of its queue, and what was to be changed of cgroups.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// The scheduler.
     pub scheduler: String,
-    /// Attributes, then tunables of that scheduler: writing an attribute may change a tunable.
+    /// Attributes, then tunables of that scheduler: writing an attribute may change a tunable; then what cgroups had.
     pub values: Vec<(String, String)>,
 }
 
@@ -32,7 +33,16 @@ pub struct Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} -> {}", self.name, self.from.as_deref().unwrap_or("(gone)"), self.to)
+        match &self.from {
+            None if self.is_of_cgroup() => write!(f, "{} is gone with its cgroup", self.name),
+            from => write!(f, "{} {} -> {}", self.name, from.as_deref().unwrap_or("(gone)"), self.to),
+        }
+    }
+}
+
+impl Change {
+    fn is_of_cgroup(&self) -> bool {
+        self.name.starts_with(CGROUP)
     }
 }
 
@@ -43,6 +53,8 @@ pub struct Left {
     pub change: Change,
     /// Its file.
     pub path: PathBuf,
+    /// What is to be written to that.
+    pub line: String,
     /// Why, if the kernel said so.
     pub error: Option<AttributeError>,
 }
@@ -59,8 +71,8 @@ pub struct NotRestored {
 impl fmt::Display for NotRestored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: not everything could be put back; by hand:", self.device)?;
-        for Left { change, path, error } in &self.left {
-            write!(f, "\n  echo {} > {}", shell(&change.to), path.display())?;
+        for Left { change, path, line, error } in &self.left {
+            write!(f, "\n  echo {} > {}", shell(line), path.display())?;
             match error {
                 Some(error) => write!(f, "   # {error}")?,
                 None => write!(f, "   # it is {}", change.from.as_deref().unwrap_or("not there"))?,
@@ -88,6 +100,20 @@ impl Recorded {
         Ok(Self { scheduler: device.scheduler().unwrap_or_default(), values })
     }
 
+    /// Adds what the attribute `name` of a cgroup is now; whether it was not known yet.
+    pub(super) fn add(&mut self, device: &BlockDevice, name: &str) -> Result<bool, AttributeError> {
+        if self.values.iter().any(|(known, _)| known == name) {
+            return Ok(false);
+        }
+        let Attribute { name, value, declaration, .. } = device.attribute(name)?;
+        let kept = match declaration {
+            Some(Declaration::Cgroup(file)) => file.kept(&value),
+            _ => value,
+        };
+        self.values.push((name, kept));
+        Ok(true)
+    }
+
     /// What is not as it was. While another scheduler is present its tunables are not compared: they go with it.
     #[must_use]
     pub fn changes(&self, device: &BlockDevice) -> Vec<Change> {
@@ -97,9 +123,15 @@ impl Recorded {
         let switch = (!is_present && !self.scheduler.is_empty()).then_some(switch);
         let now = device.attributes().unwrap_or_default();
         let value = |(name, to): &(String, String)| {
-            let from = now.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone());
-            let is_compared = is_present || !name.starts_with("iosched/");
-            let is_as_it_was = from.as_ref().is_some_and(|from| is_same(None, from, to));
+            let of_cgroup = name.starts_with(CGROUP);
+            let from = if of_cgroup {
+                device.attribute(name).ok().map(|attribute| attribute.value)
+            } else {
+                now.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone())
+            };
+            let is_compared = is_present || !(name.starts_with("iosched/") || name.ends_with("/io.bfq.weight"));
+            let declaration = of_cgroup.then(|| declaration(name, &self.scheduler)).flatten();
+            let is_as_it_was = from.as_ref().is_some_and(|from| is_same(declaration, from, to));
             (is_compared && !is_as_it_was).then(|| Change { name: name.clone(), from, to: to.clone() })
         };
         switch.into_iter().chain(self.values.iter().filter_map(value)).collect()
@@ -120,7 +152,7 @@ impl Recorded {
             }
             let switches = changes[0].name == SCHEDULER;
             for change in changes.into_iter().take(if switches { 1 } else { usize::MAX }) {
-                if self.is_kept_finer(&change.name) {
+                if self.is_kept_finer(&change.name) || is_gone(device, &change) {
                     continue;
                 }
                 match device.write_raw(&change.name, &change.to) {
@@ -130,8 +162,10 @@ impl Recorded {
                 }
             }
         }
-        let left = self.changes(device);
+        let (gone, left): (Vec<_>, Vec<_>) =
+            self.changes(device).into_iter().partition(|change| is_gone(device, change));
         if left.is_empty() {
+            done.extend(gone);
             return Ok(done);
         }
         let mut error_of = |name: &str| {
@@ -139,7 +173,8 @@ impl Recorded {
             Some(errors.swap_remove(at).1)
         };
         let left = left.into_iter().map(|change| Left {
-            path: device.queue().join(&change.name),
+            path: device.attribute_path(&change.name),
+            line: device.line(&change.name, &change.to),
             error: error_of(&change.name),
             change,
         });
@@ -156,6 +191,15 @@ impl Recorded {
             _ => false,
         })
     }
+}
+
+/// Whether what was changed went with its cgroup: there is nothing to put back.
+fn is_gone(device: &BlockDevice, change: &Change) -> bool {
+    change.is_of_cgroup()
+        && matches!(
+            device.resolve(&change.name),
+            Err(AttributeError::Cgroup(CgroupError::NoGroup { .. } | CgroupError::NotEnabled { .. }))
+        )
 }
 
 #[cfg(test)]

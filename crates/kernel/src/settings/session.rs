@@ -4,8 +4,9 @@ use std::fs::OpenOptions;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
-use crate::attribute::AttributeError;
+use crate::attribute::{AttributeError, Declaration};
 use crate::block::BlockDevice;
+use crate::cgroup::{CGROUP, files};
 use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
@@ -14,13 +15,18 @@ const WBT: &str = "wbt_lat_usec";
 /// long as it knows the device, and nothing puts it back.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
+/// Whether it is a file of cgroups that a setting gives by the names of a workload's.
+fn is_of_workload(name: &str) -> bool {
+    files().iter().any(|file| file.name == name && !file.is_of_root)
+}
+
 /// The right to change the settings of a device; ends with everything put back.
 #[derive(Debug)]
 pub struct Session {
     device: BlockDevice,
-    recorded: Recorded,
-    /// `None` once everything is back.
-    journal: Option<Entry>,
+    journal: Journal,
+    /// Where the journal is; `None` once everything is back.
+    entry: Option<Entry>,
     /// Attributes that the present setting has changed, and what they were.
     changed: Vec<(String, String)>,
     /// Before the latency of writeback was first written: what it was under schedulers that decide about it.
@@ -45,29 +51,29 @@ impl Session {
         if OpenOptions::new().write(true).open(&path).is_err() {
             return Err(SettingsError::Permission { device: name, path });
         }
-        let mut journal = match state.lock(JOURNALS, &name)? {
-            Locked::ByUs(journal) => journal,
+        let mut entry = match state.lock(JOURNALS, &name)? {
+            Locked::ByUs(entry) => entry,
             Locked::ByAnother(text) => {
                 let pid = parse::<Journal>(&text).map_or(0, |journal| journal.pid);
                 return Err(SettingsError::Busy { device: name, pid });
             }
         };
         // One that is empty was never written, so that nothing was changed.
-        if !journal.text()?.trim().is_empty() {
+        if !entry.text()?.trim().is_empty() {
             return Err(SettingsError::LeftOver { device: name });
         }
-        let recorded = Recorded::of(&device)?;
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        journal.write(&Journal {
+        let journal = Journal {
             version: VERSION,
             pid: std::process::id(),
             begun_unix_s: begun.as_secs(),
             boot_id: device.roots().boot_id(),
             device: name,
             identity: device.identity(),
-            recorded: recorded.clone(),
-        })?;
-        Ok(Self { device, recorded, journal: Some(journal), changed: Vec::new(), wbt_under: None })
+            recorded: Recorded::of(&device)?,
+        };
+        entry.write(&journal)?;
+        Ok(Self { device, journal, entry: Some(entry), changed: Vec::new(), wbt_under: None })
     }
 
     /// The device, whole.
@@ -76,15 +82,15 @@ impl Session {
         &self.device
     }
 
-    /// What was set when it began.
+    /// What was set when it began, and of cgroups before it was changed.
     #[must_use]
     pub const fn recorded(&self) -> &Recorded {
-        &self.recorded
+        &self.journal.recorded
     }
 
     /// Sets the device as `setting` says, whatever was applied before: the scheduler with the kernel's defaults,
     /// attributes that it does not name as they were, but for those that come with the scheduler (`nr_requests`,
-    /// `wbt_lat_usec`).
+    /// `wbt_lat_usec`). Files of the workload's cgroups are for whoever makes those.
     ///
     /// # Errors
     /// The kernel lacks the scheduler; a name or value is not taken. What was applied until then stays until the next setting, or the end.
@@ -97,7 +103,7 @@ impl Session {
         }
         match setting.name() {
             _ if setting.is_present() => {
-                self.recorded.put_back(&self.device)?;
+                self.journal.recorded.put_back(&self.device)?;
             }
             scheduler => {
                 self.switch(scheduler)?;
@@ -107,11 +113,28 @@ impl Session {
                 }
             }
         }
-        setting.assignments().try_for_each(|own| self.change(own.name(), &own.text()))
+        for own in setting.assignments().filter(|own| !is_of_workload(own.name())) {
+            let of_root = files().iter().any(|file| file.name == own.name());
+            let name = if of_root { format!("{CGROUP}{}", own.name()) } else { own.name().to_owned() };
+            self.change(&name, &own.text())?;
+        }
+        Ok(())
     }
 
-    fn change(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
-        let before = self.device.attribute(name)?;
+    /// Gives one attribute a value, until the end or the next setting.
+    ///
+    /// # Errors
+    /// There is none of that name, or it does not take the value.
+    pub fn change(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
+        let mut before = self.device.attribute(name)?;
+        if let Some(Declaration::Cgroup(file)) = before.declaration {
+            before.value = file.kept(&before.value);
+            if self.journal.recorded.add(&self.device, name)?
+                && let Some(entry) = &mut self.entry
+            {
+                entry.write(&self.journal)?;
+            }
+        }
         // Tunables go with their scheduler.
         if !before.is_tunable() {
             self.changed.push((before.name, before.value));
@@ -165,17 +188,17 @@ impl Session {
     /// # Errors
     /// The journal cannot be removed; it would be put back by [`restore`](super::restore) then.
     pub fn keep(mut self) -> Result<(), SettingsError> {
-        match self.journal.take() {
-            Some(journal) => Ok(journal.remove()?),
+        match self.entry.take() {
+            Some(entry) => Ok(entry.remove()?),
             None => Ok(()),
         }
     }
 
     fn put_back(&mut self) -> Result<Vec<Change>, SettingsError> {
-        let Some(journal) = self.journal.take() else { return Ok(Vec::new()) };
+        let Some(entry) = self.entry.take() else { return Ok(Vec::new()) };
         // Let go of, not removed, if this fails.
-        let changes = self.recorded.put_back(&self.device)?;
-        journal.remove()?;
+        let changes = self.journal.recorded.put_back(&self.device)?;
+        entry.remove()?;
         Ok(changes)
     }
 }

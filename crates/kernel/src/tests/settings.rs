@@ -187,3 +187,63 @@ fn a_device_without_a_scheduler_says_which_has_one() {
     assert_eq!(refused, "dm-0: has no scheduler of its own; below it sda have one");
     assert!(left_over(&state(&machine)).is_empty());
 }
+
+/// A machine with a cgroup that has an io controller.
+fn with_cgroup() -> Machine {
+    let machine = Machine::new();
+    machine.write("sys/fs/cgroup/cgroup.subtree_control", "io\n");
+    machine.write("sys/fs/cgroup/io.cost.qos", "");
+    machine.write("sys/fs/cgroup/db/cgroup.controllers", "io\n");
+    machine.write("sys/fs/cgroup/db/io.max", "8:32 rbps=max wbps=5 riops=max wiops=max\n");
+    machine.write("sys/fs/cgroup/db/io.weight", "default 100\n");
+    machine
+}
+
+#[test]
+fn a_session_puts_back_what_it_changed_of_cgroups() {
+    let machine = with_cgroup();
+    let mut session = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap();
+    session.change("cgroup/db/io.max", "wbps=1000").unwrap();
+    session.change("cgroup/db/io.weight", "700").unwrap();
+    session.apply(&setting("present:io.cost.qos=enable=1,io.max=backup:wbps=7")).unwrap();
+    assert_eq!(machine.read("sys/fs/cgroup/io.cost.qos"), "8:32 enable=1");
+    let max = "8:32 rbps=max wbps=5 riops=max wiops=max";
+    assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max, "the next setting does not name it");
+    session.change("cgroup/db/io.max", "wbps=2000").unwrap();
+    let done: Vec<_> = session.end().unwrap().iter().map(Change::to_string).collect();
+    assert_eq!(done.len(), 2, "{done:?}");
+    assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max);
+    assert_eq!(machine.read("sys/fs/cgroup/db/io.weight"), "8:32 default");
+    assert_eq!(machine.read("sys/fs/cgroup/io.cost.qos"), "8:32 enable=0 ctrl=auto");
+}
+
+#[test]
+fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
+    for removed in [false, true] {
+        let machine = with_cgroup();
+        let mut session = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap();
+        session.change("cgroup/db/io.max", "wbps=1000").unwrap();
+        session.change("nr_requests", "9").unwrap();
+        let journal = state(&machine).path().join("settings/sdc");
+        let kept = std::fs::read(&journal).unwrap();
+        drop(session);
+        std::fs::write(&journal, kept).unwrap();
+        machine.write("sys/fs/cgroup/db/io.max", "8:32 wbps=1000\n");
+        if removed {
+            std::fs::remove_dir_all(machine.path().join("sys/fs/cgroup/db")).unwrap();
+        }
+        let would = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
+        let would = restore(&machine.roots(), &state(&machine), "sdc", would).unwrap();
+        let did = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
+        assert_eq!(did, would);
+        let Restoration::PutBack { changes } = did else { panic!("{did:?}") };
+        let told: Vec<_> = changes.iter().map(Change::to_string).collect();
+        if removed {
+            assert_eq!(told, ["cgroup/db/io.max is gone with its cgroup"]);
+        } else {
+            assert_eq!(told, ["cgroup/db/io.max wbps=1000 -> rbps=max wbps=5 riops=max wiops=max"]);
+            assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), "8:32 rbps=max wbps=5 riops=max wiops=max");
+        }
+        assert!(left_over(&state(&machine)).is_empty());
+    }
+}

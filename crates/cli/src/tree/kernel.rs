@@ -1,0 +1,107 @@
+//! The kernel's disks: the tree of `/sys/block`, and in each disk's directory a directory `cgroup` with what cgroups have
+//! for it. Listed is what is set; everything that is there can be read and written.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use iosched_kernel::attribute::AttributeError;
+use iosched_kernel::cgroup::{CGROUP, CgroupError, Controls};
+use iosched_kernel::{BlockDevice, Roots};
+
+use super::directory::Directory;
+use super::{Entry, Tree, TreeError};
+
+/// The tree of all disks.
+pub(super) fn of_all(root: &Path) -> Box<dyn Tree> {
+    Box::new(Kernel { files: Directory::new(root), disk: None, roots: Roots::default(), controls: None })
+}
+
+/// The tree of the disk `name`.
+pub(super) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
+    let disk = Some(name.to_owned());
+    Box::new(Kernel { files: Directory::new(root), disk, roots: Roots::default(), controls: None })
+}
+
+struct Kernel {
+    files: Directory,
+    /// Whose directory the root is; `None`: it has one for each.
+    disk: Option<String>,
+    roots: Roots,
+    /// What cgroups set, once it was asked for.
+    controls: Option<Controls>,
+}
+
+impl Kernel {
+    /// The disk and the attribute that a path means, if that is of a cgroup.
+    fn of_cgroup<'p>(&self, path: &'p str) -> Option<(String, &'p str)> {
+        let (disk, name) = match &self.disk {
+            Some(disk) => (disk.as_str(), path),
+            None => path.split_once('/')?,
+        };
+        (name == CGROUP.trim_end_matches('/') || name.starts_with(CGROUP)).then(|| (disk.to_owned(), name))
+    }
+
+    fn device(&self, disk: &str) -> Result<BlockDevice, TreeError> {
+        BlockDevice::named(&self.roots, disk).map_err(|error| TreeError {
+            kind: io::ErrorKind::NotFound,
+            message: error.to_string(),
+            explains: true,
+        })
+    }
+
+    /// What is set for a disk below `directory`, a level deep.
+    fn set_for(&mut self, disk: &str, directory: &str) -> Result<Vec<Entry>, TreeError> {
+        let device = self.device(disk)?;
+        let controls = self.controls.get_or_insert_with(|| Controls::of(&self.roots));
+        let begin = format!("{directory}/");
+        let mut entries = BTreeSet::new();
+        for (name, _) in controls.on(device.number()) {
+            if let Some(rest) = name.strip_prefix(&begin) {
+                let (first, is_directory) = rest.split_once('/').map_or((rest, false), |(first, _)| (first, true));
+                entries.insert((first.to_owned(), is_directory));
+            }
+        }
+        Ok(entries.into_iter().map(|(name, is_directory)| Entry { name, is_directory }).collect())
+    }
+}
+
+fn failed(error: AttributeError) -> TreeError {
+    let kind = match &error {
+        AttributeError::Cgroup(
+            CgroupError::NoGroup { .. }
+            | CgroupError::NoFile { .. }
+            | CgroupError::OfRoot { .. }
+            | CgroupError::NotOfRoot { .. },
+        )
+        | AttributeError::CgroupValue { .. } => io::ErrorKind::InvalidInput,
+        AttributeError::Refused { error, .. } => error.kind(),
+        AttributeError::Permission { .. } | AttributeError::ReadOnly { .. } => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    };
+    TreeError { kind, message: error.to_string(), explains: true }
+}
+
+impl Tree for Kernel {
+    fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError> {
+        if let Some((disk, name)) = self.of_cgroup(path) {
+            return self.set_for(&disk, name);
+        }
+        let mut entries = self.files.list(path)?;
+        let is_of_disk = self.disk.is_some() == path.is_empty() && !path.contains('/');
+        if is_of_disk && entries.iter().any(|entry| entry.name == "queue") {
+            entries.push(Entry { name: CGROUP.trim_end_matches('/').to_owned(), is_directory: true });
+        }
+        Ok(entries)
+    }
+
+    fn read(&mut self, path: &str) -> Result<String, TreeError> {
+        let Some((disk, name)) = self.of_cgroup(path) else { return self.files.read(path) };
+        Ok(self.device(&disk)?.attribute(name).map_err(failed)?.value)
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError> {
+        let Some((disk, name)) = self.of_cgroup(path) else { return self.files.write(path, value) };
+        self.device(&disk)?.set_attribute(name, value).map(drop).map_err(failed)
+    }
+}

@@ -1,0 +1,264 @@
+//! Where the files of cgroups are, and why one is not there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{CGROUP, files};
+use crate::roots::{Roots, names, value};
+
+/// Trees are not deeper.
+const DEPTH_MAX: usize = 32;
+/// More groups are not listed.
+const GROUPS_MAX: usize = 20_000;
+/// What of a list is told.
+const TOLD_MAX: usize = 8;
+
+const CONTROLLERS: &str = "cgroup.controllers";
+pub(super) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
+
+/// Why there is no such attribute of a cgroup.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// There is no tree of version 2.
+    #[error("there are no cgroups of version 2 here{}", remedy(*.has_version_1))]
+    NoTree {
+        /// Whether there are some of version 1.
+        has_version_1: bool,
+    },
+    /// The tree has no io controller.
+    #[error(
+        "{}: the cgroups here have no io controller (there are: {there}); {}", root.display(),
+        if *.has_version_1 { "version 1 has it, as blkio, until the kernel is started with cgroup_no_v1=blkio" }
+        else { "the kernel was built without it, or what is seen here is a part of a larger tree that does not pass it on" }
+    )]
+    NoController {
+        /// Where the tree is.
+        root: PathBuf,
+        /// The controllers it has.
+        there: String,
+        /// Whether version 1 has blkio.
+        has_version_1: bool,
+    },
+    /// No such cgroup.
+    #[error("there is no cgroup {group:?}; {parent} has {there}")]
+    NoGroup {
+        /// The cgroup.
+        group: String,
+        /// The nearest above that is there.
+        parent: String,
+        /// Those in it.
+        there: String,
+    },
+    /// No such file of any cgroup.
+    #[error("{name}: no cgroup has such a file; there are {}", all())]
+    NoFile {
+        /// The name given.
+        name: String,
+    },
+    /// A file that only the root has.
+    #[error("{file} is the root cgroup's alone: write {CGROUP}{file}")]
+    OfRoot {
+        /// The file.
+        file: &'static str,
+    },
+    /// A file that the root has not.
+    #[error("the root cgroup has no {file}; write which cgroup's, as {CGROUP}{example}/{file}")]
+    NotOfRoot {
+        /// The file.
+        file: &'static str,
+        /// A cgroup.
+        example: String,
+    },
+    /// The io controller is not enabled for the cgroup.
+    #[error(
+        "cgroup {group}: has no {file}, because the io controller is not enabled for it; enable it with: {command}"
+    )]
+    NotEnabled {
+        /// The cgroup.
+        group: String,
+        /// The file.
+        file: &'static str,
+        /// A command for a root shell.
+        command: String,
+    },
+    /// The kernel has no such file.
+    #[error("cgroup {group}: has no {file}: {}", absent(file))]
+    Absent {
+        /// The cgroup.
+        group: String,
+        /// The file.
+        file: &'static str,
+    },
+    /// The disk does not know it.
+    #[error("{name}: {of} is not for {device} as it is; {}", not_of_disk(of, device))]
+    NotOfDisk {
+        /// The attribute.
+        name: String,
+        /// The disk.
+        device: String,
+        /// The file.
+        of: &'static str,
+    },
+}
+
+fn remedy(has_version_1: bool) -> &'static str {
+    match has_version_1 {
+        true => ", but of version 1; systemd.unified_cgroup_hierarchy=1 on the kernel's command line changes that",
+        false => "; mount -t cgroup2 none /sys/fs/cgroup mounts them",
+    }
+}
+
+fn all() -> String {
+    files().iter().map(|file| file.name).collect::<Vec<_>>().join(", ")
+}
+
+fn absent(file: &str) -> &'static str {
+    if file == "io.bfq.weight" { "modprobe bfq brings it" } else { "this kernel was built without it" }
+}
+
+fn not_of_disk(file: &str, device: &str) -> String {
+    match file {
+        "io.bfq.weight" => format!("its scheduler is not bfq: iosched set {device} scheduler=bfq"),
+        _ => "it has no requests of its own; set it on the disks below".to_owned(),
+    }
+}
+
+/// The cgroups of version 2, of which the io controller is one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    /// The one that is mounted.
+    ///
+    /// # Errors
+    /// There is none, or none with an io controller.
+    pub fn of(roots: &Roots) -> Result<Self, CgroupError> {
+        let usual = ["fs/cgroup", "fs/cgroup/unified"].map(|path| roots.sys(path));
+        let has_version_1 = roots.sys("fs/cgroup/blkio").is_dir();
+        let Some(root) = usual.into_iter().find(|root| root.join(CONTROLLERS).is_file()) else {
+            let has_version_1 = has_version_1 || !names(&roots.sys("fs/cgroup")).is_empty();
+            return Err(CgroupError::NoTree { has_version_1 });
+        };
+        if has_io(&root, CONTROLLERS) {
+            return Ok(Self { root });
+        }
+        let there = value(&root.join(CONTROLLERS)).filter(|there| !there.is_empty());
+        Err(CgroupError::NoController { root, there: there.unwrap_or_else(|| "none".to_owned()), has_version_1 })
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of a cgroup; "" is the root.
+    #[must_use]
+    pub fn directory(&self, group: &str) -> PathBuf {
+        parts(group).fold(self.root.clone(), |path, part| path.join(part))
+    }
+
+    /// Every cgroup by its path from the root, which is "" and comes first.
+    #[must_use]
+    pub fn groups(&self) -> Vec<String> {
+        let (mut groups, mut left) = (Vec::new(), vec![(String::new(), 0)]);
+        while let Some((group, depth)) = left.pop() {
+            if groups.len() >= GROUPS_MAX {
+                break;
+            }
+            if depth < DEPTH_MAX {
+                let below = self.below(&group).into_iter().rev();
+                let path = |name: String| if group.is_empty() { name } else { format!("{group}/{name}") };
+                left.extend(below.map(|name| (path(name), depth + 1)));
+            }
+            groups.push(group);
+        }
+        groups
+    }
+
+    /// The names of the cgroups in a cgroup.
+    fn below(&self, group: &str) -> Vec<String> {
+        let directory = self.directory(group);
+        let is_group = |name: &String| fs::symlink_metadata(directory.join(name)).is_ok_and(|about| about.is_dir());
+        names(&directory).into_iter().filter(is_group).collect()
+    }
+
+    /// Where `file` of `group` is.
+    ///
+    /// # Errors
+    /// It is not there; what would be right.
+    pub(super) fn place(&self, group: &str, file: &str) -> Result<PathBuf, CgroupError> {
+        let Some(known) = files().iter().find(|own| own.name == file) else {
+            return Err(CgroupError::NoFile { name: file.to_owned() });
+        };
+        let (file, is_root) = (known.name, parts(group).next().is_none());
+        if let (true, false) = (known.is_of_root, is_root) {
+            return Err(CgroupError::OfRoot { file });
+        }
+        if !known.is_of_root && is_root {
+            let example = self.below("").into_iter().next().unwrap_or_else(|| "system.slice".to_owned());
+            return Err(CgroupError::NotOfRoot { file, example });
+        }
+        self.look_for(group)?;
+        let directory = self.directory(group);
+        let path = directory.join(file);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let shown = if is_root { "/".to_owned() } else { group.to_owned() };
+        if has_io(&directory, CONTROLLERS) {
+            return Err(CgroupError::Absent { group: shown, file });
+        }
+        Err(CgroupError::NotEnabled { group: shown, file, command: self.enabling(group) })
+    }
+
+    fn look_for(&self, group: &str) -> Result<(), CgroupError> {
+        let mut above = String::new();
+        for part in parts(group) {
+            // What climbs out of the tree is not in it.
+            let there = self.below(&above);
+            if !there.iter().any(|name| name == part) {
+                let parent = if above.is_empty() { "the root".to_owned() } else { above };
+                let meant: BTreeSet<_> = there.iter().filter(|name| name.contains(part)).collect();
+                let told: Vec<_> = if meant.is_empty() { there.iter().collect() } else { meant.into_iter().collect() };
+                let more = told.len().saturating_sub(TOLD_MAX);
+                let mut listed: Vec<_> = told.into_iter().take(TOLD_MAX).cloned().collect();
+                if more > 0 {
+                    listed.push(format!("and {more} more"));
+                }
+                let there = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+                return Err(CgroupError::NoGroup { group: group.to_owned(), parent, there });
+            }
+            above = if above.is_empty() { part.to_owned() } else { format!("{above}/{part}") };
+        }
+        Ok(())
+    }
+
+    /// The command that enables the io controller for a cgroup.
+    fn enabling(&self, group: &str) -> String {
+        let mut directory = self.root.clone();
+        let mut files = Vec::new();
+        for part in parts(group) {
+            if !has_io(&directory, SUBTREE_CONTROL) {
+                files.push(directory.join(SUBTREE_CONTROL).display().to_string());
+            }
+            directory.push(part);
+        }
+        match files.as_slice() {
+            [file] => format!("echo +io > {file}"),
+            files => format!("echo +io | tee {}", files.join(" ")),
+        }
+    }
+}
+
+/// Whether io is among what a file of a cgroup lists.
+pub(super) fn has_io(directory: &Path, file: &str) -> bool {
+    value(&directory.join(file)).is_some_and(|text| text.split_whitespace().any(|name| name == "io"))
+}
+
+fn parts(group: &str) -> impl Iterator<Item = &str> {
+    group.split('/').filter(|part| !part.is_empty())
+}

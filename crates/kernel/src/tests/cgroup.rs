@@ -1,0 +1,157 @@
+//! What cgroups have for disks, on a recorded machine.
+
+use super::*;
+use crate::recorded::Recorded as Machine;
+
+const TREE: &str = "sys/fs/cgroup";
+
+/// A machine with the cgroups `db` and `batch.slice/backup`, all with an io controller.
+fn machine() -> Machine {
+    let machine = Machine::new();
+    machine.write(&format!("{TREE}/cgroup.subtree_control"), "cpu io memory\n");
+    machine.write(&format!("{TREE}/io.cost.qos"), "");
+    machine.write(&format!("{TREE}/io.cost.model"), "");
+    for group in ["db", "batch.slice", "batch.slice/backup"] {
+        machine.write(&format!("{TREE}/{group}/cgroup.controllers"), "cpu io memory\n");
+        machine.write(&format!("{TREE}/{group}/cgroup.subtree_control"), "io\n");
+        for (file, text) in [("io.max", ""), ("io.latency", ""), ("io.weight", "default 100\n")] {
+            machine.write(&format!("{TREE}/{group}/{file}"), text);
+        }
+        machine.write(&format!("{TREE}/{group}/io.prio.class"), "no-change\n");
+    }
+    machine
+}
+
+fn told<T: std::fmt::Debug>(result: Result<T, AttributeError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_file_is_read_for_the_disk_that_is_named() {
+    let machine = machine();
+    machine.write(
+        &format!("{TREE}/batch.slice/backup/io.max"),
+        "8:16 rbps=max wbps=7 riops=max wiops=max\n8:0 rbps=max wbps=max riops=max wiops=120\n",
+    );
+    machine.write(&format!("{TREE}/db/io.weight"), "default 300\n8:16 800\n");
+    let read = |disk: &str, name: &str| machine.device(disk).attribute(name).unwrap().value;
+    assert_eq!(read("sda", "cgroup/batch.slice/backup/io.max"), "rbps=max wbps=max riops=max wiops=120");
+    assert_eq!(read("sda1", "cgroup/batch.slice/backup/io.max"), "rbps=max wbps=max riops=max wiops=120");
+    assert_eq!(read("sdc", "cgroup/batch.slice/backup/io.max"), "rbps=max wbps=max riops=max wiops=max");
+    assert_eq!(
+        (read("sdb", "cgroup/db/io.weight"), read("sda", "cgroup/db/io.weight")),
+        ("800".into(), "default 300".into())
+    );
+    assert_eq!(read("sda", "cgroup/db/io.latency"), "target=0");
+    assert_eq!(read("sda", "cgroup/io.cost.qos"), "enable=0 ctrl=auto");
+    let all = Controls::of(&machine.roots());
+    let on = |disk: &str| all.on(machine.device(disk).number()).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(on("sdb"), ["cgroup/batch.slice/backup/io.max", "cgroup/db/io.weight"]);
+    assert_eq!(on("sdc"), ["cgroup/db/io.weight"], "what disks have that are not named");
+}
+
+#[test]
+fn what_is_written_has_the_number_of_the_disk() {
+    let machine = machine();
+    let sda = machine.device("sda");
+    let set = |name: &str, value: &str, file: &str, line: &str, reads: &str| {
+        assert_eq!(sda.set_attribute(name, value).unwrap(), reads);
+        assert_eq!(machine.read(&format!("{TREE}/{file}")), line);
+    };
+    set("cgroup/db/io.max", "wbps=1000/wiops=7", "db/io.max", "8:0 wbps=1000 wiops=7", "wbps=1000 wiops=7");
+    set("cgroup/db/io.weight", "800", "db/io.weight", "8:0 800", "800");
+    set("cgroup/db/io.latency", "target=2000", "db/io.latency", "8:0 target=2000", "target=2000");
+    set("cgroup/db/io.prio.class", "idle", "db/io.prio.class", "idle", "idle");
+    set("cgroup/io.cost.qos", "enable=1 rpct=95", "io.cost.qos", "8:0 enable=1 rpct=95", "enable=1 rpct=95");
+}
+
+#[test]
+fn what_is_read_back_in_other_words_is_the_same() {
+    let file = |name: &str| files().iter().find(|file| file.name == name).unwrap();
+    for (name, read, written, same) in [
+        ("io.max", "rbps=max wbps=1000 riops=max wiops=max", "wbps=1000", true),
+        ("io.max", "rbps=max wbps=1000 riops=max wiops=max", "wbps=1000/riops=5", false),
+        ("io.latency", "target=0", "target=max", true),
+        ("io.weight", "default 100", "default", true),
+        ("io.weight", "200", "default", false),
+        ("io.cost.qos", "enable=1 ctrl=user rpct=95.00 rlat=2000 min=1.00", "enable=1 rpct=95/rlat=0x7d0", true),
+        ("io.cost.qos", "enable=1 ctrl=auto rpct=0.00", "ctrl=user", false),
+    ] {
+        assert_eq!(file(name).is_same(read, written), same, "{name} {read} {written}");
+    }
+    for (name, value, kept) in [
+        ("io.weight", "default 100", "default"),
+        ("io.weight", "250", "250"),
+        ("io.cost.qos", "enable=1 ctrl=auto rpct=0.00 rlat=25000", "enable=1 ctrl=auto"),
+        ("io.cost.qos", "enable=1 ctrl=user rpct=95.00 rlat=2000", "enable=1 ctrl=user rpct=95.00 rlat=2000"),
+        ("io.cost.model", "ctrl=auto model=linear rbps=1", "ctrl=auto"),
+    ] {
+        assert_eq!(file(name).kept(value), kept);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_what_would_be_right() {
+    let machine = machine();
+    let sda = machine.device("sda");
+    let set = |name: &str, value: &str| told(sda.set_attribute(name, value));
+    assert_eq!(
+        set("cgroup/db/io.max", "max=2"),
+        "sda: cgroup/db/io.max: io.max: \"max=2\" is refused; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+    );
+    for (name, value) in [
+        ("cgroup/db/io.weight", "0"),
+        ("cgroup/db/io.weight", "10001"),
+        ("cgroup/db/io.max", "wbps=1+db:wbps=2"),
+        ("cgroup/db/io.latency", ""),
+        ("cgroup/db/io.prio.class", "fast"),
+        ("cgroup/io.cost.qos", "enable=1 min=150 max=50"),
+    ] {
+        assert!(set(name, value).contains("is refused; write "), "{name} {value}");
+    }
+    assert_eq!(machine.read(&format!("{TREE}/db/io.max")), "", "nothing was written");
+    let of = |name: &str| told(sda.attribute(name));
+    assert_eq!(of("cgroup/dbx/io.max"), "there is no cgroup \"dbx\"; the root has batch.slice, db");
+    assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
+    assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "nothing outside of the tree is meant");
+    assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: no cgroup has such a file; there are io.max, "));
+    assert_eq!(of("cgroup/db/io.cost.qos"), "io.cost.qos is the root cgroup's alone: write cgroup/io.cost.qos");
+    assert_eq!(
+        of("cgroup/io.max"),
+        "the root cgroup has no io.max; write which cgroup's, as cgroup/batch.slice/io.max"
+    );
+    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: has no io.bfq.weight: modprobe bfq brings it");
+}
+
+#[test]
+fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
+    let machine = machine();
+    let of = |name: &str| told(machine.device("sda").attribute(name));
+    machine.write(&format!("{TREE}/app/cgroup.controllers"), "cpu\n");
+    machine.write(&format!("{TREE}/app/cgroup.subtree_control"), "\n");
+    machine.write(&format!("{TREE}/app/web/cgroup.controllers"), "\n");
+    machine.write(&format!("{TREE}/cgroup.subtree_control"), "cpu\n");
+    let root = machine.path().join(TREE);
+    let control = |group: &str| root.join(group).join("cgroup.subtree_control").display().to_string();
+    assert_eq!(
+        of("cgroup/app/io.max"),
+        format!(
+            "cgroup app: has no io.max, because the io controller is not enabled for it; enable it with: echo +io > {}",
+            control("")
+        )
+    );
+    assert!(of("cgroup/app/web/io.max").ends_with(&format!("echo +io | tee {} {}", control(""), control("app"))));
+    machine.write(&format!("{TREE}/cgroup.controllers"), "cpu memory\n");
+    assert!(
+        of("cgroup/db/io.max").contains("have no io controller (there are: cpu memory)"),
+        "{}",
+        of("cgroup/db/io.max")
+    );
+    machine.write(&format!("{TREE}/blkio/tasks"), "");
+    assert!(of("cgroup/db/io.max").contains("version 1 has it, as blkio"));
+    fs::remove_file(root.join("cgroup.controllers")).unwrap();
+    assert!(of("cgroup/db/io.max").starts_with("there are no cgroups of version 2 here, but of version 1"));
+    fs::remove_dir_all(&root).unwrap();
+    assert!(of("cgroup/db/io.max").contains("mount -t cgroup2 none /sys/fs/cgroup"));
+    assert_eq!(Controls::of(&machine.roots()), Controls::default());
+}

@@ -1,0 +1,236 @@
+//! Work in a process of its own that has everything else in common with the one it comes from: memory, open files,
+//! directory. What the kernel counts by processes, as the I/O of cgroups of version 2, is told apart that way, and what is
+//! known to one thread stays known to all.
+
+use std::ffi::c_void;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::thread;
+
+use rustix::process::getpid;
+
+/// Memory for the stack of such a process: as a thread has. Pages that are not used take none.
+const STACK_BYTES: usize = 8 << 20;
+/// Below the stack, so that one that is too small ends the process, not the memory of others.
+const GUARD_BYTES: usize = 64 << 10;
+
+/// Does `work` in a process of its own, and waits for its end: the calling thread stands still meanwhile, and the process
+/// is that thread as far as the program is concerned, with what is local to it. No signal reaches it, and it ends with
+/// the thread. Panics go on in the caller.
+///
+/// # Errors
+/// There can be no such process, or it was killed; what `work` did until then stays done.
+pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let stack = Stack::new()?;
+    let mut job = Job { work: Some(work), result: None, parent: getpid().as_raw_nonzero().get() };
+    let quiet = Quiet::begin()?;
+    // Nothing of signals is shared, so that whoever signals the program finds it alone.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FS | libc::CLONE_FILES;
+    // SAFETY: the entry fits the job, and the stack is as large as said and used by nobody else. With CLONE_VFORK this
+    // thread does not run before the process has ended, so that nobody else uses the job, which outlives it, or the
+    // storage local to this thread, which the process has by its register. What is shared with other threads is
+    // synchronised by memory, which is one, and by futexes, which go by memory.
+    let pid = unsafe { libc::clone(entry_of(&job), stack.top(), flags, (&raw mut job).cast()) };
+    let began = if pid < 0 { Err(io::Error::last_os_error()) } else { wait(pid) };
+    drop(quiet);
+    let status = began?;
+    match job.result {
+        Some(Ok(result)) => Ok(result),
+        Some(Err(panic)) => resume_unwind(panic),
+        None => {
+            Err(io::Error::other(format!("a process of this program was ended by signal {}", libc::WTERMSIG(status))))
+        }
+    }
+}
+
+/// What the process is given, and gives.
+struct Job<F, T> {
+    work: Option<F>,
+    result: Option<thread::Result<T>>,
+    parent: i32,
+}
+
+type Entry = extern "C" fn(*mut c_void) -> libc::c_int;
+
+fn entry_of<F: FnOnce() -> T, T>(_: &Job<F, T>) -> Entry {
+    entry::<F, T>
+}
+
+extern "C" fn entry<F: FnOnce() -> T, T>(job: *mut c_void) -> libc::c_int {
+    // SAFETY: it is the job of the thread that made this process and stands still.
+    let job = unsafe { &mut *job.cast::<Job<F, T>>() };
+    // SAFETY: the calls take numbers only.
+    let is_orphan = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid() != job.parent
+    };
+    if let Some(work) = job.work.take().filter(|_| !is_orphan) {
+        job.result = Some(catch_unwind(AssertUnwindSafe(work)));
+    }
+    0
+}
+
+/// Waits until a process has ended: its status.
+fn wait(pid: libc::pid_t) -> io::Result<libc::c_int> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status is a number of ours.
+        if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == pid {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// A stack.
+struct Stack {
+    base: *mut c_void,
+}
+
+impl Stack {
+    fn new() -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: new memory, of nobody.
+        let base = unsafe { libc::mmap(ptr::null_mut(), GUARD_BYTES + STACK_BYTES, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Self { base };
+        // SAFETY: the beginning of that memory, which nobody uses.
+        match unsafe { libc::mprotect(base, GUARD_BYTES, libc::PROT_NONE) } {
+            0 => Ok(stack),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Where it begins: stacks grow down.
+    fn top(&self) -> *mut c_void {
+        self.base.wrapping_byte_add(GUARD_BYTES + STACK_BYTES)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped so, and whoever ran on it has ended.
+        unsafe { libc::munmap(self.base, GUARD_BYTES + STACK_BYTES) };
+    }
+}
+
+/// The calling thread takes no signals as long as this lives.
+struct Quiet {
+    before: libc::sigset_t,
+}
+
+impl Quiet {
+    fn begin() -> io::Result<Self> {
+        // SAFETY: sets of signals are numbers, and all zero is one.
+        let (mut all, mut before) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        // SAFETY: both are sets of ours.
+        let result = unsafe {
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before)
+        };
+        if result == 0 { Ok(Self { before }) } else { Err(io::Error::from_raw_os_error(result)) }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: the set is one that the system gave.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::{Barrier, Mutex, mpsc};
+
+    use super::*;
+
+    fn pid() -> i32 {
+        getpid().as_raw_nonzero().get()
+    }
+
+    #[test]
+    fn work_is_done_in_another_process_with_this_ones_memory() {
+        let mut written = Vec::new();
+        let own = pid();
+        let (there, length) = run(|| {
+            written.extend(0..100_000);
+            (pid(), written.len())
+        })
+        .unwrap();
+        assert_ne!(there, own);
+        assert_eq!((length, written[99_999]), (100_000, 99_999));
+    }
+
+    #[test]
+    fn what_is_local_to_the_thread_is_local_to_its_process() {
+        thread_local! { static COUNT: Cell<u32> = const { Cell::new(0) } }
+        COUNT.set(1);
+        run(|| COUNT.set(COUNT.get() + 1)).unwrap();
+        assert_eq!(COUNT.get(), 2);
+        let other = thread::spawn(|| run(|| COUNT.get()).unwrap()).join().unwrap();
+        assert_eq!(other, 0);
+    }
+
+    #[test]
+    fn processes_work_at_once_and_meet_at_locks() {
+        let (barrier, sum) = (Barrier::new(4), Mutex::new(0_u64));
+        let (send, received) = mpsc::channel();
+        thread::scope(|scope| {
+            for number in 0..4 {
+                let (barrier, sum, send) = (&barrier, &sum, send.clone());
+                scope.spawn(move || {
+                    run(move || {
+                        barrier.wait();
+                        for _ in 0..10_000 {
+                            *sum.lock().unwrap() += 1;
+                        }
+                        send.send((number, pid())).unwrap();
+                    })
+                });
+            }
+        });
+        drop(send);
+        let mut pids: Vec<_> = received.iter().map(|(_, pid)| pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        assert_eq!((pids.len(), *sum.lock().unwrap()), (4, 40_000));
+    }
+
+    #[test]
+    fn a_panic_goes_on_in_the_caller_and_a_kill_is_an_error() {
+        let panic = catch_unwind(|| {
+            run(|| {
+                if pid() > 0 {
+                    panic!("as it must")
+                }
+            })
+        })
+        .unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"as it must"));
+        let killed = run(|| {
+            let _ = rustix::process::kill_process(getpid(), rustix::process::Signal::KILL);
+        });
+        assert_eq!(killed.unwrap_err().to_string(), "a process of this program was ended by signal 9");
+        assert_eq!(run(|| 7).unwrap(), 7);
+    }
+
+    #[test]
+    fn files_that_it_opens_are_the_programs() {
+        use std::io::{Read, Seek, Write};
+        let mut file = run(tempfile::tempfile).unwrap().unwrap();
+        run(|| file.write_all(b"there")).unwrap().unwrap();
+        file.rewind().unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "there");
+    }
+}
