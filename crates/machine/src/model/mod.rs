@@ -12,6 +12,7 @@
 //! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode
 //! caches (names once seen are looked up in memory), mount options beyond the settings.
 
+mod balance;
 mod call;
 mod commit;
 mod convert;
@@ -31,6 +32,7 @@ use std::collections::VecDeque;
 use iosched_numbers::SplitMix64;
 use iosched_workload::app::{Existing, Node};
 
+use self::balance::Share;
 pub use self::io::Io;
 use self::io::Ios;
 use self::task::{Action, Frame, Task, Wait};
@@ -114,6 +116,7 @@ struct Disk {
     /// Pages written back since the start.
     written_pages: u64,
     rate: Rate,
+    share: Share,
     flusher_task: u32,
     journal_task: u32,
     /// Of kernels whose writeback allocates blocks as unwritten.
@@ -237,6 +240,7 @@ impl Model {
                 writeback_pages: 0,
                 written_pages: 0,
                 rate: Rate::new(),
+                share: Share::new(),
                 flusher_task,
                 journal_task,
                 convert_task,
@@ -556,9 +560,12 @@ impl Model {
         *self.inode_mut(mapping) = Inode { listed, ..Inode::default() };
     }
 
-    fn readahead_pages_max(&self) -> u64 {
+    /// The largest readahead window of a read that wants so many pages of a file on a disk.
+    fn readahead_pages_max(&self, disk: usize, wanted: u64) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
-        Readahead::pages_max(self.machine.read_ahead_kb, free, self.cache.nr_inactive())
+        let max = Readahead::pages_max(self.machine.read_ahead_kb, free, self.cache.nr_inactive());
+        let large = if self.machine.kernel.reads_large() { wanted.min(self.disks[disk].bio_pages_max()) } else { 0 };
+        if max > 0 { max.max(large) } else { 0 }
     }
 
     /// Pages that a writer dirties before limits are looked at.

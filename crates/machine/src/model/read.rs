@@ -67,7 +67,7 @@ impl Model {
         let open = self.open_file(task, read.node);
         match self.cache.get(mapping, page) {
             Cached::Absent { .. } => {
-                let max = self.readahead_pages_max();
+                let max = self.readahead_pages_max(disk, wanted);
                 let cache = &self.cache;
                 let before = || {
                     (1..=max.min(page))
@@ -114,7 +114,8 @@ impl Model {
         if !self.cache.take_mark(mapping, page) {
             return None;
         }
-        let max = self.readahead_pages_max();
+        let (disk, _) = self.owner(mapping);
+        let max = self.readahead_pages_max(disk, wanted);
         let mut absent = page + 1;
         while let Cached::Run { until, .. } = self.cache.get(mapping, absent)
             && absent <= page + max
