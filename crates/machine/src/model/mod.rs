@@ -30,7 +30,7 @@ mod writeback;
 use std::collections::VecDeque;
 
 use iosched_numbers::SplitMix64;
-use iosched_workload::app::{Existing, Node};
+use iosched_workload::app::{Advice, Existing, Node};
 
 use self::balance::Share;
 pub use self::io::Io;
@@ -561,9 +561,10 @@ impl Model {
     }
 
     /// The largest readahead window of a read that wants so many pages of a file on a disk.
-    fn readahead_pages_max(&self, disk: usize, wanted: u64) -> u64 {
+    fn readahead_pages_max(&self, disk: usize, wanted: u64, advice: Advice) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
-        let max = Readahead::pages_max(self.machine.read_ahead_kb, free, self.cache.nr_inactive());
+        let kb = self.machine.read_ahead_kb << u32::from(advice == Advice::Sequential);
+        let max = Readahead::pages_max(kb, free, self.cache.nr_inactive());
         let large = if self.machine.kernel.reads_large() { wanted.min(self.disks[disk].bio_pages_max()) } else { 0 };
         if max > 0 { max.max(large) } else { 0 }
     }
