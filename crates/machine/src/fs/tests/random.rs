@@ -153,7 +153,7 @@ impl Model {
                 let changes = fs.has_unwritten(file, page, end - page);
                 assert_eq!(changes, self.unwritten.range((file, page)..(file, end)).next().is_some());
                 fs.convert(file, page, end - page, effects);
-                (page..end).for_each(|page| drop(self.unwritten.remove(&(file, page))));
+                self.unwritten.retain(|(of, at)| *of != file || !(page..end).contains(at));
                 assert!(!fs.has_unwritten(file, page, end - page));
                 if fs.free_blocks() == 0 {
                     // There may have been no room for a longer tree.
