@@ -216,13 +216,20 @@ def real(device, scratch, sections):
     return {**figures, "rate": rates(json.loads(out[out.index("{"):])["jobs"])}
 
 
-def predicted(scratch, options, sections, device, own):
+def setting(device, options):
+    """The scheduler, and the kernel's writeback throttling, as they are."""
+    with open(f"/sys/block/{os.path.basename(device)}/queue/wbt_lat_usec") as file:
+        target_us = int(file.read())
+    return f"{options.scheduler}:wbt_lat_usec={target_us}" if target_us > 0 else options.scheduler
+
+
+def predicted(scratch, options, sections, device, own, scheduler):
     path = job_file(os.path.join(scratch, "predicted.fio"), sections)
     records = os.path.join(scratch, "records.jsonl")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(records)
     common = [options.iosched, "compare", "--workload", path, "--device", device, "--machine", own,
-              "--scheduler", options.scheduler, "--runs", "1", "--records", records]
+              "--scheduler", scheduler, "--runs", "1", "--records", records]
     jobs = json.loads(run(*common, "--output-format", "fio-json"))
     with open(records) as file:
         result = next(record for record in map(json.loads, file) if record["record"] == "run")["result"]
@@ -269,8 +276,8 @@ def main():
             for _ in range(options.rounds):
                 # A disk of its own each: what a run leaves under way does not reach the next.
                 with disk(scratch, options) as device:
-                    modelled = profile(device, scratch)
-                    rounds.append((real(device, scratch, sections), predicted(scratch, options, sections, modelled, own)))
+                    modelled, scheduler = profile(device, scratch), setting(device, options)
+                    rounds.append((real(device, scratch, sections), predicted(scratch, options, sections, modelled, own, scheduler)))
             table.append({"job": name, "rounds": rounds})
             found = [list(rows(*one)) for one in rounds]
             for figure in zip(*found):

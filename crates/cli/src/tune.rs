@@ -48,7 +48,8 @@ pub(crate) struct TuneArgs {
     #[arg(short, long, value_name = "PROFILE|FILE", default_value = asked::DEVICE)]
     device: String,
 
-    /// The machine that an application runs on [default: server-2010]
+    /// The machine that an application, or fio jobs with buffered I/O, run on [default: linux-6.12; server-2010 for an
+    /// application under a scheduler that Linux no longer has]
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 

@@ -33,6 +33,10 @@ pub enum Throttling {
     WritesBack,
     /// Linux from 3.2 on: a writer sleeps, so that pages are dirtied as fast as they are written back.
     Sleeps,
+    /// As today: likewise, and what a disk writes is shared out among those who write to it by a rate for each task; the
+    /// limit is shared out among disks by what each has written back. (Linux has had that from 3.2 on, too. What runs on
+    /// machines of before 4.0 here keeps the simpler rule.)
+    Balances,
 }
 
 /// Where ext4's writeback of a file goes on in the next pass.
@@ -56,7 +60,11 @@ impl Version {
     /// How it holds writers back.
     #[must_use]
     pub fn throttling(self) -> Throttling {
-        if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
+        match self {
+            _ if self < Self(3, 2, 0) => Throttling::WritesBack,
+            _ if self < Self(4, 0, 0) => Throttling::Sleeps,
+            _ => Throttling::Balances,
+        }
     }
 
     /// Whether blocks that ext4's writeback allocates count as unwritten until the data is there, so that a commit need not
@@ -70,6 +78,23 @@ impl Version {
     #[must_use]
     pub fn has_barriers(self) -> bool {
         self < Self(2, 6, 37)
+    }
+
+    /// How what a commit writes to the journal is flagged; `sync`: somebody waits for it. From 4.10 on somebody always
+    /// may; from 6.8 on it is as urgent as direct I/O, so that writeback throttling lets it pass.
+    #[must_use]
+    pub fn log_flags(self, sync: bool) -> Flags {
+        match self {
+            _ if self >= Self(6, 8, 0) => Flags::SYNC | Flags::IDLE,
+            _ if self >= Self(4, 10, 0) || sync => Flags::SYNC,
+            _ => Flags::empty(),
+        }
+    }
+
+    /// Whether a read that is larger than the readahead window may be fetched in requests as long as the disk takes.
+    #[must_use]
+    pub fn reads_large(self) -> bool {
+        self >= Self(4, 10, 0)
     }
 
     /// How writes past the page cache are flagged: up to 2.6.29 no more than writeback's, so that elevators take them

@@ -8,8 +8,9 @@
 //!
 //! A window begins small and grows up to the largest. There is no detection of backward or strided reads: each such
 //! read is taken for random and gets what it asks for, or, if it asks for more than the largest window, for the
-//! beginning of a sequential one. The older algorithm of two windows (up to 2.6.22) is not here, nor are requests
-//! larger than the window (from 4.10 on).
+//! beginning of a sequential one. The older algorithm of two windows (up to 2.6.22) is not here. Reads larger than the
+//! window, which from 4.10 on are fetched in requests as long as the disk takes, are the caller's: it gives a larger
+//! window for them. What came after that (large folios, and how windows are aligned to them) is not here.
 //!
 //! Which pages of a plan are cached already, where the file ends, and whether the queue is too congested for reading
 //! ahead are known to the caller, who leaves such pages out.

@@ -101,7 +101,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
-    /// The machine that an application is simulated on [default: server-2010]
+    /// The machine that an application, or fio jobs with buffered I/O, are simulated on [default: linux-6.12]
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 

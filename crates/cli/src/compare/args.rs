@@ -51,8 +51,9 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
     given_devices: Vec<String>,
 
-    /// The machine that an application runs on: desktop-2013, phenom-ii-2009, server-2005 or server-2010, or a file
-    /// (with a / or *.toml) [default: server-2010]
+    /// The machine that an application, or fio jobs with buffered I/O, run on: desktop-2013, linux-6.12, phenom-ii-2009,
+    /// server-2005 or server-2010, or a file (with a / or *.toml) [default: linux-6.12; server-2010 for an application
+    /// if a scheduler that Linux no longer has is among those compared]
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 

@@ -76,25 +76,23 @@ impl FileSystem {
     }
 
     /// The blocks of these pages are written to: the extents that say they were not are split, or shrink. The caller
-    /// makes the [inode's block](Self::inode_block) dirty.
-    ///
-    /// # Errors
-    /// [`FsError::NoSpace`]: there is no room for the extent tree; a part of the range may be converted.
-    pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
+    /// makes the [inode's block](Self::inode_block) dirty. Where there is no room for a longer tree, what an extent has
+    /// beside them counts as written to, too: ext4 fills it with zeroes.
+    pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         let mut from = u32::try_from(page).unwrap_or(u32::MAX);
         let mut map = std::mem::take(&mut self.inode_mut(ino).map);
-        let mut result = Ok(());
-        while let Some((start, stop)) = map.unwritten(from, end).filter(|_| result.is_ok()) {
+        while let Some((start, stop)) = map.unwritten(from, end) {
             map.dirty_leaf(start, effects);
             for new in map.write(start, stop, EXTENT_PAGES_MAX).into_iter().flatten() {
                 map.insert_split(new);
-                result = result.and_then(|()| self.grow_tree(&mut map, new, effects));
+                if self.grow_tree(&mut map, new, effects).is_err() {
+                    map.take_back(new);
+                }
             }
             from = stop;
         }
         self.inode_mut(ino).map = map;
-        result
     }
 
     /// An extent was inserted: the tree gets an entry for it.

@@ -182,6 +182,15 @@ impl Map {
         self.extents.insert(at, new);
     }
 
+    /// An extent that was inserted and has no entry in the tree belongs to the one before it again, which counts as
+    /// written to.
+    pub(super) fn take_back(&mut self, new: Extent) {
+        let at = self.extents.partition_point(|extent| extent.page < new.page);
+        self.extents.remove(at);
+        self.extents[at - 1].pages += new.pages;
+        self.extents[at - 1].unwritten = false;
+    }
+
     /// An extent takes up the one behind it, if they may be one.
     fn join_right(&mut self, at: usize, pages_max: u32) {
         if let [left, right, ..] = self.extents[at..]

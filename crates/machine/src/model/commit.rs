@@ -107,7 +107,7 @@ impl Model {
 
     fn next_step(&mut self, task: u32, commit: &mut Commit) -> Action {
         let disk = commit.disk;
-        let flags = |sync| if sync { Flags::SYNC } else { Flags::empty() };
+        let kernel = self.machine.kernel;
         match self.disks[disk].journal.next_step() {
             Some(CommitStep::WaitHandles) | None => unreachable!("handles are stopped where they are started"),
             Some(CommitStep::WriteData { files }) => {
@@ -118,7 +118,7 @@ impl Model {
             Some(CommitStep::WriteLog { runs, sync }) => {
                 for run in runs {
                     let place = DiskRange::blocks(disk, run.block, run.blocks);
-                    self.send(task, Op::Write, flags(sync), place, |_, _| Purpose::Own { task });
+                    self.send(task, Op::Write, kernel.log_flags(sync), place, |_, _| Purpose::Own { task });
                 }
                 Action::Submit
             }
@@ -127,7 +127,7 @@ impl Model {
                 self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
                 let place = DiskRange::blocks(disk, block, 1);
-                self.send(task, Op::Write, Flags::SYNC | barrier, place, |_, _| Purpose::Own { task });
+                self.send(task, Op::Write, kernel.log_flags(true) | barrier, place, |_, _| Purpose::Own { task });
                 Action::Submit
             }
             Some(CommitStep::Done { tid, dirty }) => {

@@ -3,6 +3,7 @@
 use super::Model;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
+use crate::description::Throttling;
 
 /// Pages of one pass of the thread.
 const PASS_PAGES: u64 = 1024;
@@ -33,17 +34,30 @@ impl Flusher {
         Self { disk, next_ns: first_ns, stage: FlusherStage::Look }
     }
 
-    fn pass(&mut self, scope: Scope) -> Action {
+    fn pass(&mut self, scope: Scope, pages: u64) -> Action {
         self.stage = FlusherStage::Passed(scope);
-        Action::Push(Frame::Writeback(Writeback::new(self.disk, scope, PASS_PAGES).nonblocking()))
+        Action::Push(Frame::Writeback(Writeback::new(self.disk, scope, pages).nonblocking()))
     }
 }
 
 impl Model {
+    /// Pages of one pass of a disk's thread: today as many as the disk writes in half a second, but no more than an eighth
+    /// of the limit.
+    fn pass_pages(&self, disk: usize) -> u64 {
+        match self.machine.kernel.throttling() {
+            Throttling::Balances => {
+                let half_a_second = self.disks[disk].rate.pages_per_s() / 2;
+                half_a_second.min(self.dirty_limits().1 / 8) / PASS_PAGES * PASS_PAGES
+            }
+            Throttling::WritesBack | Throttling::Sleeps => PASS_PAGES,
+        }
+        .max(PASS_PAGES)
+    }
+
     pub(super) fn flusher(&mut self, task: u32, flusher: &mut Flusher) -> Action {
         match std::mem::replace(&mut flusher.stage, FlusherStage::Look) {
             FlusherStage::Look => self.look(flusher),
-            FlusherStage::Again(scope) => flusher.pass(scope),
+            FlusherStage::Again(scope) => flusher.pass(scope, self.pass_pages(flusher.disk)),
             FlusherStage::Passed(scope) => {
                 let outcome = std::mem::take(&mut self.tasks[task as usize].written);
                 match scope {
@@ -57,7 +71,7 @@ impl Model {
                     // Others are at what is dirty: it looks again in a while.
                     Scope::All if outcome.written == 0 => Action::Block(Wait::Until(self.now_ns + CONGESTION_WAIT_NS)),
                     Scope::All => Action::Cpu(0),
-                    _ if outcome.more => flusher.pass(scope),
+                    _ if outcome.more => flusher.pass(scope, self.pass_pages(flusher.disk)),
                     _ => Action::Cpu(0),
                 }
             }
@@ -69,10 +83,12 @@ impl Model {
         if self.now_ns >= flusher.next_ns {
             let vm = &self.machine.vm;
             flusher.next_ns = self.now_ns + vm.dirty_writeback_ms * 1_000_000;
-            return flusher.pass(Scope::Older(self.now_ns.saturating_sub(vm.dirty_expire_ms * 1_000_000)));
+            let pages = self.pass_pages(flusher.disk);
+            let oldest_ns = self.now_ns.saturating_sub(vm.dirty_expire_ms * 1_000_000);
+            return flusher.pass(Scope::Older(oldest_ns), pages);
         }
         if self.over_background() {
-            return flusher.pass(Scope::All);
+            return flusher.pass(Scope::All, self.pass_pages(flusher.disk));
         }
         Action::Block(Wait::Work(flusher.next_ns))
     }

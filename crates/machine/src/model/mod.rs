@@ -12,11 +12,13 @@
 //! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode
 //! caches (names once seen are looked up in memory), mount options beyond the settings.
 
+mod balance;
 mod call;
 mod commit;
 mod convert;
 mod direct;
 mod flusher;
+mod inode;
 mod io;
 mod metadata;
 mod read;
@@ -29,8 +31,10 @@ mod writeback;
 use std::collections::VecDeque;
 
 use iosched_numbers::SplitMix64;
-use iosched_workload::app::{Existing, Node};
+use iosched_workload::app::{Advice, Existing, Node};
 
+use self::balance::Share;
+use self::inode::{DirtyInode, Inode};
 pub use self::io::Io;
 use self::io::Ios;
 use self::task::{Action, Frame, Task, Wait};
@@ -38,7 +42,7 @@ use self::throttle::Rate;
 use crate::cache::{Mapping, PageCache};
 use crate::description::Machine;
 use crate::fs::{FileSystem, FsError, Ino};
-use crate::journal::{Journal, JournalConfig, Tid};
+use crate::journal::{Journal, JournalConfig};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
@@ -114,6 +118,7 @@ struct Disk {
     /// Pages written back since the start.
     written_pages: u64,
     rate: Rate,
+    share: Share,
     flusher_task: u32,
     journal_task: u32,
     /// Of kernels whose writeback allocates blocks as unwritten.
@@ -124,38 +129,6 @@ struct Disk {
 impl Disk {
     fn bio_pages_max(&self) -> u64 {
         self.bio_sectors_max / PAGE_SECTORS
-    }
-}
-
-/// An inode on the list of those with dirty pages.
-#[derive(Clone, Copy, Debug)]
-struct DirtyInode {
-    mapping: Mapping,
-    since_ns: u64,
-}
-
-/// What the kernel keeps of an inode.
-#[derive(Clone, Copy, Debug, Default)]
-struct Inode {
-    /// It is the disk itself: no file system, no journal.
-    device: bool,
-    /// It is on its disk's list.
-    listed: bool,
-    since_ns: u64,
-    /// Where writeback goes on.
-    writeback_index: u64,
-    /// Pages that were promised a block.
-    promised: u64,
-    /// Operations that give it blocks and have not joined a transaction yet.
-    allocating: u32,
-    /// The transaction that changed it last, and the one that changed where its data is.
-    tid: Option<Tid>,
-    data_tid: Option<Tid>,
-}
-
-impl Inode {
-    const fn tid(&self, data_only: bool) -> Option<Tid> {
-        if data_only { self.data_tid } else { self.tid }
     }
 }
 
@@ -237,6 +210,7 @@ impl Model {
                 writeback_pages: 0,
                 written_pages: 0,
                 rate: Rate::new(),
+                share: Share::new(),
                 flusher_task,
                 journal_task,
                 convert_task,
@@ -460,105 +434,13 @@ impl Model {
         self.error.get_or_insert(error.into());
     }
 
-    // ---- inodes and their pages
-
-    /// Disk and inode of a node that exists.
-    fn file(&self, task: u32, node: Node) -> (usize, Ino) {
-        let Some(file) = self.find(self.tasks[task as usize].namespace, node) else {
-            unreachable!("an open file exists");
-        };
-        file
-    }
-
-    fn find(&self, namespace: usize, node: Node) -> Option<(usize, Ino)> {
-        let (disk, ino) = self.namespaces[namespace].get(node.0 as usize).copied().flatten()?;
-        Some((disk as usize, ino))
-    }
-
-    /// The pages of a disk's own blocks.
-    fn device_mapping(&self, disk: usize) -> Mapping {
-        Mapping(disk as u32)
-    }
-
-    /// The pages of a file.
-    fn mapping(&self, disk: usize, ino: Ino) -> Mapping {
-        let disks = self.disks.len() as u32;
-        Mapping((ino.0 + 1) * disks + disk as u32)
-    }
-
-    /// Whose pages these are. Not for a disk's own blocks.
-    fn owner(&self, mapping: Mapping) -> (usize, Ino) {
-        let disks = self.disks.len() as u32;
-        ((mapping.0 % disks) as usize, Ino((mapping.0 / disks).wrapping_sub(1)))
-    }
-
-    fn inode(&self, mapping: Mapping) -> Inode {
-        self.inodes.get(mapping.0 as usize).copied().unwrap_or_default()
-    }
-
-    fn inode_mut(&mut self, mapping: Mapping) -> &mut Inode {
-        let index = mapping.0 as usize;
-        if self.inodes.len() <= index {
-            self.inodes.resize(index + 1, Inode::default());
-        }
-        &mut self.inodes[index]
-    }
-
-    /// Pages of a file became dirty.
-    fn now_dirty(&mut self, mapping: Mapping) {
-        let since_ns = self.now_ns;
-        let inode = self.inode_mut(mapping);
-        if !inode.listed {
-            inode.listed = true;
-            inode.since_ns = since_ns;
-            let (disk, _) = self.owner(mapping);
-            self.disks[disk].dirty_inodes.push_back(DirtyInode { mapping, since_ns });
-        }
-    }
-
-    /// An inode that was taken off the list goes back to it, if it has dirty pages.
-    fn relist(&mut self, disk: usize, mapping: Mapping) {
-        let held = &mut self.disks[disk].held;
-        if let Some(at) = held.iter().position(|held| *held == mapping) {
-            held.swap_remove(at);
-        }
-        let dirty = self.cache.has_dirty(mapping);
-        let inode = self.inode_mut(mapping);
-        inode.listed = dirty;
-        let since_ns = inode.since_ns;
-        if dirty {
-            self.disks[disk].dirty_inodes.push_back(DirtyInode { mapping, since_ns });
-        }
-    }
-
-    /// Blocks are set aside for pages that get theirs at writeback.
-    fn promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
-        match self.disks[disk].fs.reserve(pages) {
-            Ok(()) => self.inode_mut(mapping).promised += pages,
-            Err(error) => self.fail(error),
-        }
-    }
-
-    /// Pages have got the blocks that they were promised.
-    fn keep_promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
-        let inode = self.inode_mut(mapping);
-        let pages = pages.min(inode.promised);
-        inode.promised -= pages;
-        self.disks[disk].fs.release(pages);
-    }
-
-    /// A file has lost its pages.
-    fn forget(&mut self, disk: usize, mapping: Mapping) {
-        self.cache.truncate(mapping, 0);
-        let promised = self.inode(mapping).promised;
-        self.keep_promise(disk, mapping, promised);
-        let listed = self.inode(mapping).listed;
-        *self.inode_mut(mapping) = Inode { listed, ..Inode::default() };
-    }
-
-    fn readahead_pages_max(&self) -> u64 {
+    /// The largest readahead window of a read that wants so many pages of a file on a disk.
+    fn readahead_pages_max(&self, disk: usize, wanted: u64, advice: Advice) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
-        Readahead::pages_max(self.machine.read_ahead_kb, free, self.cache.nr_inactive())
+        let kb = self.machine.read_ahead_kb << u32::from(advice == Advice::Sequential);
+        let max = Readahead::pages_max(kb, free, self.cache.nr_inactive());
+        let large = if self.machine.kernel.reads_large() { wanted.min(self.disks[disk].bio_pages_max()) } else { 0 };
+        if max > 0 { max.max(large) } else { 0 }
     }
 
     /// Pages that a writer dirties before limits are looked at.

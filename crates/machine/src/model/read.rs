@@ -1,7 +1,7 @@
 //! Buffered reads: the page cache is looked up page by page; what is missing is read ahead.
 
 use iosched::Flags;
-use iosched_workload::app::Node;
+use iosched_workload::app::{Advice, Node};
 
 use super::io::DiskRange;
 use super::task::{Action, Frame, Wait};
@@ -45,7 +45,12 @@ impl ReadAhead {
 
     /// Just this page.
     pub(super) const fn page(mapping: Mapping, page: u64) -> Self {
-        Self { mapping, page, end: page + 1, mark: None }
+        Self::pages(mapping, page, 1)
+    }
+
+    /// These, and nothing ahead of them.
+    const fn pages(mapping: Mapping, page: u64, pages: u64) -> Self {
+        Self { mapping, page, end: page + pages, mark: None }
     }
 }
 
@@ -67,7 +72,11 @@ impl Model {
         let open = self.open_file(task, read.node);
         match self.cache.get(mapping, page) {
             Cached::Absent { .. } => {
-                let max = self.readahead_pages_max();
+                let advice = self.tasks[task as usize].open[open].flags.advice;
+                if advice == Advice::Random {
+                    return Action::Push(Frame::ReadAhead(ReadAhead::pages(mapping, page, wanted)));
+                }
+                let max = self.readahead_pages_max(disk, wanted, advice);
                 let cache = &self.cache;
                 let before = || {
                     (1..=max.min(page))
@@ -114,7 +123,9 @@ impl Model {
         if !self.cache.take_mark(mapping, page) {
             return None;
         }
-        let max = self.readahead_pages_max();
+        let (disk, _) = self.owner(mapping);
+        let advice = self.tasks[task as usize].open[open].flags.advice;
+        let max = self.readahead_pages_max(disk, wanted, advice);
         let mut absent = page + 1;
         while let Cached::Run { until, .. } = self.cache.get(mapping, absent)
             && absent <= page + max

@@ -61,6 +61,11 @@ impl Rate {
         Self { since_ns: 0, written_pages: 0, pages_per_s: RATE_FIRST }
     }
 
+    /// Pages a second, at least 1.
+    pub(super) fn pages_per_s(&self) -> u64 {
+        self.pages_per_s.max(1)
+    }
+
     /// A disk has written so many pages until now.
     fn update(&mut self, now_ns: u64, written_pages: u64) {
         let elapsed_ns = now_ns - self.since_ns;
@@ -129,7 +134,7 @@ fn poll_pages(room: u64) -> u64 {
 }
 
 /// By how much writers may be faster than the disk: 2 at free run, 1 in the middle, 0 at the limit, by a cubic curve.
-fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
+pub(super) fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
     if unclean >= limit {
         return 0.0;
     }
@@ -142,7 +147,7 @@ impl Model {
     pub(super) fn throttle(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.write_back_own(task, throttle),
-            Throttling::Sleeps => self.pace(task, throttle),
+            Throttling::Sleeps | Throttling::Balances => self.pace(task, throttle),
         }
     }
 
@@ -179,21 +184,28 @@ impl Model {
         }
         let disk = &mut self.disks[throttle.disk];
         disk.rate.update(now_ns, disk.written_pages);
-        let rate = disk.rate.pages_per_s.max(1);
+        let rate = disk.rate.pages_per_s();
+        if throttle.stage == ThrottleStage::Look {
+            disk.share.dirtied(throttle.dirtied);
+        }
         self.start_background();
         let (background, hard) = self.dirty_limits();
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
         let free_run = (background + hard) / 2;
-        let own = &mut self.tasks[task as usize].pacing;
         if unclean <= free_run {
             self.dirty_exceeded = false;
-            *own = Pacing { since_ns: now_ns, pages: poll_pages(hard - unclean) };
+            self.tasks[task as usize].pacing = Pacing { since_ns: now_ns, pages: poll_pages(hard - unclean) };
             return Action::Pop;
         }
         self.dirty_exceeded = unclean > hard;
-        let task_rate = (rate as f64 * position_ratio(free_run, hard, unclean)) as u64;
+        let (base, ratio) = match self.machine.kernel.throttling() {
+            Throttling::Balances => self.balanced(throttle.disk, free_run, hard, unclean),
+            _ => (rate, position_ratio(free_run, hard, unclean)),
+        };
+        let task_rate = (base as f64 * ratio) as u64;
+        let own = &mut self.tasks[task as usize].pacing;
         let longest_ns = (ns_for(unclean, rate) / 8).clamp(1, PAUSE_MAX_NS);
-        let aim = Aim::of(rate, task_rate, longest_ns);
+        let aim = Aim::of(base, task_rate, longest_ns);
         throttle.stage = ThrottleStage::Waited;
         let mut pause_ns = longest_ns;
         if task_rate > 0 {
@@ -250,7 +262,7 @@ impl Model {
     pub(super) fn ratelimit_pages(&self, task: u32) -> u64 {
         let usual = match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.ratelimit_pages_max(),
-            Throttling::Sleeps => self.tasks[task as usize].pacing.pages,
+            Throttling::Sleeps | Throttling::Balances => self.tasks[task as usize].pacing.pages,
         };
         if self.dirty_exceeded { usual.min(EXCEEDED_PAGES) } else { usual }
     }

@@ -66,7 +66,8 @@ fn calls(task: u32, disks: u32, actions: &[Action]) -> Vec<Call> {
             Action::Open { file, truncate, direct, sync, data_only } => {
                 let own = file < OWN;
                 let (create, direct) = (own, direct && own);
-                let flags = OpenFlags { create, truncate: truncate && own, direct, sync, data_only };
+                let truncate = truncate && own;
+                let flags = OpenFlags { create, truncate, direct, sync, data_only, ..OpenFlags::default() };
                 calls.push(Call::Open { parent: root(file), node: node(file), name_bytes: 9, flags });
                 open[file as usize] = Some(flags);
                 if own {

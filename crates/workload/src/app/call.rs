@@ -32,6 +32,18 @@ impl Node {
     }
 }
 
+/// What a program says of how it will use a file (posix_fadvise(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// From front to back: windows of readahead are twice as large.
+    Sequential,
+    /// Here and there: nothing is read ahead.
+    Random,
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
@@ -45,6 +57,8 @@ pub struct OpenFlags {
     pub sync: bool,
     /// Only with `sync`: what is not needed to read the data back, such as times, may come later (`O_DSYNC`).
     pub data_only: bool,
+    /// What is said of its use right after.
+    pub advice: Advice,
 }
 
 /// Where the bytes of a write come from.

@@ -19,7 +19,7 @@ mod spec;
 mod tests;
 mod tpcc;
 
-pub use call::{Call, Node, OpenFlags, Source};
+pub use call::{Advice, Call, Node, OpenFlags, Source};
 pub use daemon::Daemon;
 pub use report::{Better, Figure, Report, Series};
 pub use spec::{About, AppOption, Spec, programs};

@@ -15,9 +15,9 @@ use super::job::Job;
 use super::jobs::Jobs;
 use super::layout::{Layout, Region};
 use super::process::{Action, Process};
-use super::value::{Client, Direction, Mode, OpenSync};
+use super::value::{Client, Direction, Mode, OpenSync, Placement};
 use crate::app::{
-    AppTask, Application, Call, Contents, Existing, LaidOut, Node, OpenFlags, Report, Source, Step, Told,
+    Advice, AppTask, Application, Call, Contents, Existing, LaidOut, Node, OpenFlags, Report, Source, Step, Told,
 };
 use crate::outcome::Note;
 
@@ -99,6 +99,15 @@ fn contents(job: &Job) -> Contents {
         _ if job.mode != Mode::Write || overwrites => Contents::Written,
         Some("none" | "0" | "truncate") => Contents::Hole,
         _ => Contents::Preallocated,
+    }
+}
+
+/// What a job says of how it will use its files.
+fn advice(job: &Job) -> Advice {
+    match (option(job, "fadvise_hint").unwrap_or("1"), job.placement) {
+        ("sequential", _) | ("1", Placement::Sequential { .. }) => Advice::Sequential,
+        ("random", _) | ("1", Placement::Random { .. }) => Advice::Random,
+        _ => Advice::Normal,
     }
 }
 
@@ -188,6 +197,7 @@ impl<'a> JobProgram<'a> {
                 direct: is_direct(job),
                 sync: job.open_sync != OpenSync::None,
                 data_only: job.open_sync == OpenSync::Dsync,
+                advice: advice(job),
                 ..OpenFlags::default()
             };
             return Some(Step::Call(Call::Open { parent: Node::root(0), node, name_bytes: NAME_BYTES, flags }));

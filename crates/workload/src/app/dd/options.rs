@@ -231,6 +231,7 @@ impl Reader<'_> {
             direct: oflag.contains(&"direct"),
             sync: oflag.contains(&"sync") || oflag.contains(&"dsync"),
             data_only: !oflag.contains(&"sync") && oflag.contains(&"dsync"),
+            ..OpenFlags::default()
         };
         let (input, output) =
             (self.device(value("if"), "if", "/dev/zero")?, self.device(value("of"), "of", "/dev/null")?);

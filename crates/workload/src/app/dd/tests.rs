@@ -1,5 +1,5 @@
 use crate::app::tests::{Made, calls};
-use crate::app::{Call, Node, OpenFlags, Source, Spec};
+use crate::app::{Advice, Call, Node, OpenFlags, Source, Spec};
 
 const TMP1: Node = Node::new(0);
 const TMP2: Node = Node::new(1);
@@ -12,7 +12,8 @@ const fn open(node: Node, flags: OpenFlags) -> Call {
     Call::Open { parent: Node::root(0), node, name_bytes: 4, flags }
 }
 
-const OUTPUT: OpenFlags = OpenFlags { create: true, truncate: true, direct: false, sync: false, data_only: false };
+const OUTPUT: OpenFlags =
+    OpenFlags { create: true, truncate: true, direct: false, sync: false, data_only: false, advice: Advice::Normal };
 const INPUT: OpenFlags = OpenFlags { create: false, truncate: false, ..OUTPUT };
 
 const fn zeroes(node: Node, offset: u64, bytes: u64, calls: u64) -> Call {

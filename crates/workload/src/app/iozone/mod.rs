@@ -119,7 +119,7 @@ impl Iozone {
         // fopen(3) knows neither O_DIRECT nor O_SYNC.
         let (direct, sync) = (self.options.direct && !kind.is_stdio(), self.options.sync && !kind.is_stdio());
         let flags =
-            OpenFlags { create: kind.makes_file(), truncate: kind.makes_file(), direct, sync, data_only: false };
+            OpenFlags { create: kind.makes_file(), truncate: kind.makes_file(), direct, sync, ..OpenFlags::default() };
         let (parent, name_bytes) = (Node::root(0), self.options.name_bytes);
         Step::Call(Call::Open { parent, node: node(task), name_bytes, flags })
     }

@@ -1,5 +1,5 @@
 use crate::app::tests::{Made, calls, drive};
-use crate::app::{Application, Call, Node, OpenFlags, Source, Spec};
+use crate::app::{Advice, Application, Call, Node, OpenFlags, Source, Spec};
 
 const FILE: Node = Node::new(0);
 const KIB: u64 = 1_024;
@@ -32,7 +32,8 @@ fn names(app: &dyn Application) -> Vec<String> {
 }
 
 const fn open(create: bool) -> Call {
-    let flags = OpenFlags { create, truncate: create, direct: false, sync: false, data_only: false };
+    let flags =
+        OpenFlags { create, truncate: create, direct: false, sync: false, data_only: false, advice: Advice::Normal };
     Call::Open { parent: Node::root(0), node: FILE, name_bytes: 10, flags }
 }
 

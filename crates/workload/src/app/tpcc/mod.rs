@@ -25,7 +25,7 @@ use measure::{Event, Measure};
 use store::{DirtyBlocks, Log};
 use transaction::{ACCESSES_MAX, Kind, MIX, Table, Transaction, draw};
 
-use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
+use crate::app::{Advice, AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
 use iosched_numbers::SplitMix64;
 
 /// Bytes of a block.
@@ -36,7 +36,8 @@ const NAME_BYTES: u8 = 12;
 const DATA: Node = Node::new(0);
 const LOGS: [Node; 2] = [Node::new(1), Node::new(2)];
 /// Past the page cache; a write is done when it can be read back.
-const FLAGS: OpenFlags = OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true };
+const FLAGS: OpenFlags =
+    OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true, advice: Advice::Normal };
 
 /// What a session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -181,11 +181,16 @@ impl Checker {
         self.contradictions(section, settings, &job);
         if settings.engine().is_supported() {
             self.size(section, settings, &job);
-            if !job.direct && job.replay.is_none() {
+            if !job.direct && job.replay.is_none() && job.client == Client::Async && job.io_depth > 1 {
                 let given = settings.later_of("direct", "buffered");
                 let place = given.map_or(&section.place, |setting| &setting.place);
                 let (option, value) = given.map_or(("buffered", ""), |setting| (&setting.called, &setting.text));
-                self.remark(place, option, value, "there is no page cache: I/Os go to the device as they are made");
+                self.remark(
+                    place,
+                    option,
+                    value,
+                    "buffered I/O of this engine is done one after another, as with libaio, whatever iodepth says",
+                );
             }
         }
         self.names.insert(job.name);

@@ -81,7 +81,11 @@ pub static IO_ENGINES: &[IoEngine] = &[
     engine("posixaio", &[], runs(Client::Async, "")),
     engine("solarisaio", &[], runs(Client::Async, "runs as libaio does")),
     engine("windowsaio", &[], runs(Client::Async, "runs as libaio does")),
-    engine("mmap", &[], runs(Client::Sync, "there is no page cache: runs as psync does, an I/O of bs for each access")),
+    engine(
+        "mmap",
+        &[],
+        runs(Client::Sync, "page faults are not modelled: runs as psync does, an I/O of bs for each access"),
+    ),
     engine("splice", &[], runs(Client::Sync, "runs as psync does")),
     engine("null", &[], refused("it moves no data, so no device sees anything", "ioengine=libaio makes real I/Os")),
     engine("cpuio", &[], refused("it burns CPU time and does no I/O", "leave the job out: CPU time is not modelled")),

@@ -5,7 +5,7 @@ use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit
 use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
-const NO_CACHE: Treatment = Treatment::none("there is no page cache to leave out");
+const NO_CACHE: Treatment = Treatment::none("what was used stays in the page cache as long as there is room");
 /// Any number, also a negative one.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);

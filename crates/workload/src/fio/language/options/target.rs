@@ -5,7 +5,8 @@ use super::{BYTES, COUNT, COUNT_1, Category, INT_MAX, JobOption, Treatment, Unit
 use Treatment::Honoured;
 
 const LAID_OUT: Treatment = Treatment::none("files are laid out before the run, without I/O");
-const NO_FILE_SYSTEM: Treatment = Treatment::none("there is no file system: files are extents of the device");
+const UNCACHED: Treatment = Treatment::none("nothing of a file is in the page cache when a run begins");
+const NO_FILE_SYSTEM: Treatment = Treatment::none("the time that deleting takes is not modelled");
 const NOT_A_DEVICE: Treatment = Treatment::none("nothing but a modelled device is written to");
 const IN_ZONES: Treatment = Treatment::With("zonemode");
 
@@ -29,13 +30,13 @@ options! {
     "create_only", Bool, Treatment::unless(&["0"], "files are laid out without I/O, so there is nothing to measure", "leave it out"), "create the files and end";
     "allow_file_create", Bool, LAID_OUT, "files may be created";
     "allow_mounted_write", Bool, NOT_A_DEVICE, "mounted devices may be written to";
-    "pre_read", Bool, Treatment::none("there is no page cache to read files into"), "read files into the page cache first";
+    "pre_read", Bool, UNCACHED, "read files into the page cache first";
     "unlink", Bool, NO_FILE_SYSTEM, "delete files at the end";
     "unlink_each_loop", Bool, NO_FILE_SYSTEM, "delete files after each loop";
-    "fallocate", Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]), LAID_OUT, "how space for files is allocated";
-    "fadvise_hint", Choice(&["0", "1", "random", "sequential", "noreuse"]), Treatment::none("there is no page cache to give hints to"), "hints about the pattern to the page cache";
-    "invalidate", Bool, Treatment::none("there is no page cache to drop"), "drop the page cache first";
-    "overwrite", Bool, LAID_OUT, "lay files out before writing to them";
+    "fallocate", Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]), Honoured, "how space for files that are only written to is allocated: none leaves them without blocks";
+    "fadvise_hint", Choice(&["0", "1", "random", "sequential", "noreuse"]), Honoured, "hints about the pattern to the page cache";
+    "invalidate", Bool, UNCACHED, "drop the page cache first";
+    "overwrite", Bool, Honoured, "lay files out before writing to them";
     "file_append", Bool, Treatment::unless(&["0"], "files have a fixed extent", "start at an offset instead"), "start at the end of files";
     "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
     "ioscheduler", Text, Treatment::none("which schedulers run is said by --scheduler"), "switch the device to this scheduler";

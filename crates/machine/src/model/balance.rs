@@ -1,0 +1,161 @@
+//! How what disks write back is shared out, today: the limit on dirty pages among disks, and a disk's rate among tasks.
+//!
+//! A disk has as much of the limit as its share of what was written back lately. A task may dirty pages at a rate that is
+//! the same for all tasks of a disk, times how far what is dirty is from where it should be; it follows from what a whole
+//! disk writes and from how fast its tasks dirtied pages when they were last allowed so much. (Fengguang Wu, "IO-less
+//! dirty throttling", Linux Plumbers Conference 2011; Documentation/admin-guide/sysctl/vm.rst.)
+
+use super::throttle::position_ratio;
+use super::{DirtyInode, Model};
+
+/// How often the rate of tasks is looked at, ns.
+const PERIOD_NS: u64 = 200_000_000;
+/// Half of what was written back is forgotten after so long, ns.
+const LATELY_NS: u64 = 3_000_000_000;
+/// What a task may dirty before anything is known, pages a second: 100 MB/s.
+const RATE_FIRST: u64 = 25_600;
+/// So many seconds' worth of writeback is how far from its place a disk's dirty pages may be.
+const SPAN_S: u64 = 8;
+
+/// What is known of a disk's writers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// What each task may dirty, pages a second.
+    task_rate: u64,
+    since_ns: u64,
+    /// Pages that tasks have dirtied since then.
+    dirtied: u64,
+    /// Pages written back lately, and when that was last reckoned up.
+    lately: u64,
+    lately_ns: u64,
+    written: u64,
+}
+
+impl Share {
+    pub(super) const fn new() -> Self {
+        Self { task_rate: RATE_FIRST, since_ns: 0, dirtied: 0, lately: 0, lately_ns: 0, written: 0 }
+    }
+
+    /// A disk has written so many pages back until now.
+    fn reckon(&mut self, now_ns: u64, written_pages: u64) {
+        let periods = (now_ns - self.lately_ns) / LATELY_NS;
+        self.lately >>= periods.min(63);
+        self.lately_ns += periods * LATELY_NS;
+        self.lately += written_pages - self.written;
+        self.written = written_pages;
+    }
+
+    /// A task has dirtied pages.
+    pub(super) fn dirtied(&mut self, pages: u64) {
+        self.dirtied += pages;
+    }
+
+    /// What tasks may dirty follows from what they did: with `ratio` times their rate they dirtied so much, and the disk
+    /// writes `disk_rate`. It changes only as far as where it is to be and what tasks are allowed just now both say so,
+    /// and by an eighth of that.
+    fn follow(&mut self, now_ns: u64, ratio: f64, disk_rate: u64) {
+        let elapsed_ns = now_ns - self.since_ns;
+        if elapsed_ns < PERIOD_NS {
+            return;
+        }
+        let dirty_rate = (self.dirtied as f64 * 1e9 / elapsed_ns as f64).max(1.0);
+        (self.since_ns, self.dirtied) = (now_ns, 0);
+        let allowed = self.task_rate as f64 * ratio + 1.0;
+        let balanced = (allowed * disk_rate as f64 / dirty_rate).min(disk_rate as f64);
+        let own = self.task_rate as f64;
+        let nearer = if balanced < own { balanced.max(allowed) } else { balanced.min(allowed) };
+        if (nearer < own) == (balanced < own) {
+            self.task_rate = ((own + (nearer - own) / 8.0) as u64).max(1);
+        }
+    }
+}
+
+impl Model {
+    /// What a task that writes to a disk may dirty before what is dirty counts, pages a second, and times what.
+    pub(super) fn balanced(&mut self, disk: usize, free_run: u64, limit: u64, unclean: u64) -> (u64, f64) {
+        let now_ns = self.now_ns;
+        for disk in &mut self.disks {
+            disk.share.reckon(now_ns, disk.written_pages);
+        }
+        let all: u64 = self.disks.iter().map(|disk| disk.share.lately).sum();
+        let own = self.disks[disk].share.lately;
+        let part =
+            |pages: u64| if all == 0 { pages } else { (u128::from(pages) * u128::from(own) / u128::from(all)) as u64 };
+        // A disk that has written little may have some of what nobody uses.
+        let own_limit = part(limit).max(limit.saturating_sub(unclean) / 8);
+        let own_unclean = if self.disks.len() == 1 { unclean } else { self.unclean_of(disk) };
+        let rate = self.disks[disk].rate.pages_per_s();
+        let ratio = position_ratio(free_run, limit, unclean) * own_ratio(free_run, limit, own_limit, own_unclean, rate);
+        let share = &mut self.disks[disk].share;
+        share.follow(now_ns, ratio, rate);
+        (share.task_rate, ratio)
+    }
+
+    /// Pages of a disk that are dirty or being written back.
+    fn unclean_of(&self, disk: usize) -> u64 {
+        let this = &self.disks[disk];
+        let dirty = |mapping| self.cache.dirty_pages(mapping);
+        let listed: u64 = this.dirty_inodes.iter().map(|&DirtyInode { mapping, .. }| dirty(mapping)).sum();
+        listed + this.held.iter().map(|&mapping| dirty(mapping)).sum::<u64>() + this.writeback_pages
+    }
+}
+
+/// By how much writers to one disk may be faster for its share of the limit: 1 where its dirty pages are at the middle of
+/// it, less the more there are, to a quarter.
+fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: u64) -> f64 {
+    let share = own_limit as f64 / limit.max(1) as f64;
+    let setpoint = (free_run + limit) as f64 / 2.0 * share;
+    let span = (limit.saturating_sub(own_limit) + SPAN_S * rate) as f64 * share;
+    let (end, unclean) = (setpoint + span.max(1.0), own_unclean as f64);
+    let ratio = if unclean < end - span / 4.0 { (end - unclean) / (end - setpoint) } else { 0.25 };
+    // A disk that has next to nothing dirty must not run dry.
+    let reserve = own_limit as f64 / 2.0;
+    if unclean >= reserve { ratio } else { ratio * (reserve / unclean.max(reserve / 8.0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writers on a disk that writes `disk_rate`: what each may dirty in the end, and what is dirty then.
+    fn settled(writers: u64, disk_rate: u64) -> (u64, u64) {
+        let (free_run, limit) = (disk_rate * 5, disk_rate * 10);
+        let (mut share, mut unclean) = (Share::new(), free_run);
+        for period in 1..600 {
+            let ratio = position_ratio(free_run, limit, unclean);
+            let dirtied = (share.task_rate as f64 * ratio) as u64 * writers / 5;
+            share.dirtied(dirtied);
+            unclean = (unclean + dirtied).saturating_sub(disk_rate / 5).max(free_run);
+            share.follow(period * PERIOD_NS, ratio, disk_rate);
+        }
+        (share.task_rate, unclean)
+    }
+
+    #[test]
+    fn tasks_share_what_the_disk_writes_with_as_much_dirty_as_should_be() {
+        for (writers, disk_rate) in [(1, 10_000), (4, 10_000), (10, 100_000), (3, 6_000)] {
+            let (rate, unclean) = settled(writers, disk_rate);
+            let (expected, middle) = (disk_rate / writers, disk_rate * 15 / 2);
+            assert!(rate.abs_diff(expected) * 10 <= expected, "{writers}: {rate} of {expected}");
+            assert!(unclean.abs_diff(middle) * 10 <= middle, "{writers}: {unclean} of {middle}");
+        }
+    }
+
+    #[test]
+    fn who_has_more_than_its_share_of_the_limit_is_slower() {
+        let ratio = |own_limit, own_unclean| own_ratio(1500, 2000, own_limit, own_unclean, 100);
+        assert!((ratio(2000, 1750) - 1.0).abs() < 1e-9);
+        assert!(ratio(1000, 1500) < ratio(1000, 900) && ratio(1000, 10_000) == 0.25);
+        assert!(ratio(1000, 100) > 2.0);
+    }
+
+    #[test]
+    fn what_was_written_long_ago_counts_less() {
+        let mut share = Share::new();
+        share.reckon(1, 1000);
+        share.reckon(LATELY_NS * 2, 1000);
+        assert_eq!(share.lately, 250);
+        share.reckon(LATELY_NS * 2 + 5, 1100);
+        assert_eq!(share.lately, 350);
+    }
+}

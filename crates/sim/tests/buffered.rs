@@ -1,0 +1,239 @@
+//! Buffered jobs of fio on a machine with a page cache, on a device of fixed speed.
+
+use iosched::{Flags, Op};
+use iosched_disk::Profile;
+use iosched_machine::description::Machine;
+use iosched_sim::{JobResult, Note, Observer, Plan, RunResult, Submitted, run};
+use iosched_workload::Workload;
+use iosched_workload::fio::{
+    CgroupMember, Client, Files, Job, JobFile, Jobs, Mode, OpenSync, Placement, Size, ThinkTime,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const SECOND: u64 = 1_000_000_000;
+const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
+
+/// The machine of today with `cache_mib` of memory: writers are free up to 15 % of it, and held at 20 %.
+fn machine(cache_mib: u64) -> Machine {
+    let text = include_str!("../../lab/machines/linux-6.12.toml");
+    Machine { cache_mib, ..toml::from_str(text).unwrap() }
+}
+
+/// A device with a volatile cache that serves a command at a time: 100 us, and 10 MB/s.
+fn device() -> Profile {
+    let text = "kind = \"server\"\n[server]\ncapacity_sectors = 4194304\ndepth = 32\nmax_hw_sectors_kb = 512\n\
+                write_cache = true\nservers = 1\nflush_ns = 1000000\n\
+                [server.read]\ntransit_ns = 0\nservice_ns = 100000\nbytes_per_second = 10000000\n";
+    Profile::parse("server", text).unwrap()
+}
+
+fn job(name: &str, mode: Mode, size: u64) -> Job {
+    Job { mode, size: Some(Size::Bytes(size)), ..Job::new(name) }
+}
+
+fn timed(job: Job, seconds: u64) -> Job {
+    Job { runtime_ns: Some(seconds * SECOND), time_based: true, ..job }
+}
+
+fn workload(jobs: Vec<Job>) -> Workload {
+    Workload::Jobs(Jobs::new(JobFile { name: "t.fio".to_owned(), jobs, ignored: Vec::new() }))
+}
+
+fn watched(machine: &Machine, jobs: Vec<Job>, observer: impl Observer) -> RunResult {
+    let (workload, profile) = (workload(jobs), device());
+    let plan = Plan { machine: Some(machine), ..Plan::new(&workload, &profile, "mq-deadline".parse().unwrap()) };
+    run(&plan, observer).unwrap()
+}
+
+fn result(machine: &Machine, jobs: Vec<Job>) -> RunResult {
+    watched(machine, jobs, ())
+}
+
+/// Bytes a second of a job's writes.
+fn rate(job: &JobResult) -> f64 {
+    job.write.bytes as f64 * 1e9 / (job.ended_ns - job.started_ns.unwrap()) as f64
+}
+
+/// What the flags of bios were, by task.
+#[derive(Default)]
+struct Bios(Vec<(usize, Op, Flags, u64)>);
+
+impl Observer for Bios {
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        self.0.push((bio.task, bio.op, bio.flags, now_ns));
+    }
+}
+
+#[test]
+fn a_writer_within_memory_is_as_fast_as_memory_and_nothing_reaches_the_disk() {
+    let result = result(&machine(1000), vec![job("w", Mode::Write, 64 * MIB)]);
+    assert!(rate(&result.jobs[0]) > 1e9, "{}", rate(&result.jobs[0]));
+    assert_eq!((result.bytes_written, result.jobs[0].write.ios), (0, 16_384));
+    assert_eq!(result.notes, []);
+}
+
+#[test]
+fn writers_are_held_to_the_rate_of_the_disk_once_the_limit_is_reached() {
+    for writers in [1, 4] {
+        let jobs = (0..writers).map(|copy| Job { copy, ..timed(job("w", Mode::Write, 256 * MIB), 60) }).collect();
+        let result = result(&machine(100), jobs);
+        let all: f64 = result.jobs.iter().map(rate).sum();
+        // 20 MB were free, of which something is free again.
+        assert!((9e6..10.6e6).contains(&all), "{writers}: {all}");
+        let slowest = result.jobs.iter().map(rate).fold(f64::MAX, f64::min);
+        assert!(slowest > all / writers as f64 * 0.8, "{writers}: {slowest} of {all}");
+    }
+}
+
+#[test]
+fn fsync_brings_data_to_the_disk_and_flushes_before_and_after_the_commit_block() {
+    let synced = Job { fsync_ios: 1, ..job("w", Mode::Write, 40 * KIB) };
+    let result = result(&machine(1000), vec![synced]);
+    let job = &result.jobs[0];
+    assert_eq!((job.write.ios, job.sync.count()), (10, 10));
+    assert_eq!(result.queue.flushes.ios, 20, "without FUA each commit flushes twice");
+    // Each time the data, a descriptor, at least the inode, and the commit block.
+    assert!((10 * 16 * KIB..10 * 28 * KIB).contains(&result.bytes_written), "{}", result.bytes_written);
+    assert!(job.sync.mean_ns() > 2_000_000.0 && job.write.completion.mean_ns() < 50_000.0);
+}
+
+#[test]
+fn fdatasync_of_what_is_there_already_flushes_and_writes_no_journal() {
+    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let log = Job { fdatasync_ios: 1, options: vec![option("overwrite", "1")], ..job("log", Mode::Write, 40 * KIB) };
+    let overwritten = result(&machine(1000), vec![log.clone()]);
+    assert_eq!((overwritten.queue.flushes.ios, overwritten.bytes_written), (10, 40 * KIB));
+    // Blocks that nothing was written to have to be noted as written.
+    let preallocated = result(&machine(1000), vec![Job { options: Vec::new(), ..log }]);
+    assert_eq!(preallocated.queue.flushes.ios, 20);
+}
+
+#[test]
+fn sync_writes_and_end_fsync_are_on_the_medium() {
+    let sync = result(&machine(1000), vec![Job { open_sync: OpenSync::Sync, ..job("w", Mode::Write, 40 * KIB) }]);
+    assert_eq!(sync.queue.flushes.ios, 20);
+    let end = result(&machine(1000), vec![Job { end_fsync: true, ..job("w", Mode::Write, 8 * MIB) }]);
+    assert!(end.bytes_written >= 8 * MIB && end.jobs[0].sync.count() == 1);
+    assert!(end.jobs[0].ended_ns > SECOND / 2, "{}", end.jobs[0].ended_ns);
+    let closed = result(&machine(1000), vec![Job { fsync_on_close: true, ..job("w", Mode::Write, 8 * MIB) }]);
+    assert_eq!(closed.bytes_written, end.bytes_written);
+}
+
+#[test]
+fn what_is_old_is_written_back_and_the_journal_commits_every_five_seconds() {
+    let pause_ns = SECOND / 10;
+    let slow = Job { think_time: ThinkTime { pause_ns, ..ThinkTime::default() }, ..job("w", Mode::Write, 64 * MIB) };
+    let before = result(&machine(1000), vec![timed(slow.clone(), 29)]);
+    let after = result(&machine(1000), vec![timed(slow, 60)]);
+    assert_eq!((before.queue.flushes.ios, before.jobs[0].write.ios), (10, 290));
+    assert!(before.bytes_written < 290 * 4 * KIB && after.bytes_written > 300 * 4 * KIB);
+}
+
+#[test]
+fn a_reader_reads_ahead_and_finds_again_what_it_has_read() {
+    let loops = |loops| result(&machine(1000), vec![Job { loops, ..job("r", Mode::Read, 16 * MIB) }]);
+    let once = loops(1);
+    assert_eq!((once.bytes_read, once.jobs[0].read.ios), (16 * MIB, 4096));
+    assert!(once.requests_dispatched < 200, "{}", once.requests_dispatched);
+    let twice = loops(2);
+    assert_eq!((twice.bytes_read, twice.jobs[0].read.ios), (16 * MIB, 8192));
+    let random = result(&machine(1000), vec![Job { placement: RANDOM, ..job("r", Mode::Read, 16 * MIB) }]);
+    assert_eq!((random.bytes_read, random.requests_dispatched), (16 * MIB, 4096));
+}
+
+#[test]
+fn bios_carry_the_flags_that_writeback_throttling_tells_apart() {
+    let buffered = Job { fsync_ios: 64, placement: RANDOM, ..job("buffered", Mode::Write, 4 * MIB) };
+    let direct = Job { direct: true, ..job("direct", Mode::Write, 4 * MIB) };
+    let flood = timed(job("flood", Mode::Write, 256 * MIB), 20);
+    let mut bios = Bios::default();
+    let result = watched(&machine(100), vec![buffered, direct, flood], &mut bios as &mut dyn Observer);
+    let number = |name: &str| result.tasks.iter().position(|task| task.name == name).unwrap();
+    let all = |name: &str, expected: Flags| {
+        let writes = bios.0.iter().filter(|(task, op, ..)| *task == number(name) && *op == Op::Write);
+        let found: Vec<Flags> = writes.map(|(_, _, flags, _)| *flags & (Flags::SYNC | Flags::IDLE)).collect();
+        assert!(!found.is_empty() && found.iter().all(|flags| *flags == expected), "{name}");
+    };
+    all("buffered", Flags::SYNC);
+    all("direct", Flags::SYNC | Flags::IDLE);
+    all("flush-0", Flags::empty());
+    all("jbd-0", Flags::SYNC | Flags::IDLE);
+}
+
+#[test]
+fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
+    let direct = Job {
+        direct: true,
+        client: Client::Async,
+        io_depth: 4,
+        io_depth_low: 4,
+        placement: RANDOM,
+        number_ios: Some(1000),
+        ..job("direct", Mode::Read, 64 * MIB)
+    };
+    let result = result(&machine(1000), vec![direct, job("w", Mode::Write, MIB)]);
+    let own = &result.jobs[0];
+    assert!(own.depth_level[2] >= 997, "{:?}", own.depth_level);
+    // One at a time takes 510 us; four wait for one another.
+    assert!((1.9e6..2.2e6).contains(&own.read.completion.mean_ns()), "{}", own.read.completion.mean_ns());
+}
+
+#[test]
+fn an_asynchronous_engine_does_buffered_ios_one_by_one_and_says_so() {
+    let buffered = Job { client: Client::Async, io_depth: 8, io_depth_low: 8, ..job("w", Mode::Write, MIB) };
+    let result = result(&machine(1000), vec![buffered]);
+    assert_eq!(result.notes, [Note::BufferedOneByOne { jobs: 1 }]);
+    assert_eq!(result.jobs[0].write.ios, 256);
+}
+
+#[test]
+fn a_device_has_a_page_cache_and_no_journal() {
+    let files = Files::Named(vec!["/dev/sda".to_owned()]);
+    let raw = Job { files, fsync_ios: 1, ..job("w", Mode::Write, 40 * KIB) };
+    let result = result(&machine(1000), vec![raw]);
+    assert_eq!((result.bytes_written, result.queue.flushes.ios), (40 * KIB, 10));
+}
+
+#[test]
+fn jobs_wait_for_one_another_and_are_stopped_in_their_sleep() {
+    let first = job("first", Mode::Write, MIB);
+    let second = Job {
+        stonewall: true,
+        exit_all: Some(iosched_workload::fio::ExitWhat::All),
+        ..job("second", Mode::Write, MIB)
+    };
+    let think_time = ThinkTime { pause_ns: 1000 * SECOND, ..ThinkTime::default() };
+    let sleeper = Job { think_time, ..job("sleeper", Mode::Write, MIB) };
+    let result = result(&machine(1000), vec![first, second, sleeper]);
+    let [first, second, sleeper] = &result.jobs[..] else { panic!("three jobs") };
+    assert!(second.started_ns >= Some(first.ended_ns));
+    assert_eq!((sleeper.write.ios, second.write.ios), (1, 256));
+    assert!(sleeper.ended_ns < SECOND, "{}", sleeper.ended_ns);
+}
+
+#[test]
+fn reads_and_fsync_of_a_job_are_its_cgroup_s_and_writeback_is_the_root_s() {
+    let in_group =
+        |name: &str, job: Job| Job { cgroup: Some(CgroupMember { name: name.to_owned(), weight: None }), ..job };
+    let limited = |job: Job| {
+        let (workload, profile, machine) = (workload(vec![timed(in_group("slow", job), 20)]), device(), machine(100));
+        let scheduler = "none:io.max=slow:riops=10/wbps=100000".parse().unwrap();
+        run(&Plan { machine: Some(&machine), ..Plan::new(&workload, &profile, scheduler) }, ()).unwrap().jobs.remove(0)
+    };
+    let reader = limited(Job { placement: RANDOM, ..job("reader", Mode::Read, 64 * MIB) });
+    assert!((190..=210).contains(&reader.read.ios), "{}", reader.read.ios);
+    let writer = limited(job("writer", Mode::Write, 256 * MIB));
+    assert!(rate(&writer) > 9e6, "{}", rate(&writer));
+    let synced = limited(Job { fsync_ios: 16, ..job("synced", Mode::Write, 256 * MIB) });
+    assert!(rate(&synced) < 110_000.0, "{}", rate(&synced));
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    let jobs = || {
+        let mixed = Job { placement: RANDOM, fsync_ios: 7, ..job("mixed", Mode::ReadWrite, 8 * MIB) };
+        vec![mixed, timed(job("w", Mode::Write, 64 * MIB), 10)]
+    };
+    assert_eq!(result(&machine(100), jobs()), result(&machine(100), jobs()));
+}
