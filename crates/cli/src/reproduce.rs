@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_lab::asked::quoted;
 use iosched_lab::reproduce::{
-    Experiment, ExperimentResults, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
+    Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
 };
 use iosched_lab::{Control, grouped};
 
@@ -25,9 +25,9 @@ const ALL: &str = "all";
 
 /// Run the published experiments again, and set our figures beside theirs
 ///
-/// Five public documents show how people measured and tuned CFQ. Each of their experiments is run here on a model of
-/// the hardware that is named there, under the scheduler of its own kernel; `iosched reproduce --list` says what they
-/// are.
+/// Five public documents show how people measured and tuned CFQ, and four what today's schedulers and policies do. Each
+/// of their experiments is run here on a model of the hardware that is named there, under the scheduler of its own
+/// kernel; `iosched reproduce --list` says what they are.
 ///
 /// A verdict is against the experiment's baseline, by the first document's method: two settings differ only where the
 /// difference of the means is outside the standard deviations, and ours at least 0.5 %. Where a document prints no
@@ -42,7 +42,8 @@ const ALL: &str = "all";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// Which experiments: quantum, fsync-yield, dd, low-latency, tpcc or all
+    /// Which experiments: cfq (quantum, fsync-yield, dd, low-latency and tpcc), today (nvme-interference, start-up,
+    /// streams and shares), any of these by name, or all
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
@@ -135,11 +136,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
 fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
     let mut experiments = Vec::new();
     for own in Experiment::all()? {
-        if args.experiments.iter().any(|name| name == ALL || *name == own.name) {
+        let is_meant = |name: &String| name == ALL || *name == own.name || Family::named(name) == Some(own.family);
+        if args.experiments.iter().any(is_meant) {
             experiments.push(own);
         }
     }
-    for name in args.experiments.iter().filter(|name| *name != ALL) {
+    for name in args.experiments.iter().filter(|name| *name != ALL && Family::named(name).is_none()) {
         // Says which there are, if there is none of that name.
         Experiment::named(name)?;
     }

@@ -27,7 +27,37 @@ const EMBEDDED: &[(&str, &str, &str)] = &[
         include_str!("../../experiments/low-latency.csv"),
     ),
     ("tpcc", include_str!("../../experiments/tpcc.toml"), include_str!("../../experiments/tpcc.csv")),
+    (
+        "nvme-interference",
+        include_str!("../../experiments/nvme-interference.toml"),
+        include_str!("../../experiments/nvme-interference.csv"),
+    ),
+    ("start-up", include_str!("../../experiments/start-up.toml"), include_str!("../../experiments/start-up.csv")),
+    ("streams", include_str!("../../experiments/streams.toml"), include_str!("../../experiments/streams.csv")),
+    ("shares", include_str!("../../experiments/shares.toml"), include_str!("../../experiments/shares.csv")),
 ];
+
+/// Experiments that belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// CFQ and the elevators of its time, measured by programs.
+    #[default]
+    Cfq,
+    /// Schedulers and policies of today's kernels, measured by fio's jobs.
+    Today,
+}
+
+impl Family {
+    /// All, with their names.
+    pub const ALL: [(Self, &'static str); 2] = [(Self::Cfq, "cfq"), (Self::Today, "today")];
+
+    /// The family of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|&(_, own)| own == name).map(|(family, _)| family)
+    }
+}
 
 /// A published experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,6 +66,9 @@ pub struct Experiment {
     /// Its name: `quantum`.
     #[serde(skip)]
     pub name: String,
+    /// Of which family it is.
+    #[serde(default)]
+    pub family: Family,
     /// What it compares, in a few words.
     pub title: String,
     /// What it is about, in a sentence or two.
@@ -84,7 +117,7 @@ pub struct Variant {
 pub struct Case {
     /// Its name: `iozone 1M`.
     pub name: String,
-    /// The command: see `iosched_workload::app::Spec`.
+    /// The command, see `iosched_workload::app::Spec`; or the text of a fio job file, which begins with a section.
     pub workload: String,
     /// A command that goes on as long as `workload` does, and is not measured.
     pub background: Option<String>,
@@ -216,11 +249,13 @@ mod tests {
     #[test]
     fn every_experiment_is_consistent_and_has_its_machine() {
         let all = Experiment::all().unwrap();
-        assert_eq!(all.len(), 5);
+        assert_eq!(all.iter().filter(|own| own.family == Family::Cfq).count(), 5);
+        assert_eq!(all.iter().filter(|own| own.family == Family::Today).count(), 4);
         for experiment in &all {
             experiment.machine().unwrap();
-            assert!(!experiment.published.is_empty(), "{}", experiment.name);
-            assert!(!experiment.goals.is_empty() || experiment.name == "dd", "{}", experiment.name);
+            let (figures, goals) = (!experiment.published.is_empty(), !experiment.goals.is_empty());
+            assert!(figures || experiment.family == Family::Today, "{}", experiment.name);
+            assert!(goals || experiment.name == "dd", "{}", experiment.name);
         }
     }
 

@@ -14,7 +14,7 @@ mod results;
 mod run;
 
 pub use assumptions::{Fitted, Unknown, UnknownValue};
-pub use catalogue::{Case, Experiment, Variant};
+pub use catalogue::{Case, Experiment, Family, Variant};
 pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{Origin, PublishedFigure, PublishedSeries};

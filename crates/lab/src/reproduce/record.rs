@@ -2,7 +2,8 @@
 //!
 //! A file of them is JSON lines: the [`ReproductionHeader`] first, then one line per run, in the order of the plan.
 
-use iosched_workload::app::Report;
+use iosched_workload::app::{Better, Figure, Report};
+use iosched_workload::outcome::{JobResult, RunResult};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Direction;
@@ -105,6 +106,42 @@ impl CaseRun {
             series: series(report),
         }
     }
+}
+
+/// What figures of all jobs together are of.
+const ALL_JOBS: &str = "all";
+
+/// What a run reports: an application by itself, and of each group of fio's jobs what fio prints.
+pub(super) fn report(result: &RunResult) -> Report {
+    if let Some(report) = &result.app {
+        return report.clone();
+    }
+    let mut groups: Vec<JobResult> = Vec::new();
+    let all = result.jobs.iter().map(|job| JobResult { name: ALL_JOBS.to_owned(), ..job.clone() });
+    for job in result.jobs.iter().cloned().chain(all) {
+        match groups.iter_mut().find(|group| group.name == job.name) {
+            Some(group) => group.merge(&job),
+            None => groups.push(job),
+        }
+    }
+    Report { figures: groups.iter().flat_map(job_figures).collect(), series: Vec::new() }
+}
+
+fn job_figures(job: &JobResult) -> Vec<Figure> {
+    let begun_ns = job.counted_from_ns.max(job.started_ns.unwrap_or(0));
+    let took_s = job.ended_ns.saturating_sub(begun_ns) as f64 / 1e9;
+    let mut latency = job.read.latency.clone();
+    latency.merge(&job.write.latency);
+    let (ios, bytes) = (job.read.ios + job.write.ios, job.read.bytes + job.write.bytes);
+    let figure =
+        |unit: &'static str, value: f64, better| Figure { name: job.name.clone(), unit: unit.into(), value, better };
+    vec![
+        figure("IOPS", ios as f64 / took_s, Better::Higher),
+        figure("MB/s", bytes as f64 / took_s / 1e6, Better::Higher),
+        figure("ms mean", latency.mean_ns() / 1e6, Better::Lower),
+        figure("ms p99", latency.quantile_ns(0.99) as f64 / 1e6, Better::Lower),
+        figure("s", took_s, Better::Lower),
+    ]
 }
 
 /// The figures of a report, and one more for each series of times that goes process by process: how far its first and

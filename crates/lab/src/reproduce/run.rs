@@ -7,11 +7,11 @@ use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_machine::description::Machine;
 use iosched_sim::{BlockLayer, Plan, check, run};
-use iosched_workload::{Workload, app};
+use iosched_workload::{Workload, app, fio};
 
 use super::assumptions::Decided;
 use super::catalogue::{Case, Experiment, Variant};
-use super::record::{CaseRun, ReproductionHeader, ReproductionRecord};
+use super::record::{CaseRun, ReproductionHeader, ReproductionRecord, report};
 use crate::error::LabError;
 use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
@@ -118,7 +118,7 @@ pub fn reproduce(
             settled(name, job.run, seed, || {
                 let plan = Plan { seed, interrupt: Some(control.aborted()), ..case.plan(job.setting) };
                 let result = run(&plan, ())?;
-                let report = result.app.unwrap_or_default();
+                let report = report(&result);
                 let own = (case.experiment.name.as_str(), case.case.name.as_str(), &*case.setting(job.setting).label);
                 let run = CaseRun::new(own.0, own.1, own.2, (job.run, seed), result.finished_ns, &report);
                 Ok(CaseRun { assumption: case.assumption.clone(), ..run })
@@ -173,7 +173,13 @@ impl<'a> Prepared<'a> {
             experiment,
             assumption,
             machine: machine.machine,
-            workload: Workload::Application(spec(&case.workload)?.into()),
+            workload: if case.workload.starts_with('[') {
+                let jobs = fio::JobFile::parse(&case.name, case.workload.as_bytes(), &fio::NoVariables);
+                let wrong = |problem: String| LabError::Data { file: case.name.clone(), problem };
+                Workload::Jobs(fio::Jobs::new(jobs.map_err(|error| wrong(error.to_string()))?))
+            } else {
+                Workload::Application(spec(&case.workload)?.into())
+            },
             company: case.background.as_deref().map(spec).transpose()?,
             more: experiment.settings.iter().map(more).collect(),
             first,
