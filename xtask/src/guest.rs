@@ -35,8 +35,11 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 const INIT: &str = include_str!("guest/init.sh");
 /// The parts of what it does, by name.
-const PARTS: [(&str, &str); 2] =
-    [("ublk", include_str!("guest/ublk.sh")), ("cgroups", include_str!("guest/cgroups.sh"))];
+const PARTS: [(&str, &str); 3] = [
+    ("ublk", include_str!("guest/ublk.sh")),
+    ("cgroups", include_str!("guest/cgroups.sh")),
+    ("orders", include_str!("guest/orders.sh")),
+];
 const EMULATOR: &str = "qemu-system-x86_64";
 /// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries.
 const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 no_timer_check";
@@ -52,7 +55,7 @@ pub(crate) struct Args {
     /// Show all that the guest says.
     #[arg(long)]
     verbose: bool,
-    /// Do these parts only: ublk, cgroups.
+    /// Do these parts only: ublk, cgroups, orders.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
     only: Vec<String>,
     /// The guest is ended then, in seconds.
