@@ -1,5 +1,5 @@
-//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk` from
-//! outside.
+//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk`, and the
+//! kernel's own controllers, from outside.
 //!
 //! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU
 //! runs it without hardware's help, on any machine.
@@ -16,8 +16,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// What stands for the newest kernel of its series, made for virtual machines.
 const KERNEL: &str = "linux-image-6.12-cloud-amd64";
-/// The driver under test, in the kernel's package.
-const DRIVER: &str = "kernel/drivers/block/ublk_drv.ko.xz";
+/// Drivers and schedulers under test, in the kernel's package.
+const MODULES: [&str; 5] = [
+    "kernel/drivers/block/ublk_drv.ko",
+    "kernel/drivers/block/null_blk/null_blk.ko",
+    "kernel/fs/configfs/configfs.ko",
+    "kernel/block/bfq.ko",
+    "kernel/block/mq-deadline.ko",
+];
 /// Programs of this machine that the guest has, and the packages they are in.
 const PROGRAMS: [(&str, &str); 6] = [
     ("busybox", "busybox-static"),
@@ -28,13 +34,19 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("setpriv", "util-linux"),
 ];
 const INIT: &str = include_str!("guest/init.sh");
+/// The parts of what it does, by name.
+const PARTS: [(&str, &str); 3] = [
+    ("ublk", include_str!("guest/ublk.sh")),
+    ("cgroups", include_str!("guest/cgroups.sh")),
+    ("orders", include_str!("guest/orders.sh")),
+];
 const EMULATOR: &str = "qemu-system-x86_64";
 /// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries.
 const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 no_timer_check";
 /// How often a guest that does not come as far as its tests is booted.
 const BOOTS: usize = 3;
 
-/// Run a kernel with ublk in QEMU, and test iosched ublk there.
+/// Run a kernel with ublk and controllers of cgroups in QEMU, and test iosched there.
 ///
 /// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is
 /// fetched by apt-get, and kept in target/guest.
@@ -43,6 +55,9 @@ pub(crate) struct Args {
     /// Show all that the guest says.
     #[arg(long)]
     verbose: bool,
+    /// Do these parts only: ublk, cgroups, orders.
+    #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
+    only: Vec<String>,
     /// The guest is ended then, in seconds.
     #[arg(long, default_value_t = 600)]
     seconds_max: u64,
@@ -147,8 +162,14 @@ fn initramfs(folder: &Path, program: &Path, kernel: &Path) -> Result<PathBuf> {
         fs::copy(&file, place)?;
     }
     let modules = entries(&kernel.join("lib/modules"))?.pop().context("the package has no modules")?;
-    let module = output(Command::new("xz").arg("-dc").arg(modules.join(DRIVER)))?;
-    fs::write(root.join("ublk_drv.ko"), module.stdout)?;
+    for module in MODULES.map(Path::new) {
+        let packed = modules.join(module).with_extension("ko.xz");
+        let plain = output(Command::new("xz").arg("-dc").arg(packed))?;
+        fs::write(root.join(module.file_name().context("a module has a name")?), plain.stdout)?;
+    }
+    for (name, text) in PARTS {
+        fs::write(root.join(format!("{name}.sh")), text)?;
+    }
     let init = root.join("init");
     fs::write(&init, INIT)?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
@@ -209,10 +230,14 @@ fn text(path: &Path) -> String {
 /// Runs the guest to its end. What its kernel says goes to `console`.
 fn boot(args: &Args, image: &Path, initramfs: &Path, console: &Path) -> Result<Ended> {
     let began = Instant::now();
+    let mut arguments = KERNEL_ARGUMENTS.to_owned();
+    if !args.only.is_empty() {
+        arguments.push_str(&format!(" parts={}", args.only.join(",")));
+    }
     let mut child = Command::new("timeout")
         .arg(args.seconds_max.to_string())
         .args([EMULATOR, "-accel", "tcg", "-smp", "2", "-m", "1024", "-nographic", "-no-reboot", "-nodefaults"])
-        .args(["-serial", "stdio", "-append", KERNEL_ARGUMENTS])
+        .args(["-serial", "stdio", "-append", &arguments])
         .arg("-serial")
         .arg(format!("file:{}", console.display()))
         .arg("-kernel")

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
+use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
 use iosched_lab::asked::{quoted, replay, scanned};
@@ -25,7 +26,8 @@ pub(crate) struct RealArgs {
     /// Run on a real device under the kernel's own schedulers: on files of our own in a directory of a file system on
     /// it, or on the device itself, as /dev/sdb, which is only read. Schedulers and their tunables are set, which needs
     /// root, and put back; after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the
-    /// kernel's defaults for what is not named; present is the scheduler that is there, as it is set
+    /// kernel's defaults for what is not named; present is the scheduler that is there, as it is set. Files of cgroups,
+    /// as none:io.max=backup:wbps=50000000, are those of the workload's, which are made for the runs and removed
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs"])]
     pub(crate) on: Option<PathBuf>,
 
@@ -144,6 +146,10 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
     let mut settings: Vec<SettingRecord> = Vec::new();
     let mut add = |text: &str| {
         let setting = Setting::parse_of_kernel(text).map_err(|error| usage(format!("--scheduler {error}")))?;
+        for own in setting.assignments().filter(|own| controllers::files().any(|file| file == own.name())) {
+            NamedWrite::parse(own.name(), &own.text())
+                .map_err(|error| usage(format!("--scheduler {}: {error}", setting.name())))?;
+        }
         let record = for_records(setting);
         if settings.iter().any(|known| known.label == record.label) {
             return Err(usage(format!("the scheduler setting {} is given twice; give each once", record.label)));

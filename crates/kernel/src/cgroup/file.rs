@@ -150,7 +150,7 @@ impl CgroupFile {
     }
 
     /// What a file that holds `text` says of a disk.
-    pub(super) fn value(&self, text: &str, of: DeviceNumber) -> String {
+    pub(crate) fn value(&self, text: &str, of: DeviceNumber) -> String {
         match self.form {
             Form::Words(without) => own_line(text, of).unwrap_or(without).to_owned(),
             Form::Weight(_) => own_line(text, of).map_or_else(|| format!("{DEFAULT} {}", usual(text)), str::to_owned),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::file::{CgroupFile, files};
-use super::tree::{SUBTREE_CONTROL, Tree, has_io};
+use super::tree::{CgroupError, SUBTREE_CONTROL, Tree, has_io};
 use crate::attribute::write_once;
 use crate::directory::DirectoryError;
 use crate::roots::{names, read};
@@ -80,6 +80,20 @@ impl OwnCgroup {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether cgroups in it have these files.
+    ///
+    /// # Errors
+    /// One is not there: what would bring it.
+    pub fn has<'f>(&self, wanted: impl Iterator<Item = &'f str>) -> Result<(), String> {
+        let probe = self.path.join("probe");
+        fs::create_dir(&probe).map_err(|error| format!("{}: {error}", probe.display()))?;
+        let known = |name: &str| files().iter().map(|file| file.name).find(|known| *known == name);
+        let absent = wanted.filter_map(known).find(|file| !probe.join(file).is_file());
+        remove(&probe).map_err(|error| error.to_string())?;
+        let error = |file| CgroupError::Absent { group: self.path.display().to_string(), file };
+        absent.map_or(Ok(()), |file| Err(error(file).to_string()))
     }
 
     /// Where processes go that leave the cgroups in it.

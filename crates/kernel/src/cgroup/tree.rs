@@ -120,6 +120,9 @@ fn absent(file: &str) -> &'static str {
 fn not_of_disk(file: &str, device: &str) -> String {
     match file {
         "io.bfq.weight" => format!("its scheduler is not bfq: iosched set {device} scheduler=bfq"),
+        "io.weight" => {
+            format!("io.cost, which looks at it, is not on: iosched set {device} {CGROUP}io.cost.qos=enable=1")
+        }
         _ => "it has no requests of its own; set it on the disks below".to_owned(),
     }
 }

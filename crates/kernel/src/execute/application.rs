@@ -66,7 +66,7 @@ impl<'t> PreparedApplication<'t> {
             let (shared, stage) = (&shared, &stage);
             makers.push(move || Self::part(shared, stage, number, name));
         }
-        let played = worker::play(&shared, makers, || run.begin(false));
+        let played = worker::play(&shared, false, makers, || run.begin(false));
         let removed = fs::remove_dir_all(&directory);
         let mut gathered = Gathered::default();
         for Played { part, recorder, counts } in played? {

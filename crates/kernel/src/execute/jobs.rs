@@ -51,7 +51,8 @@ impl<'t> PreparedJobs<'t> {
         let shared = run.shared(self.jobs.count())?;
         let crew = Hands { crew: Mutex::new(Crew::new(self.jobs, options.seed)), inboxes: &shared.inboxes };
         crew.carry_out(|_| {});
-        let cgroups = Cgroups::of_jobs(self.jobs);
+        let mut cgroups = Cgroups::of_jobs(self.jobs, run.cgroups)?;
+        cgroups.add_buffered(self.jobs.iter().any(|(_, job)| job.cgroup.is_some() && !job.direct && writes(job)));
         let ramps = self.jobs.iter().all(|(_, job)| job.ramp_time_ns > 0);
         let names = self.jobs.names();
         let mut makers = Vec::with_capacity(self.jobs.count());
@@ -64,9 +65,9 @@ impl<'t> PreparedJobs<'t> {
                 self.part(run, shared, crew, (place, number), (job, name), options.seed)
             });
         }
-        let played = worker::play(&shared, makers, || run.begin(ramps))?;
+        let played = worker::play(&shared, cgroups.are_of_processes(), makers, || run.begin(ramps))?;
         let mut gathered = Self::gather(&shared, played, ramps);
-        gathered.result.notes.extend(cgroups.note.clone());
+        gathered.result.notes.append(&mut cgroups.notes);
         if self.jobs.iter().any(|(_, job)| job.sync_file_range_ios > 0 && !job.direct) {
             let what = "sync_file_range of buffered jobs".to_owned();
             gathered

@@ -12,7 +12,7 @@
 //! | `message.rs` | what threads tell each other |
 //! | `memory.rs`, `ioprio.rs` | what is written; priorities as the kernel writes them |
 //!
-//! Each task is a thread with its own ioprio, its own descriptors and, where it has more than one I/O under way, its
+//! Each task is a thread, or where cgroups are told apart by processes a process, with its own ioprio, its own descriptors and, where it has more than one I/O under way, its
 //! own io_uring. All times are of one monotonic clock that starts when every thread is ready.
 
 mod application;
@@ -39,6 +39,7 @@ use iosched_system::Bell;
 use iosched_workload::outcome::{Note, QueueStat, QueueStatGroup, RunResult};
 use iosched_workload::{Replay, Workload, WorkloadError};
 
+pub use self::cgroup::{CgroupsOfRun, cgroups};
 use self::ground::Ground;
 use self::memory::WriteData;
 use self::port::{Counts, Engine};
@@ -68,6 +69,8 @@ pub struct ExecuteOptions<'a> {
     /// Whether everything that the machine has cached goes before the run, not only what it has of the target. As root
     /// only.
     pub drop_caches: bool,
+    /// Where the workload's cgroups are made; `None`: as threads' cgroups of version 1, where there are such.
+    pub cgroups: Option<CgroupsOfRun<'a>>,
     /// Once it is true, the run ends within 100 ms and what is under way, with [`ExecuteError::Interrupted`].
     pub interrupt: Option<&'a AtomicBool>,
 }
@@ -405,6 +408,7 @@ struct Run<'a> {
     written: Option<Arc<WriteData>>,
     counted_from_ns: u64,
     end_ns: u64,
+    cgroups: Option<CgroupsOfRun<'a>>,
     interrupt: Option<&'a AtomicBool>,
     watch: Arc<Watch>,
 }
@@ -418,6 +422,7 @@ impl<'a> Run<'a> {
             written: writes(prepared.workload).then(|| Arc::new(WriteData::new(room, options.seed))),
             counted_from_ns: options.warm_up_ns,
             end_ns: options.run_for_ns.map_or(u64::MAX, |run_for_ns| options.warm_up_ns.saturating_add(run_for_ns)),
+            cgroups: options.cgroups,
             interrupt: options.interrupt,
             watch: Arc::new(Watch::of(prepared.target.block_device())),
         }

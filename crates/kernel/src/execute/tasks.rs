@@ -42,18 +42,19 @@ impl<'t> PreparedTasks<'t> {
         let mut called = vec![false; loops.len()];
         loops.iter().filter_map(TaskLoop::calls).for_each(|task| called[task as usize] = true);
         let numbers = TaskNumbers::of(self.set);
-        let cgroups = Cgroups::of_tasks(self.set);
+        let mut cgroups = Cgroups::of_tasks(self.set, run.cgroups)?;
+        cgroups.add_buffered(has_async_writes(self.set));
         let mut makers = Vec::with_capacity(loops.len());
         for (number, own) in loops.into_iter().enumerate() {
             let (shared, numbers, cgroups, called) = (&shared, &numbers, &cgroups, called[number]);
             makers.push(move || self.part(run, (shared, numbers, cgroups), number, (own, called)));
         }
-        let played = worker::play(&shared, makers, || run.begin(false))?;
+        let played = worker::play(&shared, cgroups.are_of_processes(), makers, || run.begin(false))?;
         let mut gathered = Gathered::default();
         for Played { recorder, counts, .. } in played {
             gathered.add(recorder, &counts);
         }
-        gathered.result.notes.extend(cgroups.note.clone());
+        gathered.result.notes.append(&mut cgroups.notes);
         self.add_notes(&mut gathered.result.notes);
         Ok(run.ended(gathered, &shared))
     }

@@ -63,7 +63,7 @@ impl<'t> PreparedTrace<'t> {
             let shared = &shared;
             makers.push(move || self.part(run, shared, options, (thread, range)));
         }
-        let played = worker::play(&shared, makers, || run.begin(false))?;
+        let played = worker::play(&shared, false, makers, || run.begin(false))?;
         let mut gathered = Gathered::default();
         for Played { recorder, counts, .. } in played {
             gathered.add(recorder, &counts);

@@ -143,12 +143,13 @@ impl<'a> Shared<'a> {
 }
 
 /// Runs a thread for each part. `makers` make them on their threads, before the clock starts; `begin` is called when
-/// all are ready.
+/// all are ready. With `apart` each thread is a process, with this one's memory.
 ///
 /// # Errors
 /// The first thing that went wrong; or the run was interrupted.
 pub(super) fn play<'a, P, M>(
     shared: &'a Shared<'a>,
+    apart: bool,
     makers: Vec<M>,
     begin: impl FnOnce() -> Result<(), ExecuteError>,
 ) -> Result<Vec<Played<P>>, ExecuteError>
@@ -163,18 +164,36 @@ where
         for (number, make) in makers.into_iter().enumerate() {
             let (ready, start) = (&ready, &start);
             handles.push_back(scope.spawn(move || {
-                let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-                let made = make();
-                ready.wait();
-                start.wait();
-                match made {
-                    Ok((part, port)) => Some(work(shared, &shared.inboxes[number], part, port)),
-                    Err(error) => {
-                        shared.fail(error);
-                        shared.becomes_idle();
-                        None
+                let waits = AtomicUsize::new(0);
+                let wait = |barrier: &Barrier| {
+                    waits.fetch_add(1, Ordering::Relaxed);
+                    barrier.wait();
+                };
+                let play = || {
+                    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+                    let made = make();
+                    wait(ready);
+                    wait(start);
+                    match made {
+                        Ok((part, port)) => Some(work(shared, &shared.inboxes[number], part, port)),
+                        Err(error) => {
+                            shared.fail(error);
+                            shared.becomes_idle();
+                            None
+                        }
                     }
-                }
+                };
+                let played = if apart { iosched_system::apart::run(play) } else { Ok(play()) };
+                played.unwrap_or_else(|error| {
+                    // Nobody waits for who is not there.
+                    [ready, start]
+                        .into_iter()
+                        .skip(waits.load(Ordering::Relaxed))
+                        .for_each(|barrier| drop(barrier.wait()));
+                    shared.fail(ExecuteError::System { what: "clone", error });
+                    shared.becomes_idle();
+                    None
+                })
             }));
         }
         ready.wait();

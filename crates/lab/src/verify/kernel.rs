@@ -1,12 +1,15 @@
 //! The bench that is real: a device under the kernel's own schedulers.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use iosched::Setting;
+use iosched::controllers::{self, NamedWrite};
+use iosched_kernel::cgroup::{CGROUP, OwnCgroup, Tree};
 use iosched_kernel::checks::{self, Finding, Severity, Wanted};
-use iosched_kernel::execute::{self, ExecuteError, ExecuteOptions, Prepared};
+use iosched_kernel::execute::{self, CgroupsOfRun, ExecuteError, ExecuteOptions, Prepared};
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::{Demand, Supply, inert};
 use iosched_kernel::target::Target;
@@ -66,6 +69,10 @@ pub struct KernelBench<'t> {
     target: &'t Target,
     /// The disk whose scheduler is set; `None`: nothing is set on one.
     session: Option<Session>,
+    /// In which the workload's cgroups are made; `None`: it has none, or there are none of version 2 here.
+    cgroup: Option<OwnCgroup>,
+    /// What they are to have under the present setting.
+    writes: Vec<NamedWrite>,
     disk: BlockDevice,
     work: &'t Work,
     /// The workload on the target, from its first run on.
@@ -110,6 +117,7 @@ impl<'t> KernelBench<'t> {
             io_uring: matches!(work, Work::Workload(_)) && demand.outstanding_max.is_none_or(|most| most > 1),
             weights: demand.weights,
         };
+        let wanted_cgroups = wanted_cgroups(work, settings)?;
         let changes = settings.iter().any(|own| own.setting != Setting::present());
         let failed = |error: iosched_kernel::SettingsError| VerifyError::Run { problem: error.to_string() };
         let session = changes.then(|| Session::begin(&device, state)).transpose().map_err(failed)?;
@@ -123,10 +131,26 @@ impl<'t> KernelBench<'t> {
         }
         // A module may be loaded when it is asked for: what is missing then is an error of its own.
         findings.retain(|finding| finding.severity() != Severity::Obstacle);
+        let cgroup = wanted_cgroups.map(|wanted| wanted.make(&disk, state)).transpose()?.flatten();
         findings.extend(checks::other_load(&disk, WATCH));
         let facts = Facts::of(&device);
         let (prepared, settings) = (None, settings.to_vec());
-        Ok(Self { target, session, disk, work, prepared, replay, limits, facts, findings, demand, settings })
+        let writes = Vec::new();
+        Ok(Self {
+            target,
+            session,
+            cgroup,
+            writes,
+            disk,
+            work,
+            prepared,
+            replay,
+            limits,
+            facts,
+            findings,
+            demand,
+            settings,
+        })
     }
 
     /// What can be set, as it is now.
@@ -139,7 +163,14 @@ impl<'t> KernelBench<'t> {
             let is_attribute = !attribute.is_tunable();
             ValueRecord { name, value: attribute.value, unit, attribute: is_attribute, set }
         };
-        attributes.filter(|attribute| attribute.is_writable).map(value).collect()
+        let of_cgroups = setting.assignments().filter(|own| is_of_controller(own.name())).map(|own| ValueRecord {
+            name: own.name().to_owned(),
+            value: own.text(),
+            unit: String::new(),
+            attribute: true,
+            set: true,
+        });
+        attributes.filter(|attribute| attribute.is_writable).map(value).chain(of_cgroups).collect()
     }
 
     fn run_workload(
@@ -148,7 +179,9 @@ impl<'t> KernelBench<'t> {
         seed: u64,
         interrupt: &AtomicBool,
     ) -> Result<Option<RunResult>, VerifyError> {
+        let of_run = |within| CgroupsOfRun { within, device: &self.disk, writes: &self.writes };
         let options = ExecuteOptions {
+            cgroups: self.cgroup.as_ref().map(of_run),
             seed,
             replay: self.replay,
             warm_up_ns: self.limits.warm_up_ns,
@@ -212,6 +245,98 @@ impl<'t> KernelBench<'t> {
     }
 }
 
+/// Whether it is a file of the controllers beside the elevator.
+fn is_of_controller(name: &str) -> bool {
+    controllers::files().any(|file| file == name)
+}
+
+/// What a setting has for the workload's cgroups.
+fn writes_of(setting: &Setting) -> Result<Vec<NamedWrite>, VerifyError> {
+    let mut writes = Vec::new();
+    for own in setting.assignments().filter(|own| is_of_controller(own.name())) {
+        let wrong = |problem: String| VerifyError::Setting { setting: setting.to_string(), problem };
+        writes.extend(NamedWrite::parse(own.name(), &own.text()).map_err(|error| wrong(error.to_string()))?);
+    }
+    // What is of the device is set with it.
+    writes.retain(|write| write.cgroup != ROOT);
+    Ok(writes)
+}
+
+/// The name of the root in what is written.
+const ROOT: &str = "/";
+
+/// The cgroups that a workload has, and what settings want of them.
+struct WantedCgroups {
+    /// Settings that name files of controllers.
+    label: Option<String>,
+    files: BTreeSet<String>,
+    /// Those of the device.
+    of_device: BTreeSet<String>,
+    of_workload: bool,
+}
+
+/// What is wanted of cgroups; what cannot be is known before anything is changed.
+fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<WantedCgroups>, VerifyError> {
+    let names = match work {
+        Work::Workload(workload) => execute::cgroups(workload),
+        Work::Command(_) => Vec::new(),
+    };
+    let mut wanted = WantedCgroups {
+        label: None,
+        files: BTreeSet::new(),
+        of_device: BTreeSet::new(),
+        of_workload: !names.is_empty(),
+    };
+    for SettingRecord { setting, label } in settings {
+        for own in setting.assignments().filter(|own| is_of_controller(own.name())) {
+            wanted.label.get_or_insert_with(|| label.clone());
+            if NamedWrite::parse(own.name(), &own.text()).is_ok_and(|all| all.iter().all(|own| own.cgroup == ROOT)) {
+                wanted.of_device.insert(format!("{CGROUP}{}", own.name()));
+            }
+        }
+        for NamedWrite { cgroup, file, .. } in writes_of(setting)? {
+            let problem = match work {
+                Work::Command(_) => {
+                    format!(
+                        "{file} is set for the cgroups of a workload of ours; a command of yours runs in none of those"
+                    )
+                }
+                Work::Workload(_) if names.is_empty() => format!("{file}: the workload has no cgroups"),
+                Work::Workload(_) if !names.contains(&cgroup) => {
+                    format!("{file}: the workload has no cgroup {cgroup:?}; it has {}", names.join(", "))
+                }
+                Work::Workload(_) => {
+                    wanted.files.insert(file);
+                    continue;
+                }
+            };
+            return Err(VerifyError::Setting { setting: label.clone(), problem });
+        }
+    }
+    Ok((wanted.of_workload || wanted.label.is_some()).then_some(wanted))
+}
+
+impl WantedCgroups {
+    /// The cgroup in which they are made. `None` where that cannot be, and only figures suffer.
+    fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
+        let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
+        let made = tree.and_then(|tree| {
+            for name in &self.of_device {
+                disk.attribute(name).map_err(|error| error.to_string())?;
+            }
+            let made = self.of_workload.then(|| OwnCgroup::create(&tree, state).map_err(|error| error.to_string()));
+            let made = made.transpose()?;
+            made.iter().try_for_each(|made| made.has(self.files.iter().map(String::as_str)))?;
+            Ok(made)
+        });
+        match (made, self.label) {
+            (Ok(made), _) => Ok(made),
+            (Err(problem), Some(setting)) => Err(VerifyError::Setting { setting, problem }),
+            (Err(_), None) => Ok(None),
+        }
+    }
+}
+
 /// A finding and what would help.
 fn told(finding: &Finding) -> String {
     finding.remedy().map_or_else(|| finding.to_string(), |remedy| format!("{finding}; {remedy}"))
@@ -259,6 +384,7 @@ impl Bench for KernelBench<'_> {
     }
 
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError> {
+        self.writes = writes_of(setting)?;
         if let Some(session) = &mut self.session {
             session
                 .apply(setting)
@@ -276,8 +402,12 @@ impl Bench for KernelBench<'_> {
     }
 
     fn finish(&mut self) -> Result<(), VerifyError> {
-        let Some(session) = self.session.take() else { return Ok(()) };
-        let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
-        session.end().map(drop).map_err(left)
+        let removed = self.cgroup.take().map_or(Ok(()), OwnCgroup::remove);
+        if let Some(session) = self.session.take() {
+            let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
+            session.end().map_err(left)?;
+        }
+        let left = |error| format!("{error}; the cgroup is in use; afterwards: iosched restore");
+        removed.map_err(|error| VerifyError::Left { problem: left(error) })
     }
 }

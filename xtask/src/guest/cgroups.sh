@@ -1,0 +1,120 @@
+# What cgroups have for disks, on null_blk; read by init.sh.
+null=/sys/fs/cgroup
+attribute_is() { iosched get -n "$1" "$2" | tee value && [ "$(cat value)" = "$3" ]; }
+line_is() { grep -qx "$2" "$1" || { cat "$1"; return 1; }; }
+state=/tmp/state
+export IOSCHED_STATE_DIR=$state
+
+# 2 ms an I/O, 8 at once.
+insmod /configfs.ko
+insmod /bfq.ko
+insmod /mq-deadline.ko
+check "null_blk is loaded" insmod /null_blk.ko nr_devices=2 queue_mode=2 irqmode=2 completion_nsec=2000000 hw_queue_depth=8 gb=1 submit_queues=1
+disk=nullb0
+number=$(cat /sys/block/nullb0/dev)
+other=$(cat /sys/block/nullb1/dev)
+
+check "without cgroups it is said what mounts them" fails_with 1 "mount -t cgroup2" iosched get $disk cgroup/db/io.max
+check "cgroups are mounted" mount -t cgroup2 none $null
+mkdir $null/db $null/backup
+check "a cgroup that is not there is told" fails_with 2 "the root has backup, db" iosched get $disk cgroup/dbx/io.max
+check "it is said what enables the controller" fails_with 1 "echo +io > $null/cgroup.subtree_control" iosched get $disk cgroup/db/io.max
+check "and that does" sh -c "$(sed -n 's/.*enable it with: //p' said)"
+check "a file without a line of the disk's is read" attribute_is $disk cgroup/db/io.max "rbps=max wbps=max riops=max wiops=max"
+check "io.max is set" iosched set $disk cgroup/db/io.max=wbps=1000000/riops=100
+check "and read back" attribute_is $disk cgroup/db/io.max "rbps=max wbps=1000000 riops=100 wiops=max"
+check "io.max of another disk is set" iosched set nullb1 "cgroup/db/io.max=rbps=7000"
+check "and leaves the first" line_is $null/db/io.max "$number rbps=max wbps=1000000 riops=100 wiops=max"
+check "io.max is no more" iosched set $disk cgroup/db/io.max=wbps=max/riops=max
+check "and the other stays" is $null/db/io.max "$other rbps=7000 wbps=max riops=max wiops=max"
+check "io.weight is io.cost's" fails_with 1 "iosched set $disk cgroup/io.cost.qos=enable=1" iosched set $disk cgroup/db/io.weight=800
+check "io.cost.qos is set" iosched set $disk cgroup/io.cost.qos=enable=1/rpct=95/rlat=5000/min=50/max=150
+check "and shown by get" sh -c "iosched get $disk | grep -q 'cgroup/io.cost.qos=enable=1 ctrl=user rpct=95.00'"
+check "and by ls" sh -c "iosched ls | grep -q 'set for $disk: .*cgroup/io.cost.qos'"
+check "io.weight is set" iosched set $disk cgroup/db/io.weight=800
+check "for one disk" line_is $null/db/io.weight "$number 800"
+check "and no more" iosched set $disk cgroup/db/io.weight=default
+check "so that the default holds" attribute_is $disk cgroup/db/io.weight "default 100"
+check "io.cost.model is set" iosched set $disk cgroup/io.cost.model=rbps=100000000/rseqiops=500/rrandiops=500
+check "io.cost is as it was" iosched set $disk cgroup/io.cost.qos=enable=0/ctrl=auto cgroup/io.cost.model=ctrl=auto
+check "io.bfq.weight is bfq's" fails_with 1 "iosched set $disk scheduler=bfq" iosched set $disk cgroup/db/io.bfq.weight=300
+check "and set under it" iosched set $disk scheduler=bfq cgroup/db/io.bfq.weight=300
+check "for one disk, too" line_is $null/db/io.bfq.weight "$number 300"
+check "what is no value is told" fails_with 2 "write any of rbps=N" iosched set $disk cgroup/db/io.max=max=2
+check "what the kernel has not is told" fails_with 1 "built without it" iosched get $disk cgroup/db/io.latency
+check "who is not root may read" /host/setpriv --reuid=65534 --clear-groups iosched get $disk cgroup/db/io.max
+check "and not write" fails_with 1 "only root may write it" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
+iosched set $disk scheduler=none >out
+rmdir $null/db $null/backup
+echo -io >$null/cgroup.subtree_control
+
+# ---- workloads in cgroups
+cat >two.fio <<'END'
+[global]
+rw=randread
+bs=4k
+direct=1
+ioengine=libaio
+iodepth=8
+time_based=1
+runtime=1500ms
+size=256m
+thread=1
+[db]
+cgroup=db
+[backup]
+cgroup=backup
+END
+cost_is() { iosched get -n $disk cgroup/io.cost.qos | tee value && grep -q "enable=$1" value; }
+compare() { iosched compare --on /dev/$disk --workload two.fio --runs "$@"; }
+nothing_left() {
+    ls -d $null/iosched-* 2>/dev/null && return 1
+    [ -z "$(ls -A $state/settings $state/cgroups 2>/dev/null)" ] || { ls -A $state/settings $state/cgroups; return 1; }
+    is $null/cgroup.subtree_control ""
+}
+# iops JOB COLUMN: of a table that is in out.
+iops() { sed -n "s/^$1 IOPS  *1\/s  *//p" out | sed 's/± *[0-9.]*//g' | awk "{ printf \"%d\", \$$2 }"; }
+capped() {
+    compare 2 --scheduler none --scheduler none:io.max=backup:riops=100 || return 1
+    echo "guest: reads a second of db and backup without and with riops=100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
+    [ "$(iops backup 2)" -le 130 ] && [ "$(iops backup 1)" -gt 300 ] && [ "$(iops db 2)" -gt "$(iops db 1)" ]
+}
+check "compare --on holds a cgroup to its io.max" capped
+grep '^guest: ' out
+check "and leaves nothing" nothing_left
+shared_by_weight() {
+    compare 2 --scheduler mq-deadline \
+        --scheduler mq-deadline:io.cost.model=rbps=100000000/rseqiops=2000/rrandiops=2000,io.cost.qos=enable=1/min=100/max=100,io.weight=db:800+backup:100 || return 1
+    echo "guest: reads a second of db and backup without io.cost, and at 800 to 100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
+    [ "$(iops db 2)" -gt $((3 * $(iops backup 2))) ]
+}
+check "compare --on shares by io.weight" shared_by_weight
+grep '^guest: ' out
+check "and leaves nothing of that" nothing_left
+check "io.cost is off again" cost_is 0
+check "a cgroup that the workload has not is told" fails_with 1 "the workload has no cgroup \"bckup\"; it has backup, db" \
+    iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=bckup:riops=100
+check "what the kernel has not is told before" fails_with 1 "has no io.latency" \
+    iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.latency=db:target=2000
+check "and nothing is changed" nothing_left
+check "a value that is wrong is told" fails_with 2 "write any of rbps=N" \
+    iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=db:max=1
+interrupted() {
+    compare 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
+    run=$!
+    eventually grep -q 100 $null/iosched-*/run-*/backup/io.max || { cat told; return 1; }
+    cost_is 1 || return 1
+    kill -"$1" $run
+    wait $run
+    eventually not sh -c "ps | grep -q '[i]osched compare'"
+}
+check "it is interrupted" interrupted INT
+check "and leaves nothing then" nothing_left
+killed_in_cgroups() {
+    interrupted KILL || return 1
+    ls -d $null/iosched-* && iosched restore --dry-run && iosched restore >restored || return 1
+    cat restored
+    grep -q 'put back: .*cgroup/io.cost.qos enable=1' restored && grep -q "$null/iosched-.*: removed" restored
+}
+check "it is killed, and restore puts everything back" killed_in_cgroups
+check "and leaves nothing after that" nothing_left
