@@ -110,6 +110,9 @@ fn near(fit: Fit) -> String {
         "rates are off by up to {rate_error_percent} %, p99 by up to {tail_error_percent} %, in four cases of five"
     );
     match fit.validated {
+        None if fit.rates_only => format!(
+            "rates at saturation are all that was measured: they may be off by {rate_error_percent} %, latencies by any factor up to two or more"
+        ),
         None => format!("calibrated: {errors}; not tried on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
