@@ -10,7 +10,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
+use iosched_advise::tune::{
+    Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune,
+};
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, quoted};
 use iosched_lab::{Control, Experiment, LabError};
@@ -54,8 +56,18 @@ pub(crate) struct TuneArgs {
 
     /// The schedulers to choose from, separated by commas or given one by one, each with what is fixed of it, as in
     /// cfq:low_latency=0; their defaults are always tried
-    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required = true, value_parser = schedulers)]
+    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space", value_parser = schedulers)]
     schedulers: Vec<Schedulers>,
+
+    /// Search controllers beside elevators of blk-mq as well, with values from what each cgroup does: wbt, io.max,
+    /// io.latency, io.cost
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
+    beside: Vec<Controller>,
+
+    /// A search that is ready-made: today, what a kernel of today offers. Its elevators with their defaults, and all
+    /// controllers beside them; --scheduler and --beside say otherwise, --vary adds tunables
+    #[arg(long, value_name = "NAME", value_parser = ["today"])]
+    space: Option<String>,
 
     /// What is to be good, as in "p99(sync)"; once for each goal
     #[arg(short, long = "goal", value_name = "GOAL", required = true)]
@@ -133,6 +145,16 @@ Examples:
   iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum \\
       --also nr_requests --goal \"mean(reader)\" --report tuned.html";
 
+/// Elevators of the ready-made search: the first is the baseline.
+const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// Those that controllers are tried beside: bfq has shares of its own, kyber a throttle.
+const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
+
+fn controller(text: &str) -> Result<Controller, String> {
+    text.trim().parse()
+}
+
 /// What one --scheduler names.
 #[derive(Clone, Debug)]
 struct Schedulers(Vec<Setting>);
@@ -208,7 +230,10 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
     let machine = asked::machine(args.machine.as_deref(), &workload).map_err(of_asked)?;
-    let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let mut settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    if settings.is_empty() {
+        settings.extend(TODAY.map(Setting::defaults));
+    }
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if iosched_disk::is_path(&args.device)
@@ -222,7 +247,12 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let limits = args.length.limits();
     (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
-    let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
+    let is_today = args.space.is_some();
+    let beside = if args.beside.is_empty() && is_today { Controller::ALL.to_vec() } else { args.beside.clone() };
+    let (vary, also, fix) = (args.vary.clone(), args.also.clone(), args.fix.clone());
+    let of_today = args.beside.is_empty() && is_today && args.schedulers.is_empty();
+    let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
+    let selection = Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators };
     let mut tuning = Tuning::new(experiment, &selection, args.goals.clone())?;
     tuning.constraints.clone_from(&args.constraints);
     tuning.budget = args.budget;
@@ -282,6 +312,10 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
         }
     }
     args.fix.iter().for_each(|(name, value)| option("--fix", format!("{name}={value}")));
+    if !args.beside.is_empty() {
+        option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+    }
+    args.space.iter().for_each(|own| option("--space", own.clone()));
     args.verdicts.options(&mut option);
     option("--budget", args.budget.to_string());
     option("--seed", args.seed.to_string());

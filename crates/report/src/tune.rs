@@ -154,7 +154,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
             let said = short(&measure.describe(comparison));
-            Some(Bar { name: format!("{}={}", own.name, own.default), value, interval, said })
+            Some(Bar { name: format!("{}={}", own.name, own.default_text()), value, interval, said })
         });
         own.collect::<Vec<_>>()
     };
@@ -293,7 +293,7 @@ pub(super) fn searched(results: &TuneResults<'_>) -> Markup {
                                 th scope="row" { (dimension.name) }
                                 td .unit { (dimension.unit) }
                                 td {
-                                    @for (level, value) in dimension.values.iter().enumerate() {
+                                    @for (level, value) in (0..dimension.values.len()).map(|level| (level, dimension.text(level))) {
                                         @if level > 0 { ", " }
                                         @if level == dimension.default { b { (value) } } @else { (value) }
                                     }

@@ -5,6 +5,7 @@
 //! function of what was run: the same plan and seed give the same records, whatever the number of threads.
 
 mod adapter;
+mod beside;
 mod goal;
 mod history;
 mod judge;
@@ -18,6 +19,7 @@ mod shares;
 mod space;
 mod words;
 
+pub use beside::Controller;
 pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind};
 pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 pub use plan::{BUDGET_MIN, TuneError, Tuned, Tuning, tune};
@@ -25,5 +27,5 @@ pub use record::{ConstraintRecord, Phase, TuneHeader, TuneRecord, TuneRun, read}
 pub use results::{Finding, PutBack, Standing, StandingConstraint, StandingFigure, TuneResults};
 pub use run::Progress;
 pub use shares::Share;
-pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError};
+pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError, Written};
 pub use words::commands;

@@ -171,7 +171,7 @@ impl TuneResults<'_> {
             let first = **level == 0 && own.values[0] > 1;
             **level != own.default && !is_switch && (first || last)
         });
-        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.values[level])).collect();
+        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.text(level))).collect();
         if names.is_empty() {
             return None;
         }
@@ -185,6 +185,18 @@ impl TuneResults<'_> {
         let Some(baseline) = self.baseline() else { return String::new() };
         let broken = self.header.constraints.iter().zip(&baseline.constraints).filter(|(_, own)| !own.kept);
         broken.map(|(record, _)| record.text.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The constraints that a setting breaks, with what it has instead: "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps
+    /// all.
+    #[must_use]
+    pub fn broken_by(&self, standing: &Standing) -> Option<String> {
+        let broken = self.header.constraints.iter().zip(&standing.constraints).filter(|(_, own)| !own.kept);
+        let said = broken.map(|(record, own)| {
+            let unit = &self.header.measures[record.measure].unit;
+            format!("{} ({} {unit})", record.text, significant(own.value, 3))
+        });
+        Some(said.collect::<Vec<_>>().join(" and ")).filter(|said| !said.is_empty())
     }
 }
 

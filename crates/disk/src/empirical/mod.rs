@@ -12,9 +12,7 @@
 
 mod config;
 
-use std::collections::VecDeque;
-
-use iosched::{Op, Sector, Time};
+use iosched::{Op, Time};
 use iosched_numbers::SplitMix64;
 
 pub use self::config::{EmpiricalCell, EmpiricalConfig};

@@ -17,7 +17,7 @@ const LARGE: u64 = 2_048;
 /// Who does so much of its most is busy, with as few commands under way as that takes.
 const BUSY: f64 = 0.9;
 /// The share of I/Os that the latencies of a QoS are of, and how it is written.
-pub const QOS_SHARE: f64 = 0.95;
+const QOS_SHARE: f64 = 0.95;
 const QOS_PERCENT: f64 = 95.0;
 
 /// One direction at saturation.
