@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::parts::{document, section, sentence, unbroken};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
-use iosched_advise::tune::{Standing, TuneResults, commands};
+use iosched_advise::tune::{Standing, TuneResults, commands, lasting};
 
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
@@ -25,6 +25,10 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
                 p .lead { (unbroken(&sentence(&results.answer()))) }
                 @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
                     pre { @for command in commands(&best.setting) { (command) "\n" } }
+                    @for (title, lines) in lasting(&best.setting, &results.header.baseline) {
+                        p { (title) }
+                        pre { @for line in lines { (line) "\n" } }
+                    }
                 }
                 (doubts(results))
             }

@@ -130,6 +130,9 @@ fn how(lasting: &Lasting, applied: bool) -> String {
     let title = if applied { "this was set now, until the next start:" } else { "until the next start:" };
     part(title, &mut lasting.commands.iter().map(String::as_str));
     part(&format!("for good, as {}:", lasting.rule_path), &mut lasting.rule.lines());
+    for own in &lasting.drop_ins {
+        part(&format!("and as {}:", own.path), &mut own.text.lines());
+    }
     part(&format!("or with tuned, as {}:", lasting.profile_path), &mut lasting.profile.lines());
     part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
     text.push('\n');

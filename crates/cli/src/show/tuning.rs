@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands};
+use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands, lasting};
 use iosched_lab::{Comparison, significant};
 
 use super::closing::{doubts, three_lines};
@@ -38,6 +38,10 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
     if let Some(best) = results.recommended().filter(|_| results.recommends()) {
         for command in commands(&best.setting) {
             let _ = writeln!(text, "  {command}");
+        }
+        for (title, lines) in lasting(&best.setting, &results.header.baseline) {
+            let _ = writeln!(text, "{title}");
+            lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     }
     if let Some(next) = next {
