@@ -5,7 +5,7 @@ use iosched::Setting;
 use iosched_kernel::settings::OfControllers;
 
 /// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with
-/// its defaults, the best of every other scheduler. Of a model that does not fit only its recommendation is taken, and
+/// its defaults, the best of every other scheduler; nothing that writes files of cgroups. Of a model that does not fit only its recommendation is taken, and
 /// after it all schedulers with their defaults: then there may be more than `most`, one for each.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {

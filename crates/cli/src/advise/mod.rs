@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_advise::tune::{Constraint, Goal};
+use iosched_advise::tune::{Constraint, Controller, Goal};
 use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Lasting, Session};
 use iosched_lab::Control;
@@ -71,6 +71,11 @@ pub(crate) struct AdviseArgs {
     /// now]
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
+
+    /// Search controllers beside the elevator as well, in simulation: wbt, io.max, io.latency, io.cost. What belongs to
+    /// cgroups is not tried on the device: how to set it is told
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    beside: Vec<Controller>,
 
     /// Runs to search with in simulation
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
@@ -167,6 +172,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     };
     let advice = found.advice();
     let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), best, &found.present));
+    let untried = advice.untried().map(|own| Lasting::of(plan.disk(), &own.setting, &found.present));
     let applied = match advice.recommended() {
         Some(best) if args.apply && !found.interrupted => {
             apply(&plan, best)?;
@@ -175,10 +181,11 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         _ => false,
     };
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
-    let told = advice::AdviceView { advice: &advice, found: &found, lasting: lasting.as_ref(), set, kept_in };
-    let page = found.page(&advice, lasting.as_ref());
+    let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
+    let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
+    let page = found.page(&advice, lasting);
     let reported = report.map(|out| out.text(&page));
-    let kept = kept.finish(&page, lasting.as_ref());
+    let kept = kept.finish(&page, lasting);
     let printed = if args.json {
         output::json(&advice::json(&told))
     } else {

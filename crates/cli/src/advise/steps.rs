@@ -97,6 +97,9 @@ impl<'a> Plan<'a> {
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
         }
+        if !args.beside.is_empty() {
+            option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+        }
         args.length.options(&mut option);
         args.until_sure.iter().for_each(|percent| option("--until-sure", percent.to_string()));
         option("--seed", args.seed.to_string());
@@ -195,7 +198,8 @@ fn search(
     experiment.replay = plan.replay;
     (experiment.warm_up_ns, experiment.limit) = (plan.limits.warm_up_ns, plan.limits.of_runs());
     experiment.command = plan.command();
-    let mut tuning = Tuning::new(experiment, &Selection::default(), args.goals()?)?;
+    let selection = Selection { beside: args.beside.clone(), ..Selection::default() };
+    let mut tuning = Tuning::new(experiment, &selection, args.goals()?)?;
     tuning.constraints.clone_from(&args.constraints);
     tuning.budget = args.budget;
     // What is set now, unless it cannot be simulated.
