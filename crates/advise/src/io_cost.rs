@@ -220,7 +220,7 @@ mod tests {
         for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
             assert!(from(name).starts_with("not measured; of the model, simulated: "), "{}", from(name));
         }
-        assert_eq!(from("rrandiops"), "random read 4 KiB, depth 32");
+        assert!(from("rrandiops").starts_with("random read 4 KiB, depth "), "{}", from("rrandiops"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod space;
 mod words;
 
 pub use beside::Controller;
-pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind};
+pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Wish};
 pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 pub use plan::{BUDGET_MIN, TuneError, Tuned, Tuning, tune};
 pub use record::{ConstraintRecord, Phase, TuneHeader, TuneRecord, TuneRun, read};

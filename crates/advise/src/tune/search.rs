@@ -34,6 +34,10 @@ const FINALISTS: usize = 3;
 /// What is put back of the best, so many times.
 const PUT_BACK: usize = 3;
 
+/// Steps from a controller's middle, at most, and the share of a search's runs up to which they are made.
+const CLIMB_STEPS: usize = 5;
+const CLIMB_SHARE: (usize, usize) = (3, 4);
+
 /// How a budget is spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allotment {
@@ -93,6 +97,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     pub(super) fn go(&mut self) -> Result<(), Halt> {
         self.begin()?;
         self.screen()?;
+        for weights in self.all_weights() {
+            self.climb(&weights)?;
+        }
         let mut number = 0;
         // What tidying up leaves over is searched with, once.
         for changes_usual in [CHANGES_USUAL, 0] {
@@ -256,6 +263,40 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             self.halve(numbers.clone(), weights, rungs)?;
         }
         Ok(())
+    }
+
+    /// With every controller, from the best that is known: a step up and a step down in each value that is set of it, one
+    /// run each, for as long as one is better. Caps and targets are good up to where they break something, and that is
+    /// found step by step.
+    fn climb(&mut self, weights: &[f64]) -> Result<(), Halt> {
+        let space = self.space();
+        let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
+        let mut tops = Vec::new();
+        for controller in space.controllers() {
+            let uses = |own: &usize| Controller::used_by(&self.history.candidates[*own].setting).contains(&controller);
+            let Some(mut best) = self.ranked(weights, 1).into_iter().find(uses) else { continue };
+            for _ in 0..CLIMB_STEPS {
+                let Some(point) = self.history.candidates[best].point.clone() else { break };
+                let near = steps(space, &point).into_iter().map(|point| self.history.number(&space.setting(&point)));
+                let near: Vec<usize> = near.collect();
+                if near.is_empty() || self.runs.len() + near.len() > most {
+                    break;
+                }
+                let first = self.first.get(&best).copied().unwrap_or(0);
+                let unknown = |own: &&usize| self.history.candidates[**own].runs(Phase::Search).is_empty();
+                let new: Vec<usize> = near.iter().filter(unknown).copied().collect();
+                self.begin_with(&new, first);
+                self.bring_to(Phase::Search, &new, 1)?;
+                let loss = |own: usize| self.history.loss(Phase::Search, own, weights).unwrap_or(f64::INFINITY);
+                let top = near.into_iter().min_by(|&a, &b| loss(a).total_cmp(&loss(b)));
+                match top.filter(|&top| loss(top) < loss(best)) {
+                    Some(top) => best = top,
+                    None => break,
+                }
+            }
+            tops.push(best);
+        }
+        self.bring_to(Phase::Search, &tops, self.allotment.certain())
     }
 
     /// Runs that tidying up takes.
@@ -463,6 +504,25 @@ fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize)
             all.push(number);
         }
     }
+}
+
+/// What is a step up or down from `point` in a value that it sets of a controller.
+fn steps(space: &Space, point: &Point) -> Vec<Point> {
+    let dimensions = &space.elevators[point.elevator].dimensions;
+    let of_controller = space.changed(point).filter(|&number| dimensions[number].is_of_controller());
+    let near = of_controller.flat_map(|number| {
+        let level = point.levels[number];
+        [level.checked_sub(1), Some(level + 1)].into_iter().flatten().map(move |level| (number, level))
+    });
+    let is_set = |&(number, level): &(usize, usize)| {
+        level < dimensions[number].values.len() && level != dimensions[number].default
+    };
+    let at = |(number, level): (usize, usize)| {
+        let mut point = point.clone();
+        point.levels[number] = level;
+        point
+    };
+    near.filter(is_set).map(at).collect()
 }
 
 /// A point one step from `point`: often a small one, sometimes any, sometimes back to a default, now and then two at

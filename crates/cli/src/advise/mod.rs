@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_advise::tune::{Constraint, Controller, Goal};
+use iosched_advise::tune::{Constraint, Controller, Goal, Wish};
 use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Lasting, Session};
 use iosched_lab::Control;
@@ -51,9 +51,10 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal [default: p99(sync)]
+    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal. With a bound, as in "p99(db) <= 5 ms",
+    /// it is what must hold [default: p99(sync)]
     #[arg(short, long = "goal", value_name = "GOAL")]
-    goals: Vec<Goal>,
+    goals: Vec<Wish>,
 
     /// What must hold, as in "throughput >= 95%" of what it is now, or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
@@ -203,11 +204,13 @@ fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
 }
 
 impl AdviseArgs {
-    /// What is to be good.
-    fn goals(&self) -> Result<Vec<Goal>> {
-        if self.goals.is_empty() {
-            return Ok(vec!["p99(sync)".parse::<Goal>().map_err(usage)?]);
+    /// What is to be good, and what must hold, wherever it was said.
+    fn wanted(&self) -> Result<(Vec<Goal>, Vec<Constraint>)> {
+        let (mut goals, mut constraints) = Wish::apart(&self.goals);
+        constraints.extend(self.constraints.iter().cloned());
+        if goals.is_empty() {
+            goals.push("p99(sync)".parse::<Goal>().map_err(usage)?);
         }
-        Ok(self.goals.clone())
+        Ok((goals, constraints))
     }
 }
