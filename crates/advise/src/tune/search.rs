@@ -36,7 +36,7 @@ const PUT_BACK: usize = 3;
 
 /// Steps from a controller's middle, at most, and the share of a search's runs up to which they are made.
 const CLIMB_STEPS: usize = 5;
-const CLIMB_SHARE: (usize, usize) = (3, 4);
+const CLIMB_SHARE: (usize, usize) = (9, 10);
 
 /// How a budget is spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,10 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let defaults: Vec<usize> = space.defaults().map(|point| self.history.number(&space.setting(&point))).collect();
         let mut all = vec![0];
         all.extend(defaults.into_iter().filter(|&number| number != 0));
-        self.bring_to(Phase::Search, &all, self.allotment.top())
+        // Where controllers are searched, they need the runs more.
+        let few = !space.controllers().is_empty();
+        self.bring_to(Phase::Search, &all, if few { self.allotment.certain() } else { self.allotment.top() })?;
+        self.bring_to(Phase::Search, &all[..1], self.allotment.top())
     }
 
     /// Weights of the goals, one set for each direction in which the front is looked for.
@@ -258,7 +261,11 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
         let all_weights = self.all_weights();
         // Several goals have several bests: none goes all the way yet.
-        let rungs = if all_weights.len() > 1 { 2 } else { usize::MAX };
+        let rungs = match all_weights.len() {
+            _ if !space.controllers().is_empty() => 1,
+            1 => usize::MAX,
+            _ => 2,
+        };
         for weights in &all_weights {
             self.halve(numbers.clone(), weights, rungs)?;
         }
