@@ -1,7 +1,7 @@
 //! Advice for a real device: what a search in simulation proposes, confirmed on the device itself.
 
 use iosched::Setting;
-use iosched_kernel::settings::Recorded;
+use iosched_kernel::settings::{OfControllers, Recorded};
 use iosched_lab::{Comparison, Doubt, Results};
 use serde::Serialize;
 
@@ -71,6 +71,13 @@ impl<'a> Advice<'a> {
             doubts.partition(|doubt| matches!(doubt, Doubt::Starved { .. }));
         let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());
         Self { present, model_fits, predicted, measured, predictions, starved, reservations }
+    }
+
+    /// What the search found best and the device was not asked about, since it writes files of cgroups.
+    #[must_use]
+    pub fn untried(&self) -> Option<&Standing> {
+        let best = self.predicted.recommended().filter(|_| self.predicted.recommends())?;
+        (!OfControllers::of(&best.setting).is_empty()).then_some(best)
     }
 
     /// What is to be set; `None` if what is set is to stay, or nothing can be said.

@@ -2,9 +2,10 @@
 
 use crate::tune::TuneResults;
 use iosched::Setting;
+use iosched_kernel::settings::OfControllers;
 
 /// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with
-/// its defaults, the best of every other scheduler. Of a model that does not fit only its recommendation is taken, and
+/// its defaults, the best of every other scheduler; nothing that writes files of cgroups. Of a model that does not fit only its recommendation is taken, and
 /// after it all schedulers with their defaults: then there may be more than `most`, one for each.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
@@ -30,7 +31,9 @@ pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Ve
     let mut chosen: Vec<Setting> = Vec::new();
     for setting in best.into_iter().chain(of_best).chain(others) {
         let is_new = setting != header.baseline && !chosen.contains(&setting);
-        if is_new && chosen.len() < most {
+        // Cgroups of the machine are its administrator's: their files are not written for a try.
+        let can_be_tried = OfControllers::of(&setting).is_empty();
+        if is_new && can_be_tried && chosen.len() < most {
             chosen.push(setting);
         }
     }

@@ -6,6 +6,7 @@
 //! | question | module | main types |
 //! |---|---|---|
 //! | Which model and which parameters are this device? | [`calibrate`] | [`Measurer`](calibrate::Measurer), [`Measurements`](calibrate::Measurements), [`Calibration`](calibrate::Calibration) |
+//! | What should io.cost be told of it? | [`io_cost`] | [`IoCost`](io_cost::IoCost) |
 //! | How far can that model be trusted? | [`battery`] | [`Measured`](battery::Measured), [`Battery`](battery::Battery) |
 //! | Which setting is best on that model? | [`tune`](mod@tune) | [`Tuning`](tune::Tuning), [`Goal`](tune::Goal), [`TuneResults`](tune::TuneResults) |
 //! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
@@ -22,6 +23,7 @@ pub mod battery;
 pub mod calibrate;
 mod candidates;
 mod confirm;
+pub mod io_cost;
 pub mod tune;
 mod words;
 

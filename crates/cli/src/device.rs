@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::Subcommand;
 use iosched::Op;
+use iosched_advise::io_cost::IoCost;
+use iosched_disk::io_cost::Family;
 use iosched_disk::measure::{DataSheet, Distribution, Measured, data_sheet};
 use iosched_disk::{Fit, Profile, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use crate::output;
+use crate::{io_cost, output};
 
 /// Columns of a latency plot.
 const PLOT_COLUMNS: usize = 32;
@@ -25,6 +27,9 @@ const TOLERANCE: f64 = 0.1;
 pub(crate) enum DeviceCommand {
     /// List the profiles that come with iosched
     List {
+        /// List a family instead: ssd, of which only rates at saturation are known
+        #[arg(long, value_name = "NAME", value_parser = family)]
+        family: Option<&'static Family>,
         /// Print them as one JSON document
         #[arg(long)]
         json: bool,
@@ -39,18 +44,95 @@ pub(crate) enum DeviceCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Say what io.cost should be told of a device: its linear model and latencies, by driving the model until it does
+    /// no more, and the entry of systemd's hwdb
+    #[command(name = "io-cost")]
+    IoCost {
+        /// A profile of `iosched device list` or of a family, or a file (with a / or *.toml)
+        #[arg(value_name = "PROFILE|FILE")]
+        device: String,
+        /// The model name that udev has for the device (ID_MODEL), for the entry of hwdb
+        #[arg(long, value_name = "NAME")]
+        model_name: Option<String>,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn family(text: &str) -> Result<&'static Family, String> {
+    Family::named(text).ok_or_else(|| {
+        let known: Vec<&str> = Family::ALL.iter().map(|own| own.name).collect();
+        format!("there is no family {text:?}; there is {}", known.join(", "))
+    })
+}
+
+/// A figure as it was in all runs: one, or from the least to the most.
+fn range((least, most): (u64, u64), divisor: f64) -> String {
+    let number = |value: u64| rounded(value as f64 / divisor);
+    let (least, most) = (number(least), number(most));
+    if least == most { least } else { format!("{least}-{most}") }
+}
+
+/// The members of a family with the range of their runs.
+fn members(family: &Family) -> String {
+    let mut text = format!("{}\n\n{:34}{:>5}", family.about, "", "runs");
+    let heads = ["read MB/s", "seq. 1000/s", "random 1000/s", "write MB/s", "seq. 1000/s", "random 1000/s"];
+    heads.iter().for_each(|head| {
+        let _ = write!(text, "{head:>15}");
+    });
+    text.push('\n');
+    for member in family.members() {
+        let _ = write!(text, "{:34}{:>5}", member.name, member.runs.len());
+        for (place, own) in member.range().into_iter().enumerate() {
+            let _ = write!(text, "{:>15}", range(own, if place % 3 == 0 { 1e6 } else { 1e3 }));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
     let text = match command {
-        DeviceCommand::List { json: false } => {
+        DeviceCommand::List { family: Some(family), json: false } => members(family),
+        DeviceCommand::List { family: Some(family), json: true } => {
+            let list = family.members().into_iter().map(|own| {
+                let runs: Vec<Value> = own
+                    .runs
+                    .iter()
+                    .map(
+                        |run| json!({ "model": run.model, "qos": run.qos, "kernel": run.kernel, "result": run.result }),
+                    )
+                    .collect();
+                let profile = family.profile(&own)?;
+                Ok(json!({
+                    "name": own.name, "kind": profile.model().kind(), "about": profile.about(),
+                    "model_name": own.model_name, "mean": own.mean(), "runs": runs, "fit": profile.fit(),
+                }))
+            });
+            serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
+        }
+        DeviceCommand::IoCost { device, model_name, json } => {
+            let profile = Profile::load(device)?;
+            let known = Family::member(profile.name()).map(|(_, own)| own.model_name);
+            let name = model_name.as_deref().or(known.as_deref());
+            let own = IoCost::of_profile(&profile);
+            if *json {
+                let mut document = serde_json::to_value(&own)?;
+                document["hwdb"] = own.hwdb(name).into();
+                serde_json::to_string_pretty(&document)? + "\n"
+            } else {
+                io_cost::text(&own, name)
+            }
+        }
+        DeviceCommand::List { family: None, json: false } => {
             let mut text = String::new();
             for name in Profile::names() {
                 let _ = writeln!(text, "{name:18}{}", Profile::named(name)?.about());
             }
             text
         }
-        DeviceCommand::List { json: true } => {
+        DeviceCommand::List { family: None, json: true } => {
             let list = Profile::names().map(|name| {
                 let profile = Profile::named(name)?;
                 Ok(json!({ "name": name, "kind": profile.model().kind(), "about": profile.about() }))
@@ -110,6 +192,9 @@ fn near(fit: Fit) -> String {
         "rates are off by up to {rate_error_percent} %, p99 by up to {tail_error_percent} %, in four cases of five"
     );
     match fit.validated {
+        None if fit.rates_only => format!(
+            "rates at saturation are all that was measured: they may be off by {rate_error_percent} %, latencies by any factor up to two or more"
+        ),
         None => format!("calibrated: {errors}; not tried on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {

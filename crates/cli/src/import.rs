@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
+use iosched_disk::io_cost::{Family, Spread};
 
 use crate::fail::{of_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs};
@@ -17,6 +18,33 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(crate) enum ImportCommand {
     /// Make a profile of DiskSim's description of a disk
     Disksim(DisksimArgs),
+    /// Make a profile of what io.cost was told of a device: lines of io.cost.model and io.cost.qos, or an entry of
+    /// systemd's hwdb
+    ///
+    /// Nothing but rates at saturation is in them: the profile reaches those, and says that no latency was measured.
+    #[command(name = "io-cost")]
+    IoCost(IoCostArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct IoCostArgs {
+    /// The lines, as the kernel's files have them, or *.hwdb
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Which device of several: its number, or the model name of hwdb
+    #[arg(long, value_name = "NAME")]
+    of: Option<String>,
+    /// The device's size, in GB
+    #[arg(long, value_name = "GB", default_value_t = 1000, value_parser = crate::options::whole(1..=500_000))]
+    size: u64,
+    /// Commands that it takes at once
+    #[arg(long, value_name = "N", default_value_t = 1023, value_parser = clap::value_parser!(u16).range(1..))]
+    depth: u16,
+    /// The profile to write; - for standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "-")]
+    output: PathBuf,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 #[derive(Args, Debug)]
@@ -41,7 +69,48 @@ pub(crate) struct DisksimArgs {
 }
 
 pub(crate) fn import(command: &ImportCommand) -> Result<()> {
-    let ImportCommand::Disksim(args) = command;
+    match command {
+        ImportCommand::Disksim(args) => disksim(args),
+        ImportCommand::IoCost(args) => io_cost(args),
+    }
+}
+
+fn io_cost(args: &IoCostArgs) -> Result<()> {
+    let file = args.file.display().to_string();
+    let text = read(&args.file)?;
+    let all = iosched_disk::io_cost::read(&text).map_err(|error| usage(format!("{file}: {error}")))?;
+    let names = || all.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = match &args.of {
+        Some(name) => all.iter().find(|own| own.name.eq_ignore_ascii_case(name)),
+        None if all.len() > 1 => {
+            return Err(usage(format!("{file}: describes {} devices; say --of which: {}", all.len(), names())));
+        }
+        None => all.first(),
+    };
+    let Some(found) = found else {
+        let name = args.of.as_deref().unwrap_or_default();
+        return Err(usage(format!("{file}: there is no {name:?}; there are {}", names())));
+    };
+    let name = if found.name.is_empty() { &file } else { &found.name };
+    let about = format!("{name}: {} GB, depth {}, rates of io.cost.model, no latencies", args.size, args.depth);
+    let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
+    let size = (args.size * 1_000_000_000 / 512, u32::from(args.depth));
+    let spread = Spread { runs: 1, percent };
+    let profile = iosched_disk::io_cost::profile((&file, &about, "io.cost.model"), &found.model, size, spread)?;
+    let preface = format!(
+        "# A model of {name}: servers that reach the rates of its io.cost.model. Nobody measured latencies.\n# {}\n{}\n",
+        found.model.line(),
+        found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))
+    );
+    let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
+    out.text(&(preface + &profile.to_toml()?))?;
+    if !out.is_standard_output() {
+        eprintln!("{}: {}", args.output.display(), profile.about());
+    }
+    Ok(())
+}
+
+fn disksim(args: &DisksimArgs) -> Result<()> {
     let (model, seek, specs) = (read(&args.model)?, read(&args.seek)?, read(&args.specs)?);
     let names = [&args.model, &args.seek, &args.specs].map(|path| path.display().to_string());
     let sources = Sources { model: (&names[0], &model), seek: (&names[1], &seek), specs: (&names[2], &specs) };

@@ -26,6 +26,7 @@ mod fail;
 mod get;
 mod here;
 mod import;
+mod io_cost;
 mod job;
 mod lasting;
 mod ls;

@@ -10,7 +10,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
+use iosched_advise::tune::{
+    Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
+};
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, quoted};
 use iosched_lab::{Control, Experiment, LabError};
@@ -29,9 +31,9 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 /// beside the defaults: what is recommended is better there, for sure and worth speaking of, and sets nothing that
 /// makes no difference. Else the defaults are recommended: that is a finding, too.
 ///
-/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task by its
-/// name, as in p99(sync) or mean(reader); throughput, iops (both also of a task), finish, fairness; or a figure that
-/// the application reports, such as tps. Several goals give the settings between which one has to choose.
+/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task or cgroup
+/// by its name, as in p99(sync) or mean(reader); throughput, iops (both also of those), finish, fairness; or a figure
+/// that the application reports, such as tps. Several goals give the settings between which one has to choose.
 ///
 /// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
 #[derive(Args, Debug)]
@@ -55,12 +57,23 @@ pub(crate) struct TuneArgs {
 
     /// The schedulers to choose from, separated by commas or given one by one, each with what is fixed of it, as in
     /// cfq:low_latency=0; their defaults are always tried
-    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required = true, value_parser = schedulers)]
+    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space", value_parser = schedulers)]
     schedulers: Vec<Schedulers>,
 
-    /// What is to be good, as in "p99(sync)"; once for each goal
+    /// Search controllers beside elevators of blk-mq as well, with values from what each cgroup does: wbt, io.max,
+    /// io.latency, io.cost
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
+    beside: Vec<Controller>,
+
+    /// A search that is ready-made: today, what a kernel of today offers. Its elevators with their defaults, and all
+    /// controllers beside them; --scheduler and --beside say otherwise, --vary adds tunables
+    #[arg(long, value_name = "NAME", value_parser = ["today"])]
+    space: Option<String>,
+
+    /// What is to be good, as in "p99(sync)"; once for each goal. With a bound, as in "p99(db) <= 5 ms", it is what must
+    /// hold
     #[arg(short, long = "goal", value_name = "GOAL", required = true)]
-    goals: Vec<Goal>,
+    goals: Vec<Wish>,
 
     /// What must hold, as in "throughput >= 95%" of the baseline's, "throughput >= 80 MB/s" or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
@@ -132,7 +145,20 @@ Examples:
       --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" \\
       --goal throughput
   iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum \\
-      --also nr_requests --goal \"mean(reader)\" --report tuned.html";
+      --also nr_requests --goal \"mean(reader)\" --report tuned.html
+  iosched tune --workload docs/examples/db-beside-backup.fio \\
+      --device sata-ssd --space today --goal \"throughput(backup)\" \\
+      --goal \"p99(db) <= 1 ms\"";
+
+/// Elevators of the ready-made search: the first is the baseline.
+const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// Those that controllers are tried beside: bfq has shares of its own, kyber a throttle.
+const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
+
+fn controller(text: &str) -> Result<Controller, String> {
+    text.trim().parse()
+}
 
 /// What one --scheduler names.
 #[derive(Clone, Debug)]
@@ -204,11 +230,23 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     Ok(Some(iosched_report::tuning_html(&TuneResults::of(&header, &runs))))
 }
 
+impl TuneArgs {
+    /// Goals, and what must hold, wherever it was said.
+    fn wanted(&self) -> (Vec<Goal>, Vec<Constraint>) {
+        let (goals, mut constraints) = Wish::apart(&self.goals);
+        constraints.extend(self.constraints.iter().cloned());
+        (goals, constraints)
+    }
+}
+
 /// Everything is checked before anything runs, but for what only a run can tell.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
-    let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let mut settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    if settings.is_empty() {
+        settings.extend(TODAY.map(Setting::defaults));
+    }
     let machine = asked::machine(args.machine.as_deref(), &workload, &settings).map_err(of_asked)?;
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
@@ -223,9 +261,15 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let limits = args.length.limits();
     (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
-    let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
-    let mut tuning = Tuning::new(experiment, &selection, args.goals.clone())?;
-    tuning.constraints.clone_from(&args.constraints);
+    let is_today = args.space.is_some();
+    let beside = if args.beside.is_empty() && is_today { Controller::ALL.to_vec() } else { args.beside.clone() };
+    let (vary, also, fix) = (args.vary.clone(), args.also.clone(), args.fix.clone());
+    let of_today = args.beside.is_empty() && is_today && args.schedulers.is_empty();
+    let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
+    let selection = Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators };
+    let (goals, constraints) = args.wanted();
+    let mut tuning = Tuning::new(experiment, &selection, goals)?;
+    tuning.constraints = constraints;
     tuning.budget = args.budget;
     if let Some(baseline) = &args.baseline {
         tuning.baseline = baseline.clone();
@@ -274,8 +318,9 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     subject_options(args, experiment, &mut words);
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     experiment.settings().iter().for_each(|own| option("--scheduler", own.label.clone()));
-    args.goals.iter().for_each(|goal| option("--goal", goal.to_string()));
-    args.constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
+    let (goals, constraints) = args.wanted();
+    goals.iter().for_each(|goal| option("--goal", goal.to_string()));
+    constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
     args.baseline.iter().for_each(|own| option("--baseline", own.to_string()));
     for (name, values) in [("--vary", &args.vary), ("--also", &args.also)] {
         if !values.is_empty() {
@@ -283,6 +328,10 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
         }
     }
     args.fix.iter().for_each(|(name, value)| option("--fix", format!("{name}={value}")));
+    if !args.beside.is_empty() {
+        option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+    }
+    args.space.iter().for_each(|own| option("--space", own.clone()));
     args.verdicts.options(&mut option);
     option("--budget", args.budget.to_string());
     option("--seed", args.seed.to_string());

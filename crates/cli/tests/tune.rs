@@ -126,3 +126,19 @@ fn ctrl_c_keeps_the_runs_that_are_finished_and_recommends_nothing() {
     assert!(out.contains("nothing was confirmed yet") && !out.contains("recommended"), "{out}");
     assert!(lines() >= 20);
 }
+
+#[test]
+fn controllers_of_cgroups_need_cgroups_and_are_known_by_name() {
+    let here = directory("tune-beside");
+    let workload = tasks(&here);
+    let search = |more: &[&str]| run(&[&["tune", "-w", &workload, "-g", "mean(lookup)"], more].concat());
+    let (code, _, err) = search(&["--space", "today"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("io.max, io.latency, io.cost: tasks has no cgroups") || err.contains("has no cgroups"),
+        "{err}"
+    );
+    let (code, _, err) = search(&["-s", "none", "--beside", "io.mx"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("there are wbt, io.max, io.latency, io.cost"), "{err}");
+}

@@ -37,9 +37,10 @@
 //! | `array/` | members in stripes behind a controller's memory |
 //! | `server/` | servers behind one queue, with a measured spread: virtual disks and those over a network |
 //! | `empirical/` | measured latencies, drawn again |
-//! | `credits.rs`, `rest.rs`, `distribution.rs` | what devices allow in the long run; what waking up costs; distributions as they were measured |
+//! | `credits.rs`, `rest.rs`, `distribution.rs`, `ends.rs` | what devices allow in the long run; what waking up costs; distributions as they were measured; which command continues another |
 //! | `measure/` | the figures a device is known by, and how they are measured of a model: for anchors, cards and pages alike |
 //! | `profile.rs` | a model, its parameters and its anchors, from TOML |
+//! | `io_cost/` | what io.cost is told of devices: models as files and hwdb have them, and profiles made of them |
 //! | `disksim/` | DiskSim's descriptions of real disks, and what was measured of them |
 #![forbid(unsafe_code)]
 
@@ -52,8 +53,10 @@ mod disk;
 pub mod disksim;
 mod distribution;
 pub mod empirical;
+mod ends;
 mod fixed;
 pub mod hdd;
+pub mod io_cost;
 mod link;
 pub mod measure;
 mod profile;

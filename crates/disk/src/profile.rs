@@ -9,11 +9,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, ArrayConfig};
-use crate::config::{ConfigError, within};
+use crate::config::{ConfigError, is_default, within};
 use crate::disk::{Disk, DiskConfig};
 use crate::empirical::{Empirical, EmpiricalConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
+use crate::io_cost::Family;
 use crate::measure::{self, Figure, Unit};
 use crate::profile_file::read;
 use crate::server::{Server, ServerConfig};
@@ -47,7 +48,9 @@ const EMBEDDED: &[(&str, &str)] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// No profile of that name comes with this crate.
-    #[error("there is no device profile {name:?}; there are {known}, and a file's name holds a / or ends in .toml")]
+    #[error(
+        "there is no device profile {name:?}; there are {known}, those of iosched device list --family ssd, and a file's name holds a / or ends in .toml"
+    )]
     Unknown {
         /// The name asked for.
         name: String,
@@ -191,6 +194,9 @@ pub struct Fit {
     pub rate_error_percent: f64,
     /// How far off the latencies are that one I/O in a hundred exceeds, per cent.
     pub tail_error_percent: f64,
+    /// Whether nothing but rates at saturation was measured: of latencies nothing is known then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rates_only: bool,
     /// What a validation on the device itself found; `None` if there was none. The figures above are then its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<Validated>,
@@ -324,7 +330,8 @@ impl Profile {
         toml::to_string(&file)
     }
 
-    /// The profile of that name that comes with this crate, capitals and small letters being alike; `NAME:fresh` and
+    /// The profile of that name that comes with this crate, also that of a [member of a family](Family::member), capitals
+    /// and small letters being alike; `NAME:fresh` and
     /// `NAME:steady` are as [`starting`](Self::starting), `NAME:depth=N` is as [`queueing`](Self::queueing).
     ///
     /// # Errors
@@ -335,14 +342,17 @@ impl Profile {
         }
         match EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((name, text)) => Self::parse(name, text),
-            None => Err(ProfileError::Unknown {
-                name: name.to_owned(),
-                known: Self::names().collect::<Vec<_>>().join(", "),
-            }),
+            None => match Family::member(name) {
+                Some((family, member)) => family.profile(&member),
+                None => Err(ProfileError::Unknown {
+                    name: name.to_owned(),
+                    known: Self::names().collect::<Vec<_>>().join(", "),
+                }),
+            },
         }
     }
 
-    /// The names of the profiles that come with this crate, sorted.
+    /// The names of the profiles that come with this crate, sorted; without those of families.
     pub fn names() -> impl Iterator<Item = &'static str> {
         EMBEDDED.iter().map(|&(name, _)| name)
     }

@@ -32,6 +32,8 @@ fn config() -> ServerConfig {
         flush_ns: FULL_NS,
         read: times(),
         write: None,
+        random_read: None,
+        random_write: None,
         stalls: None,
         write_servers: None,
         rest: None,

@@ -84,7 +84,7 @@ fn selection(
 ) -> PyResult<Selection> {
     let fixed = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.extract()?, value.str()?.to_string()));
     let fix = fix.map_or_else(|| Ok(Vec::new()), |fix| fix.iter().map(fixed).collect::<PyResult<_>>())?;
-    Ok(Selection { vary: names(vary)?, also: names(also)?, fix })
+    Ok(Selection { vary: names(vary)?, also: names(also)?, fix, ..Selection::default() })
 }
 
 /// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and

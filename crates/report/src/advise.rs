@@ -57,6 +57,10 @@ fn how(lasting: &Lasting) -> Markup {
         (lines(&lasting.commands))
         p { "For good, as " code { (lasting.rule_path) } ", and then " code { "udevadm control --reload && udevadm trigger" } ":" }
         pre { (lasting.rule) }
+        @for own in &lasting.drop_ins {
+            p { "And as " code { (own.path) } ", and then " code { "systemctl daemon-reload" } ":" }
+            pre { (own.text) }
+        }
         p {
             "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
         }

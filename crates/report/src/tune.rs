@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::parts::{document, section, sentence, unbroken};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
-use iosched_advise::tune::{Standing, TuneResults, commands};
+use iosched_advise::tune::{Standing, TuneResults, commands, lasting};
 
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
@@ -25,6 +25,10 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
                 p .lead { (unbroken(&sentence(&results.answer()))) }
                 @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
                     pre { @for command in commands(&best.setting) { (command) "\n" } }
+                    @for (title, lines) in lasting(&best.setting, &results.header.baseline) {
+                        p { (title) }
+                        pre { @for line in lines { (line) "\n" } }
+                    }
                 }
                 (doubts(results))
             }
@@ -154,7 +158,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
             let said = short(&measure.describe(comparison));
-            Some(Bar { name: format!("{}={}", own.name, own.default), value, interval, said })
+            Some(Bar { name: format!("{}={}", own.name, own.default_text()), value, interval, said })
         });
         own.collect::<Vec<_>>()
     };
@@ -293,7 +297,7 @@ pub(super) fn searched(results: &TuneResults<'_>) -> Markup {
                                 th scope="row" { (dimension.name) }
                                 td .unit { (dimension.unit) }
                                 td {
-                                    @for (level, value) in dimension.values.iter().enumerate() {
+                                    @for (level, value) in (0..dimension.values.len()).map(|level| (level, dimension.text(level))) {
                                         @if level > 0 { ", " }
                                         @if level == dimension.default { b { (value) } } @else { (value) }
                                     }

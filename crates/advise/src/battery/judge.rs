@@ -226,7 +226,13 @@ impl Battery {
     pub fn trusted(&self, profile: Profile) -> Profile {
         let [rate_error_percent, tail_error_percent] = self.errors_percent;
         let fits = profile.fit().is_none_or(|fit| fit.fits);
-        profile.fitted(Fit { fits, rate_error_percent, tail_error_percent, validated: Some(self.validated) })
+        profile.fitted(Fit {
+            fits,
+            rate_error_percent,
+            tail_error_percent,
+            rates_only: false,
+            validated: Some(self.validated),
+        })
     }
 }
 

@@ -30,6 +30,7 @@ impl<'i> Device<'i> {
         let device = place.block_device();
         let target = Target {
             name: name.to_owned(),
+            model_name: device.and_then(BlockDevice::model_name),
             capacity_sectors: bytes / iosched::SECTOR_BYTES,
             depth: device.and_then(BlockDevice::driver_depth).unwrap_or(DEPTH_DEFAULT),
             max_sectors_kb: device.and_then(BlockDevice::max_sectors_kb).unwrap_or(MAX_SECTORS_KB_DEFAULT),

@@ -142,7 +142,7 @@ impl Evidence {
     /// Every probe but the pilot, measured and of `profile`: those that a fit sees, or those held out.
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
-            Role::Pilot => false,
+            Role::Pilot | Role::Saturation => false,
             role => (role == Role::HeldOut) == held_out,
         };
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
@@ -153,7 +153,7 @@ impl Evidence {
         &self,
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
     ) -> Result<Vec<Residual>, CalibrateError> {
-        let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut);
+        let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut | Role::Saturation);
         let seen = self.measured.iter().enumerate().filter(|(_, own)| is_seen(own.probe.role));
         seen.map(|(number, own)| {
             let mut others = self.clone();

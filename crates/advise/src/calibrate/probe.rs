@@ -25,6 +25,9 @@ const BURST_THINK_NS: u64 = 5_000_000;
 const REST_NS: u64 = 2_000_000_000;
 const PARTS: u32 = 10;
 
+/// I/Os under way at saturation.
+const SATURATION_DEPTH: u32 = 64;
+
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,6 +65,8 @@ pub enum Role {
     Steady,
     /// A workload that the fit does not see.
     HeldOut,
+    /// What io.cost wants to know, and no fit sees: sequential I/Os, as many as do most.
+    Saturation,
 }
 
 impl Role {
@@ -85,6 +90,7 @@ impl Role {
             Self::Flush => "flush",
             Self::Steady => "steady",
             Self::HeldOut => "held out",
+            Self::Saturation => "saturation",
         }
     }
 }
@@ -271,7 +277,7 @@ fn size(bytes: u64) -> String {
     if value.fract() == 0.0 { format!("{value} {}", units[unit]) } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// Everything that is measured of `target`: the pilot first, what is held out last.
+/// Everything that is measured of `target`: the pilot first, what no fit sees last.
 #[must_use]
 pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     let all = target.capacity_sectors;
@@ -317,6 +323,13 @@ pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     probes.extend([128, 1024].map(|kib| sequential(Role::HeldOut, kib, 1)));
     if target.writable {
         probes.push(Probe { read_percent: 70, ..read(Role::HeldOut, 4, 8) });
+    }
+    let most = target.depth.clamp(1, SATURATION_DEPTH);
+    let saturation = [(4, most), (1024, most.min(16))];
+    probes.extend(saturation.map(|(kib, depth)| sequential(Role::Saturation, kib, depth)));
+    if target.writable {
+        let written = saturation.map(|(kib, depth)| sequential(Role::Saturation, kib, depth));
+        probes.extend(written.map(|probe| Probe { read_percent: 0, ..probe }));
     }
     probes.retain(|probe| is_possible(probe, target));
     probes

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Target {
     /// Its name: `/dev/sdb`, a file, a profile.
     pub name: String,
+    /// The model name that the device says of itself, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_name: Option<String>,
     /// Size in sectors of 512 bytes: of a file, the file's.
     pub capacity_sectors: u64,
     /// Commands its driver takes at once.
@@ -34,6 +37,7 @@ impl Target {
     pub fn of_card(name: &str, card: &Card) -> Self {
         Self {
             name: name.to_owned(),
+            model_name: None,
             capacity_sectors: card.capacity_sectors,
             depth: card.depth,
             max_sectors_kb: card.max_hw_sectors_kb,

@@ -68,6 +68,7 @@ pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residua
         fits: verdict.fits,
         rate_error_percent: error_percent(Quantity::Iops),
         tail_error_percent: error_percent(Quantity::P99),
+        rates_only: false,
         validated: None,
     }
 }

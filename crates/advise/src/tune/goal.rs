@@ -25,6 +25,44 @@ pub struct Constraint {
     pub bound: Bound,
 }
 
+/// What a person asks for: a goal, or a goal with a bound, which is what must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// To be as good as possible.
+    Goal(Goal),
+    /// To be kept.
+    Constraint(Constraint),
+}
+
+impl Wish {
+    /// Goals and constraints apart, each in its order.
+    #[must_use]
+    pub fn apart(wishes: &[Self]) -> (Vec<Goal>, Vec<Constraint>) {
+        let (mut goals, mut constraints) = (Vec::new(), Vec::new());
+        for wish in wishes.iter().cloned() {
+            match wish {
+                Self::Goal(own) => goals.push(own),
+                Self::Constraint(own) => constraints.push(own),
+            }
+        }
+        (goals, constraints)
+    }
+}
+
+impl FromStr for Wish {
+    type Err = GoalError;
+
+    fn from_str(text: &str) -> Result<Self, GoalError> {
+        let mut reader = Reader { text, at: 0 };
+        reader.measure()?;
+        reader.skip_space();
+        if reader.rest().starts_with(['<', '>', '=']) {
+            return text.parse().map(Self::Constraint);
+        }
+        text.parse().map(Self::Goal)
+    }
+}
+
 /// A bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
@@ -327,6 +365,16 @@ mod tests {
             assert_eq!(constraint.to_string(), shown);
             assert_eq!(shown.parse::<Constraint>().unwrap(), constraint);
         }
+    }
+
+    #[test]
+    fn a_goal_with_a_bound_is_what_must_hold() {
+        let wishes: Vec<Wish> =
+            ["throughput(backup)", "p99(db) <= 5ms"].map(|text| text.parse().unwrap()).into_iter().collect();
+        let (goals, constraints) = Wish::apart(&wishes);
+        assert_eq!((goals[0].to_string(), goals.len()), ("throughput(backup)".to_owned(), 1));
+        assert_eq!(constraints[0].to_string(), "p99(db) <= 5 ms");
+        assert!("p99(db) < 5".parse::<Wish>().unwrap_err().to_string().contains("here comes >= or <="));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum Whose {
     Writes,
     /// Everything.
     All,
-    /// Those of all tasks of that name.
+    /// Those of all tasks of that name; if there are none, of the cgroup of that name and those below it.
     Task(String),
 }
 
@@ -47,9 +47,9 @@ pub enum Measure {
     Figure(Figure),
     /// A latency, ms.
     Latency(Statistic, Whose),
-    /// Bytes per second of a task's own time, MB/s.
+    /// Bytes per second of a task's or cgroup's own time, MB/s.
     Throughput(String),
-    /// I/Os per second of a task's own time.
+    /// I/Os per second of a task's or cgroup's own time.
     Iops(String),
     /// What the application reports under that name; of several units the first.
     Reported(String),
@@ -207,17 +207,24 @@ impl Measure {
             }
             _ => named(run).filter(|task| task.ios > 0).map(|task| task.name.as_str()).collect(),
         };
-        known.sort_unstable();
-        known.dedup();
-        known.truncate(12);
-        let known = known.join(", ");
+        let joined = |known: &mut Vec<&str>| {
+            known.sort_unstable();
+            known.dedup();
+            known.truncate(12);
+            known.join(", ")
+        };
+        let known = joined(&mut known);
+        let mut cgroups: Vec<&str> = run.tasks.iter().map(|task| task.cgroup.as_str()).collect();
+        cgroups.retain(|name| !name.is_empty());
+        let cgroups = joined(&mut cgroups);
+        let cgroups = if cgroups.is_empty() { cgroups } else { format!("the cgroups {cgroups}, ") };
         match (self, known.is_empty()) {
             (Self::Reported(_), true) => {
                 "there are p99(sync) and other latencies, throughput, iops, finish and fairness".to_owned()
             }
             (Self::Reported(_), false) => format!("the application reports {known}"),
-            (_, true) => format!("its tasks have no names; there are {WHOSE}, as far as it has such I/O"),
-            (_, false) => format!("there are the tasks {known}, and {WHOSE}, as far as it has such I/O"),
+            (_, true) => format!("its tasks have no names; there are {cgroups}{WHOSE}, as far as it has such I/O"),
+            (_, false) => format!("there are the tasks {known}, {cgroups}and {WHOSE}, as far as it has such I/O"),
         }
     }
 }
@@ -241,6 +248,17 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
+/// The tasks of a name, or else those of the cgroup of that name; a leading slash leaves tasks' names out.
+fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
+    let tasks: Vec<&TaskResult> = named(run).filter(|task| task.name == name).collect();
+    if !tasks.is_empty() {
+        return tasks;
+    }
+    let cgroup = name.trim_matches('/');
+    let within = |own: &str| own.strip_prefix(cgroup).is_some_and(|below| below.is_empty() || below.starts_with('/'));
+    run.tasks.iter().filter(|task| !task.cgroup.is_empty() && !cgroup.is_empty() && within(&task.cgroup)).collect()
+}
+
 fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
     Some(match whose {
         Whose::Sync => run.latency.sync(),
@@ -249,7 +267,7 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
         Whose::Writes => run.latency.writes(),
         Whose::All => run.latency.all(),
         Whose::Task(name) => {
-            let mut own = named(run).filter(|task| task.name == *name);
+            let mut own = called(run, name).into_iter();
             let mut all = own.next()?.latency.clone();
             own.for_each(|task| all.merge(&task.latency));
             all
@@ -257,9 +275,9 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
     })
 }
 
-/// So much per second from the first submission to the last completion of the tasks called `name`.
+/// So much per second from the first submission to the last completion of the tasks called `name`, or of its cgroup.
 fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Option<f64> {
-    let own: Vec<&TaskResult> = named(run).filter(|task| task.name == name).collect();
+    let own = called(run, name);
     let from = own.iter().filter_map(|task| task.first_submit_ns).min()?;
     let to = own.iter().filter_map(|task| task.last_completion_ns).max()?;
     let seconds = to.saturating_sub(from) as f64 / 1e9;
@@ -300,6 +318,20 @@ mod tests {
         let missing = Measure::Iops("writer".to_owned());
         assert_eq!(missing.resolve(&run), None);
         assert!(missing.there_is(&run).contains("backup, reader"));
+    }
+
+    #[test]
+    fn a_name_that_no_task_has_is_a_cgroups_with_all_below_it() {
+        let within = |name: &str, cgroup: &str, ns| TaskResult { cgroup: cgroup.to_owned(), ..task(name, ns) };
+        let tasks =
+            vec![within("a", "web/front", 1_000_000), within("b", "web", 3_000_000), within("web", "x", 9_000_000)];
+        let run = RunResult { tasks, ..RunResult::default() };
+        let mean = |name: &str| Measure::Latency(Statistic::Mean, Whose::Task(name.to_owned())).of(&run);
+        // The task comes first; a slash asks for the cgroup.
+        assert_eq!((mean("web"), mean("/web"), mean("web/front")), (Some(9.0), Some(2.0), Some(1.0)));
+        assert_eq!((mean("we"), mean("/")), (None, None));
+        assert_eq!(Measure::Throughput("/web".to_owned()).of(&run), Some(4.0));
+        assert!(Measure::Iops("y".to_owned()).there_is(&run).contains("the cgroups web, web/front, x, and sync"));
     }
 
     #[test]

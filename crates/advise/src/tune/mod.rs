@@ -5,6 +5,7 @@
 //! function of what was run: the same plan and seed give the same records, whatever the number of threads.
 
 mod adapter;
+mod beside;
 mod goal;
 mod history;
 mod judge;
@@ -18,12 +19,13 @@ mod shares;
 mod space;
 mod words;
 
-pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind};
+pub use beside::Controller;
+pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Wish};
 pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 pub use plan::{BUDGET_MIN, TuneError, Tuned, Tuning, tune};
 pub use record::{ConstraintRecord, Phase, TuneHeader, TuneRecord, TuneRun, read};
 pub use results::{Finding, PutBack, Standing, StandingConstraint, StandingFigure, TuneResults};
 pub use run::Progress;
 pub use shares::Share;
-pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError};
-pub use words::commands;
+pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError, Written};
+pub use words::{commands, lasting};

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use iosched::Setting;
+use iosched_lab::pool::settled;
 use iosched_lab::{Control, Experiment, Figure, LabError};
 use iosched_numbers::SplitMix64;
-use iosched_sim::RunResult;
+use iosched_sim::{Plan, RunResult, run};
 
+use super::beside::{self, Controller};
 use super::goal::{Bound, Constraint, Goal};
 use super::history::History;
 use super::measure::{Measure, MeasureRecord};
 use super::record::{ConstraintRecord, TuneHeader, TuneRecord, TuneRun};
 use super::run::{Halt, Progress, Runner};
 use super::search::{Allotment, Search};
-use super::space::{Selection, Space, SpaceError};
+use super::space::{Dimension, Selection, Space, SpaceError};
 
 /// The least budget: with fewer runs nothing can be both found and confirmed.
 pub const BUDGET_MIN: u32 = 30;
@@ -73,6 +75,16 @@ pub enum TuneError {
         /// What was given.
         budget: u32,
     },
+    /// Controllers of cgroups, and no cgroups.
+    #[error(
+        "{controllers}: {workload} has no cgroups; give its jobs some (cgroup= of a fio job, cgroup of a task), or take what needs none: wbt"
+    )]
+    NoCgroups {
+        /// The controllers.
+        controllers: String,
+        /// The workload.
+        workload: String,
+    },
     /// Several devices, or none.
     #[error("one device is tuned at a time; {devices} are given")]
     Devices {
@@ -106,8 +118,11 @@ impl Tuning {
         let config = experiment.profiles().next().map(|profile| experiment.block_layer.queue_config(profile));
         let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
         let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
-        let space = Space::of(&schedulers, selection, &config)?;
+        let mut space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
+        if !selection.beside.is_empty() {
+            space.add(&beside(&experiment, &baseline, selection)?, &selection.beside_elevators);
+        }
         Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }
 
@@ -196,6 +211,21 @@ impl Tuning {
     }
 }
 
+/// What the controllers of `selection` add to the space, from a run under the baseline.
+fn beside(experiment: &Experiment, baseline: &Setting, selection: &Selection) -> Result<Vec<Dimension>, TuneError> {
+    let more_disks = experiment.more_disks(baseline);
+    let plan = Plan { scheduler: baseline.clone(), more_disks: &more_disks, ..experiment.plan(0, 0, 0) };
+    let run = settled(|| baseline.to_string(), 0, plan.seed, || run(&plan, ()))?.ok_or(LabError::NothingRun)?;
+    let of_cgroups: Vec<&str> =
+        selection.beside.iter().filter(|own| **own != Controller::Wbt).map(|own| own.name()).collect();
+    if !of_cgroups.is_empty() && !beside::has_cgroups(&run) {
+        let workload = experiment.header().workload.name;
+        return Err(TuneError::NoCgroups { controllers: of_cgroups.join(", "), workload });
+    }
+    let profile = experiment.profiles().next();
+    Ok(profile.map_or_else(Vec::new, |profile| beside::dimensions(&selection.beside, &run, profile)))
+}
+
 /// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the
 /// order of the search, and may not be confirmed.
 ///
@@ -217,7 +247,16 @@ pub fn tune(
     let first = runner.probe(&tuning.baseline, PROBES)?.ok_or(LabError::NothingRun)?;
     let measures = tuning.resolved(tuning.measures(), &first[0])?;
     let told = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
-    let header = tuning.header(&measures, told(&first[0]) != told(&first[1]))?;
+    let mut seeds_matter = told(&first[0]) != told(&first[1]);
+    // Chance may enter by an elevator that the baseline does not have.
+    for point in tuning.space.defaults() {
+        let setting = tuning.space.setting(&point);
+        if !seeds_matter && setting != tuning.baseline {
+            let own = runner.probe(&setting, PROBES)?.ok_or(LabError::NothingRun)?;
+            seeds_matter = told(&own[0]) != told(&own[1]);
+        }
+    }
+    let header = tuning.header(&measures, seeds_matter)?;
     observe(Progress::Record(&TuneRecord::Tune(Box::new(header.clone()))))?;
     let measures: Vec<Measure> = measures.into_iter().map(|(measure, _)| measure).collect();
     runner.measures = &measures;
@@ -230,7 +269,12 @@ pub fn tune(
         runs: Vec::new(),
         observe,
         random: SplitMix64::entity(header.seed, SEARCH_STREAM),
-        allotment: Allotment::of(header.budget, header.goals, header.space.elevators.len(), header.seeds_matter),
+        allotment: Allotment::of(
+            header.budget,
+            header.goals,
+            (header.space.elevators.len(), header.space.controllers().len()),
+            header.seeds_matter,
+        ),
         first: BTreeMap::new(),
     };
     let interrupted = match search.go() {

@@ -8,6 +8,7 @@ use super::history::History;
 use super::judge::{Judge, between};
 use super::record::{Phase, TuneHeader, TuneRun};
 use super::shares::{Share, shares};
+use super::space::{Dimension, NOT_SET};
 
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -108,14 +109,22 @@ pub struct StandingConstraint {
 pub struct PutBack {
     /// The tunable.
     pub name: String,
-    /// Its recommended value.
-    pub value: u64,
-    /// Its default.
-    pub default: u64,
+    /// Its recommended value; `None` if that is not to set it.
+    pub value: Option<u64>,
+    /// Its default; `None` if that is not to set it.
+    pub default: Option<u64>,
     /// The unit.
     pub unit: String,
     /// By goal: with the default, against the recommended setting; empty if there was no budget for it.
     pub comparisons: Vec<Comparison>,
+}
+
+impl PutBack {
+    /// The default in words.
+    #[must_use]
+    pub fn default_text(&self) -> String {
+        self.default.map_or_else(|| NOT_SET.to_owned(), |own| own.to_string())
+    }
 }
 
 impl<'a> TuneResults<'a> {
@@ -251,10 +260,11 @@ fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<Pu
         let comparisons = without.map_or_else(Vec::new, |&without| {
             (0..history.header.goals).map(|goal| between(history, without, best, goal)).collect()
         });
+        let set = |level: usize| Some(dimension.values[level]).filter(|own| *own != Dimension::UNSET);
         PutBack {
             name: dimension.name.clone(),
-            value: dimension.values[point.levels[number]],
-            default: dimension.values[dimension.default],
+            value: set(point.levels[number]),
+            default: set(dimension.default),
             unit: dimension.unit.clone(),
             comparisons,
         }

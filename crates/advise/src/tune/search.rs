@@ -13,11 +13,12 @@ use iosched_lab::LabError;
 use iosched_numbers::SplitMix64;
 
 use super::adapter;
+use super::beside::Controller;
 use super::history::History;
 use super::judge::Judge;
 use super::record::{Phase, TuneRun};
 use super::run::{Halt, Progress, Runner};
-use super::space::{Point, Space};
+use super::space::{Dimension, Point, Space};
 
 /// How often a new setting is looked for before the space counts as searched.
 const TRIES: usize = 30;
@@ -27,10 +28,15 @@ const PUT_BACK_SHARE: f64 = 0.005;
 const CHANGES_USUAL: usize = 3;
 /// Simpler settings that are as good as the best, of which so many get all runs.
 const SIMPLER: usize = 2;
-/// At most so many settings are confirmed for one goal; two more for each goal beyond, and one for each elevator.
+/// At most so many settings are confirmed for one goal; two more for each goal beyond, and one for each elevator and
+/// controller.
 const FINALISTS: usize = 3;
 /// What is put back of the best, so many times.
 const PUT_BACK: usize = 3;
+
+/// Steps from a controller's middle, at most, and the share of a search's runs up to which they are made.
+const CLIMB_STEPS: usize = 5;
+const CLIMB_SHARE: (usize, usize) = (9, 10);
 
 /// How a budget is spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +54,10 @@ pub(super) struct Allotment {
 }
 
 impl Allotment {
-    pub(super) fn of(budget: u32, goals: usize, elevators: usize, seeds_matter: bool) -> Self {
+    pub(super) fn of(budget: u32, goals: usize, (elevators, controllers): (usize, usize), seeds_matter: bool) -> Self {
         let small = budget < 100;
-        let finalists = (if small { FINALISTS - 1 } else { FINALISTS }) + 2 * (goals - 1) + (elevators - 1);
+        let finalists =
+            (if small { FINALISTS - 1 } else { FINALISTS }) + 2 * (goals - 1) + (elevators - 1) + controllers;
         let bracket = if small { 6 } else { 9 };
         let (rungs, confirm) = if seeds_matter {
             let top = (budget / 20).clamp(4, 9);
@@ -90,6 +97,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     pub(super) fn go(&mut self) -> Result<(), Halt> {
         self.begin()?;
         self.screen()?;
+        for weights in self.all_weights() {
+            self.climb(&weights)?;
+        }
         let mut number = 0;
         // What tidying up leaves over is searched with, once.
         for changes_usual in [CHANGES_USUAL, 0] {
@@ -130,7 +140,10 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let defaults: Vec<usize> = space.defaults().map(|point| self.history.number(&space.setting(&point))).collect();
         let mut all = vec![0];
         all.extend(defaults.into_iter().filter(|&number| number != 0));
-        self.bring_to(Phase::Search, &all, self.allotment.top())
+        // Where controllers are searched, they need the runs more.
+        let few = !space.controllers().is_empty();
+        self.bring_to(Phase::Search, &all, if few { self.allotment.certain() } else { self.allotment.top() })?;
+        self.bring_to(Phase::Search, &all[..1], self.allotment.top())
     }
 
     /// Weights of the goals, one set for each direction in which the front is looked for.
@@ -203,7 +216,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// What each tunable does by itself: from every elevator's defaults to both ends, as far as a third of the runs
-    /// reach, else to the end that is farther away.
+    /// reach, else to the end that is farther away; of a controller, beside the first elevator, to its middle.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());
@@ -211,18 +224,28 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let ends = |only_farther: bool| -> Vec<Point> {
             let of = |default: &Point| -> Vec<Point> {
                 let own = space.elevators[default.elevator].dimensions.iter().enumerate();
-                own.flat_map(|(number, dimension)| {
-                    let last = dimension.values.len() - 1;
-                    let farther = if dimension.default * 2 > last { 0 } else { last };
-                    let wanted = if only_farther { vec![farther] } else { vec![0, last] };
-                    let new = wanted.into_iter().filter(|&level| level != dimension.default);
-                    new.map(move |level| {
-                        let mut point = default.clone();
-                        point.levels[number] = level;
-                        point
+                // What a controller does is much the same beside every elevator.
+                let is_first = |dimension: &Dimension| {
+                    let mut before = space.elevators[..default.elevator].iter().flat_map(|own| &own.dimensions);
+                    !dimension.is_of_controller() || before.all(|known| known.name != dimension.name)
+                };
+                own.filter(move |(_, dimension)| is_first(dimension))
+                    .flat_map(move |(number, dimension)| {
+                        let last = dimension.values.len() - 1;
+                        // Nobody wants the strictest cap there is.
+                        let farther = if dimension.is_of_controller() { last / 2 } else { dimension.farther_end() };
+                        let nearer =
+                            if dimension.is_of_controller() { dimension.farther_end() } else { last - farther };
+                        let wanted =
+                            if only_farther { vec![farther] } else { vec![farther.min(nearer), farther.max(nearer)] };
+                        let new = wanted.into_iter().filter(|&level| level != dimension.default);
+                        new.map(move |level| {
+                            let mut point = default.clone();
+                            point.levels[number] = level;
+                            point
+                        })
                     })
-                })
-                .collect()
+                    .collect()
             };
             defaults.iter().flat_map(of).collect()
         };
@@ -238,11 +261,49 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
         let all_weights = self.all_weights();
         // Several goals have several bests: none goes all the way yet.
-        let rungs = if all_weights.len() > 1 { 2 } else { usize::MAX };
+        let rungs = match all_weights.len() {
+            _ if !space.controllers().is_empty() => 1,
+            1 => usize::MAX,
+            _ => 2,
+        };
         for weights in &all_weights {
             self.halve(numbers.clone(), weights, rungs)?;
         }
         Ok(())
+    }
+
+    /// With every controller, from the best that is known: a step up and a step down in each value that is set of it, one
+    /// run each, for as long as one is better. Caps and targets are good up to where they break something, and that is
+    /// found step by step.
+    fn climb(&mut self, weights: &[f64]) -> Result<(), Halt> {
+        let space = self.space();
+        let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
+        let mut tops = Vec::new();
+        for controller in space.controllers() {
+            let uses = |own: &usize| Controller::used_by(&self.history.candidates[*own].setting).contains(&controller);
+            let Some(mut best) = self.ranked(weights, 1).into_iter().find(uses) else { continue };
+            for _ in 0..CLIMB_STEPS {
+                let Some(point) = self.history.candidates[best].point.clone() else { break };
+                let near = steps(space, &point).into_iter().map(|point| self.history.number(&space.setting(&point)));
+                let near: Vec<usize> = near.collect();
+                if near.is_empty() || self.runs.len() + near.len() > most {
+                    break;
+                }
+                let first = self.first.get(&best).copied().unwrap_or(0);
+                let unknown = |own: &&usize| self.history.candidates[**own].runs(Phase::Search).is_empty();
+                let new: Vec<usize> = near.iter().filter(unknown).copied().collect();
+                self.begin_with(&new, first);
+                self.bring_to(Phase::Search, &new, 1)?;
+                let loss = |own: usize| self.history.loss(Phase::Search, own, weights).unwrap_or(f64::INFINITY);
+                let top = near.into_iter().min_by(|&a, &b| loss(a).total_cmp(&loss(b)));
+                match top.filter(|&top| loss(top) < loss(best)) {
+                    Some(top) => best = top,
+                    None => break,
+                }
+            }
+            tops.push(best);
+        }
+        self.bring_to(Phase::Search, &tops, self.allotment.certain())
     }
 
     /// Runs that tidying up takes.
@@ -254,11 +315,13 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     /// New settings, at most `count`.
     fn proposals(&mut self, weights: &[f64], count: usize) -> Vec<usize> {
         let space = self.space();
-        let incumbent = self.history.candidates[self.incumbent(weights)].point.clone();
+        let starts = self.starts(weights);
         let mut found = Vec::new();
         for turn in 0..count {
             for _ in 0..TRIES {
-                let point = match &incumbent {
+                let number = turn / 2 % starts.len().max(1);
+                let point = match starts.get(number) {
+                    Some(point) if turn % 2 == 0 && number > 0 => Some(nearby(space, point, &mut self.random)),
                     Some(point) if turn % 2 == 0 => Some(neighbour(space, point, &mut self.random)),
                     _ => self.proposal(weights),
                 };
@@ -270,6 +333,20 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             }
         }
         found
+    }
+
+    /// Whose neighbours are tried: the best known, and the best known with every controller.
+    fn starts(&self, weights: &[f64]) -> Vec<Point> {
+        let incumbent = self.incumbent(weights);
+        let ranked = self.ranked(weights, 1);
+        let uses = |number: usize, controller| {
+            Controller::used_by(&self.history.candidates[number].setting).contains(&controller)
+        };
+        let with = |controller: Controller| ranked.iter().copied().find(|&number| uses(number, controller));
+        let mut numbers = vec![incumbent];
+        numbers.extend(self.space().controllers().into_iter().filter_map(with).filter(|&own| own != incumbent));
+        numbers.dedup();
+        numbers.into_iter().filter_map(|number| self.history.candidates[number].point.clone()).collect()
     }
 
     fn proposal(&mut self, weights: &[f64]) -> Option<Point> {
@@ -345,13 +422,14 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Who is confirmed: in each direction the best, the simplest that is as good, and those behind them; and of every
-    /// elevator the best.
+    /// elevator, and with every controller, the best.
     fn finalists(&self) -> Vec<usize> {
         let all_weights = self.all_weights();
         let certain = self.allotment.certain() as usize;
         let mut finalists: Vec<usize> = Vec::new();
-        let elevators = self.space().elevators.len();
-        let share = (self.allotment.finalists + 1 - elevators).div_ceil(all_weights.len());
+        let (elevators, controllers) = (self.space().elevators.len(), self.space().controllers());
+        let chosen = self.allotment.finalists + 1 - elevators - controllers.len();
+        let share = chosen.div_ceil(all_weights.len());
         for weights in &all_weights {
             let order: Vec<usize> = self.ranked(weights, certain).into_iter().filter(|number| *number != 0).collect();
             let Some(&best) = order.first() else { continue };
@@ -360,17 +438,26 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             let new = [best].into_iter().chain(simplest.copied()).chain(order.iter().copied());
             add_new(&mut finalists, new, share);
         }
-        finalists.truncate(self.allotment.finalists + 1 - elevators);
+        finalists.truncate(chosen);
         let weights = vec![1.0; self.history.header.goals];
         let elevator = |number: usize| self.history.candidates[number].point.as_ref().map(|point| point.elevator);
         let loss = |number: usize| self.history.loss(Phase::Search, number, &weights).unwrap_or(f64::INFINITY);
         let runs = |number: usize| self.history.candidates[number].runs(Phase::Search).len();
-        for own in 0..elevators {
-            if !finalists.iter().chain(&[0]).any(|&number| elevator(number) == Some(own)) {
+        let mut add_best = |of_it: &dyn Fn(usize) -> bool, least: usize| {
+            if !finalists.iter().chain(&[0]).any(|&number| of_it(number)) {
                 let all = 0..self.history.candidates.len();
-                let known = all.filter(|&number| elevator(number) == Some(own) && runs(number) >= certain);
+                let known = all.filter(|&number| of_it(number) && runs(number) >= least);
                 finalists.extend(known.min_by(|&a, &b| loss(a).total_cmp(&loss(b))));
             }
+        };
+        for own in 0..elevators {
+            add_best(&|number| elevator(number) == Some(own), certain);
+        }
+        for controller in controllers {
+            let uses =
+                |number: usize| Controller::used_by(&self.history.candidates[number].setting).contains(&controller);
+            // One that is worse than others in its first run was not tried again.
+            add_best(&uses, 1);
         }
         finalists
     }
@@ -426,6 +513,25 @@ fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize)
     }
 }
 
+/// What is a step up or down from `point` in a value that it sets of a controller.
+fn steps(space: &Space, point: &Point) -> Vec<Point> {
+    let dimensions = &space.elevators[point.elevator].dimensions;
+    let of_controller = space.changed(point).filter(|&number| dimensions[number].is_of_controller());
+    let near = of_controller.flat_map(|number| {
+        let level = point.levels[number];
+        [level.checked_sub(1), Some(level + 1)].into_iter().flatten().map(move |level| (number, level))
+    });
+    let is_set = |&(number, level): &(usize, usize)| {
+        level < dimensions[number].values.len() && level != dimensions[number].default
+    };
+    let at = |(number, level): (usize, usize)| {
+        let mut point = point.clone();
+        point.levels[number] = level;
+        point
+    };
+    near.filter(is_set).map(at).collect()
+}
+
 /// A point one step from `point`: often a small one, sometimes any, sometimes back to a default, now and then two at
 /// once.
 fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
@@ -441,13 +547,29 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     for _ in 0..if random.below(4) == 0 { 2 } else { 1 } {
         let number = random.below(dimensions.len() as u64) as usize;
         let (own, level) = (&dimensions[number], &mut point.levels[number]);
-        let last = own.values.len() - 1;
-        *level = match random.below(6) {
-            0 | 1 => (*level + 1).min(last),
-            2 | 3 => level.saturating_sub(1),
-            4 if *level != own.default => own.default,
-            _ => random.below(own.values.len() as u64) as usize,
-        };
+        *level = step(own, *level, random);
     }
     point
+}
+
+/// A step in what `point` has changed already, more often than not; else a neighbour.
+fn nearby(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
+    let changed: Vec<usize> = space.changed(point).collect();
+    if changed.is_empty() || random.below(4) == 0 {
+        return neighbour(space, point, random);
+    }
+    let number = changed[random.below(changed.len() as u64) as usize];
+    let mut point = point.clone();
+    let own = &space.elevators[point.elevator].dimensions[number];
+    point.levels[number] = step(own, point.levels[number], random);
+    point
+}
+
+fn step(own: &Dimension, level: usize, random: &mut SplitMix64) -> usize {
+    match random.below(6) {
+        0 | 1 => (level + 1).min(own.values.len() - 1),
+        2 | 3 => level.saturating_sub(1),
+        4 if level != own.default => own.default,
+        _ => random.below(own.values.len() as u64) as usize,
+    }
 }

@@ -9,8 +9,13 @@ use std::collections::BTreeSet;
 use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Span, Spec, Time};
 use serde::{Deserialize, Serialize};
 
+use super::beside::Controller;
+
 /// More values than this in steps of two, and steps are of four.
 const VALUES_MAX: usize = 11;
+
+/// The value of what is off unless it is set, in words.
+pub(super) const NOT_SET: &str = "not set";
 
 /// What is searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +44,21 @@ pub struct Dimension {
     pub values: Vec<u64>,
     /// The number in `values` of what is in effect when it is not set.
     pub default: usize,
+    /// How a value is written that is of a controller's files; a tunable or attribute, by its name, if there is
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<Written>,
+}
+
+/// Words in a file of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// The file.
+    pub file: String,
+    /// The cgroup; empty for a file of the device.
+    pub cgroup: String,
+    /// Words as a setting has them, with slashes between; `{}` stands for the value.
+    pub words: String,
 }
 
 /// A point of the space: an elevator, and for each of its dimensions the number of a value.
@@ -59,6 +79,12 @@ pub struct Selection {
     pub also: Vec<String>,
     /// Values that are fixed for every elevator that has them.
     pub fix: Vec<(String, String)>,
+    /// Nothing of the elevators but what `vary` and `also` name.
+    pub defaults_only: bool,
+    /// Controllers beside elevators of blk-mq.
+    pub beside: Vec<Controller>,
+    /// Beside these only, if there are any.
+    pub beside_elevators: Vec<String>,
 }
 
 /// Why there is no such space.
@@ -112,12 +138,36 @@ impl Space {
     pub fn setting(&self, point: &Point) -> Setting {
         let own = &self.elevators[point.elevator];
         let mut setting = own.defaults.clone();
+        let mut files: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
+        let mut set = |name: &str, value: &str| {
+            // Values were tried when the space was made.
+            let set = setting.set(name, value);
+            debug_assert!(set.is_ok(), "{set:?}");
+        };
         for (dimension, &level) in own.dimensions.iter().zip(&point.levels) {
-            if level != dimension.default {
-                // Values were tried when the space was made.
-                let set = setting.set(&dimension.name, &dimension.values[level].to_string());
-                debug_assert!(set.is_ok(), "{set:?}");
+            if level == dimension.default {
+                continue;
             }
+            if dimension.written.is_empty() {
+                set(&dimension.name, &dimension.values[level].to_string());
+            }
+            for own in &dimension.written {
+                let words = own.text(dimension.values[level]);
+                if !files.iter().any(|(file, _)| *file == own.file) {
+                    files.push((&own.file, Vec::new()));
+                }
+                let Some((_, parts)) = files.iter_mut().find(|(file, _)| *file == own.file) else { continue };
+                match parts.iter_mut().find(|(cgroup, _)| *cgroup == own.cgroup) {
+                    Some((_, there)) => *there += &format!("/{words}"),
+                    None => parts.push((&own.cgroup, words)),
+                }
+            }
+        }
+        for (file, parts) in files {
+            let one = |(cgroup, words): &(&str, String)| {
+                if cgroup.is_empty() { words.clone() } else { format!("{cgroup}:{words}") }
+            };
+            set(file, &parts.iter().map(one).collect::<Vec<_>>().join("+"));
         }
         setting
     }
@@ -129,11 +179,8 @@ impl Space {
             own.defaults.name() == setting.name() && self.setting(point) == *setting
         };
         let found = self.elevators.iter().enumerate().filter_map(|(elevator, own)| {
-            let level = |dimension: &Dimension| {
-                let own = setting.assignments().find(|own| own.name() == dimension.name)?;
-                dimension.values.iter().position(|known| Some(*known) == own.number())
-            };
-            let levels = own.dimensions.iter().map(|dimension| level(dimension).unwrap_or(dimension.default)).collect();
+            let level = |dimension: &Dimension| dimension.level(setting).unwrap_or(dimension.default);
+            let levels = own.dimensions.iter().map(level).collect();
             let point = Point { elevator, levels };
             fits(own, &point).then_some(point)
         });
@@ -161,6 +208,38 @@ impl Space {
         point
     }
 
+    /// Adds dimensions to every elevator that controllers can stand beside, or those of `only`; but none of files that
+    /// are fixed.
+    pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String]) {
+        for own in &mut self.elevators {
+            let is_meant = only.is_empty() || only.iter().any(|name| name == own.defaults.name());
+            let is_multi_queue = own.defaults.registered().is_ok_and(|known| known.layer.is_multi_queue());
+            let takes_controllers = is_multi_queue && is_meant;
+            let fixed: Vec<&str> = own.defaults.assignments().map(iosched::Assignment::name).collect();
+            let is_free = |new: &&Dimension| {
+                let mut files = new.written.iter().map(|written| written.file.as_str());
+                !fixed.contains(&new.name.as_str()) && files.all(|file| !fixed.contains(&file))
+            };
+            let is_new = |new: &&Dimension| own.dimensions.iter().all(|known| known.name != new.name);
+            let new: Vec<Dimension> = dimensions.iter().filter(is_free).filter(is_new).cloned().collect();
+            own.dimensions.extend(new.into_iter().filter(|_| takes_controllers));
+        }
+    }
+
+    /// The controllers that are searched.
+    #[must_use]
+    pub fn controllers(&self) -> Vec<Controller> {
+        let everything_set = |own: &ElevatorSpace| {
+            let files = own.dimensions.iter().flat_map(|own| own.written.iter().map(|written| written.file.clone()));
+            let names = own.dimensions.iter().map(|own| own.name.clone());
+            files.chain(names).filter_map(|name| Controller::of(&name)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<Controller> = self.elevators.iter().flat_map(everything_set).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// How many points there are.
     #[must_use]
     pub fn size(&self) -> u128 {
@@ -185,8 +264,10 @@ impl ElevatorSpace {
         let fixed: BTreeSet<&str> = defaults.assignments().map(iosched::Assignment::name).collect();
         let wanted = |spec: &&Spec| {
             let is_tunable = tunables.iter().any(|own| own.name == spec.name);
-            let chosen =
-                if selection.vary.is_empty() { is_tunable } else { selection.vary.iter().any(|n| n == spec.name) };
+            let chosen = match selection.vary.as_slice() {
+                [] => is_tunable && !selection.defaults_only,
+                vary => vary.iter().any(|name| name == spec.name),
+            };
             let also = selection.also.iter().any(|name| name == spec.name);
             (chosen || also) && !fixed.contains(spec.name) && !spec.read_only && spec.alias_of.is_none()
         };
@@ -200,7 +281,63 @@ impl ElevatorSpace {
     }
 }
 
+impl Written {
+    /// The words with a value.
+    fn text(&self, value: u64) -> String {
+        self.words.replace("{}", &value.to_string())
+    }
+}
+
 impl Dimension {
+    /// What stands among the values for "not set": more than any.
+    pub const UNSET: u64 = u64::MAX;
+
+    /// Of a controller that is off unless it is set.
+    pub(super) fn off(name: String, unit: &str, mut values: Vec<u64>, written: Vec<Written>) -> Self {
+        values.push(Self::UNSET);
+        let default = values.len() - 1;
+        Self { name, unit: unit.to_owned(), values, default, written }
+    }
+
+    /// Whether it is of a controller's files.
+    pub(super) const fn is_of_controller(&self) -> bool {
+        !self.written.is_empty()
+    }
+
+    /// The end of the values that is farther from the default.
+    pub(super) const fn farther_end(&self) -> usize {
+        let last = self.values.len() - 1;
+        if self.default * 2 > last { 0 } else { last }
+    }
+
+    /// A value in words.
+    #[must_use]
+    pub fn text(&self, level: usize) -> String {
+        match self.values[level] {
+            Self::UNSET => NOT_SET.to_owned(),
+            value => value.to_string(),
+        }
+    }
+
+    /// The number of the value that a setting has of it; `None` if it does not set it, or to no such value.
+    fn level(&self, setting: &Setting) -> Option<usize> {
+        let assigned = |name: &str| setting.assignments().find(|own| own.name() == name);
+        let Some(first) = self.written.iter().find(|own| own.words.contains("{}")) else {
+            let number = assigned(&self.name)?.number();
+            return self.values.iter().position(|known| Some(*known) == number);
+        };
+        let text = assigned(&first.file)?.text();
+        let of_cgroup = |part: &str| {
+            if first.cgroup.is_empty() {
+                return Some(part.to_owned());
+            }
+            Some(part.strip_prefix(first.cgroup.as_str())?.strip_prefix(':')?.to_owned())
+        };
+        let words = text.split('+').find_map(of_cgroup)?;
+        let has = |wanted: &str| words.split('/').any(|word| word == wanted);
+        self.values.iter().position(|&value| value != Self::UNSET && first.text(value).split('/').all(has))
+    }
+
     /// `None` if there is nothing to choose.
     fn of(spec: &Spec, span: Span, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
         let effect = |setting: &Setting| in_effect(setting, spec.name, config);
@@ -218,7 +355,7 @@ impl Dimension {
         values.dedup();
         let default = values.binary_search(&default).ok()?;
         let unit = spec.unit.to_string();
-        (values.len() > 1).then(|| Self { name: spec.name.to_owned(), unit, values, default })
+        (values.len() > 1).then(|| Self { name: spec.name.to_owned(), unit, values, default, written: Vec::new() })
     }
 }
 
@@ -235,7 +372,7 @@ fn in_effect(setting: &Setting, name: &str, config: &QueueConfig) -> Option<u64>
 }
 
 /// The values of `span` in steps from `default`, rising.
-fn ladder(span: Span, default: u64) -> Vec<u64> {
+pub(super) fn ladder(span: Span, default: u64) -> Vec<u64> {
     let anchor = if (span.low..=span.high).contains(&default) { default } else { span.low };
     let steps = |factor: u64| -> Vec<u64> {
         let down =
@@ -340,6 +477,7 @@ mod tests {
             vary: vec!["slice_idle".to_owned(), "fifo_batch".to_owned()],
             also: vec!["nr_requests".to_owned()],
             fix: vec![("quantum".to_owned(), "4".to_owned())],
+            ..Selection::default()
         };
         let space = space(&["cfq:low_latency=0", "deadline"], &selection, &QueueConfig::default()).unwrap();
         let names = |own: &ElevatorSpace| own.dimensions.iter().map(|d| d.name.clone()).collect::<Vec<_>>();

@@ -1,8 +1,10 @@
 //! What is said at the end of a search: the answer, what is doubtful about it, and how to set what is recommended.
 
 use iosched::Setting;
+use iosched_kernel::settings::{Named, OfControllers, is_of_controllers};
 use iosched_lab::{Doubt, idle_in_words, significant, verdicts_in_words};
 
+use super::beside::Controller;
 use super::results::{Finding, Standing, TuneResults};
 
 impl TuneResults<'_> {
@@ -171,7 +173,7 @@ impl TuneResults<'_> {
             let first = **level == 0 && own.values[0] > 1;
             **level != own.default && !is_switch && (first || last)
         });
-        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.values[level])).collect();
+        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.text(level))).collect();
         if names.is_empty() {
             return None;
         }
@@ -186,19 +188,77 @@ impl TuneResults<'_> {
         let broken = self.header.constraints.iter().zip(&baseline.constraints).filter(|(_, own)| !own.kept);
         broken.map(|(record, _)| record.text.as_str()).collect::<Vec<_>>().join(" and ")
     }
+
+    /// The constraints that a setting breaks, with what it has instead: "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps
+    /// all.
+    #[must_use]
+    pub fn broken_by(&self, standing: &Standing) -> Option<String> {
+        let broken = self.header.constraints.iter().zip(&standing.constraints).filter(|(_, own)| !own.kept);
+        let said = broken.map(|(record, own)| {
+            let unit = &self.header.measures[record.measure].unit;
+            format!("{} ({} {unit})", record.text, significant(own.value, 3))
+        });
+        Some(said.collect::<Vec<_>>().join(" and ")).filter(|said| !said.is_empty())
+    }
+}
+
+/// A disk whose name is in `$DEV`.
+const DEV: Named<'_> = Named { node: "/dev/$DEV", number: "$(cat /sys/block/$DEV/dev)" };
+/// What the kernel takes for wbt's own default.
+const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
+
+/// Older CFQs are told apart by their kernel here, and there are just cfq.
+fn elevator(setting: &Setting) -> &str {
+    setting.name().split_once("-2.6.").map_or(setting.name(), |(name, _)| name)
+}
+
+/// What is set below `queue`, scheduler first.
+fn of_queue(setting: &Setting) -> Vec<(String, String)> {
+    let scheduler = ("scheduler".to_owned(), elevator(setting).to_owned());
+    let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
+    let attributes = setting.attributes().iter().filter(|own| !is_of_controllers(own.name()));
+    let attributes = attributes.map(|own| (own.name().to_owned(), own.text()));
+    [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }
 
 /// The commands that set it on a disk whose name is in `$DEV`, as root.
 #[must_use]
 pub fn commands(setting: &Setting) -> Vec<String> {
-    // Older CFQs are told apart by their kernel here, and there are just cfq.
-    let elevator = setting.name().split_once("-2.6.").map_or(setting.name(), |(name, _)| name);
-    let mut commands = vec![format!("echo {elevator} > /sys/block/$DEV/queue/scheduler")];
-    let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
-    let attributes = setting.attributes().iter().map(|own| (own.name().to_owned(), own.text()));
-    commands
-        .extend(tunables.chain(attributes).map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}")));
-    commands
+    let of_queue = of_queue(setting).into_iter();
+    let of_queue = of_queue.map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}"));
+    of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
+}
+
+/// How a setting that names controllers is made to last on a disk whose name is put for `$DEV`, and how it is undone:
+/// titles with their lines. Nothing for one that names none; `before` is what was set.
+#[must_use]
+pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)> {
+    if Controller::used_by(setting).is_empty() {
+        return Vec::new();
+    }
+    let controllers = OfControllers::of(setting);
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let drop_ins = controllers.drop_ins(DEV).into_iter();
+    let mut parts: Vec<(String, Vec<String>)> =
+        drop_ins.map(|own| (format!("for good, as {}:", own.path), lines(&own.text))).collect();
+    let attributes = of_queue(setting).into_iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\""));
+    let rule = format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"$DEV\"{}{}",
+        attributes.collect::<String>(),
+        controllers.rule_parts()
+    );
+    let rules = "/etc/udev/rules.d/90-iosched-$DEV.rules";
+    parts.push((format!("and {rules}, with the disk's name for $DEV:"), vec![rule]));
+    let mut undo = vec![format!("rm -f {rules}")];
+    if setting.name() != before.name() {
+        undo.push(format!("echo {} > /sys/block/$DEV/queue/scheduler", elevator(before)));
+    }
+    if Controller::used_by(setting).contains(&Controller::Wbt) {
+        undo.push(WBT_DEFAULT.to_owned());
+    }
+    undo.extend(controllers.undo(DEV));
+    parts.push(("to undo it:".to_owned(), undo));
+    parts
 }
 
 #[cfg(test)]
@@ -217,5 +277,22 @@ mod tests {
             ]
         );
         assert_eq!(commands(&Setting::defaults("none")), ["echo none > /sys/block/$DEV/queue/scheduler"]);
+    }
+
+    #[test]
+    fn what_controllers_have_is_made_to_last_and_undone_where_it_belongs() {
+        let setting = "mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=1000000".parse().unwrap();
+        assert_eq!(
+            commands(&setting)[2],
+            "systemctl set-property --runtime backup.service \"IOWriteBandwidthMax=/dev/$DEV 1000000\""
+        );
+        let parts = lasting(&setting, &Setting::defaults("none"));
+        assert_eq!(parts[0].0, "for good, as /etc/systemd/system/backup.service.d/50-iosched.conf:");
+        assert_eq!(parts[0].1, ["[Service]", "IOWriteBandwidthMax=/dev/$DEV 1000000"]);
+        assert!(parts[1].1[0].ends_with("ATTR{queue/scheduler}=\"mq-deadline\", ATTR{queue/wbt_lat_usec}=\"2000\""));
+        let undo = &parts[2].1;
+        assert_eq!(undo[1..3], ["echo none > /sys/block/$DEV/queue/scheduler", WBT_DEFAULT]);
+        assert_eq!(undo[3], "systemctl set-property --runtime backup.service IOWriteBandwidthMax=");
+        assert!(lasting(&Setting::defaults("bfq"), &Setting::defaults("none")).is_empty());
     }
 }

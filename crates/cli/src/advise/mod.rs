@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_advise::tune::{Constraint, Goal};
+use iosched_advise::tune::{Constraint, Controller, Goal, Wish};
 use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Lasting, Session};
 use iosched_lab::Control;
@@ -51,9 +51,10 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal [default: p99(sync)]
+    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal. With a bound, as in "p99(db) <= 5 ms",
+    /// it is what must hold [default: p99(sync)]
     #[arg(short, long = "goal", value_name = "GOAL")]
-    goals: Vec<Goal>,
+    goals: Vec<Wish>,
 
     /// What must hold, as in "throughput >= 95%" of what it is now, or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
@@ -71,6 +72,11 @@ pub(crate) struct AdviseArgs {
     /// now]
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
+
+    /// Search controllers beside the elevator as well, in simulation: wbt, io.max, io.latency, io.cost. What belongs to
+    /// cgroups is not tried on the device: how to set it is told
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    beside: Vec<Controller>,
 
     /// Runs to search with in simulation
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
@@ -167,6 +173,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     };
     let advice = found.advice();
     let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), best, &found.present));
+    let untried = advice.untried().map(|own| Lasting::of(plan.disk(), &own.setting, &found.present));
     let applied = match advice.recommended() {
         Some(best) if args.apply && !found.interrupted => {
             apply(&plan, best)?;
@@ -175,10 +182,11 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         _ => false,
     };
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
-    let told = advice::AdviceView { advice: &advice, found: &found, lasting: lasting.as_ref(), set, kept_in };
-    let page = found.page(&advice, lasting.as_ref());
+    let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
+    let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
+    let page = found.page(&advice, lasting);
     let reported = report.map(|out| out.text(&page));
-    let kept = kept.finish(&page, lasting.as_ref());
+    let kept = kept.finish(&page, lasting);
     let printed = if args.json {
         output::json(&advice::json(&told))
     } else {
@@ -196,11 +204,13 @@ fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
 }
 
 impl AdviseArgs {
-    /// What is to be good.
-    fn goals(&self) -> Result<Vec<Goal>> {
-        if self.goals.is_empty() {
-            return Ok(vec!["p99(sync)".parse::<Goal>().map_err(usage)?]);
+    /// What is to be good, and what must hold, wherever it was said.
+    fn wanted(&self) -> Result<(Vec<Goal>, Vec<Constraint>)> {
+        let (mut goals, mut constraints) = Wish::apart(&self.goals);
+        constraints.extend(self.constraints.iter().cloned());
+        if goals.is_empty() {
+            goals.push("p99(sync)".parse::<Goal>().map_err(usage)?);
         }
-        Ok(self.goals.clone())
+        Ok((goals, constraints))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use iosched::Setting;
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
-use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
+use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning, Wish};
 use iosched_advise::{Confirmed, candidates, searchable, simulated};
 use iosched_disk::Profile;
 use iosched_kernel::settings::{Recorded, Session};
@@ -52,8 +52,8 @@ impl<'a> Plan<'a> {
         let workload = options::open_workload(Some(&args.workload), &args.reading)?;
         let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
-        let mut measures = args.goals.iter().map(|own| &own.measure);
-        if measures.any(fairness) || args.constraints.iter().any(|own| fairness(&own.measure)) {
+        let (goals, constraints) = args.wanted()?;
+        if goals.iter().any(|own| fairness(&own.measure)) || constraints.iter().any(|own| fairness(&own.measure)) {
             return Err(usage(
                 "fairness is known in simulation only; take worst or p99 of a task, as in \"p99(reader)\"",
             ));
@@ -88,14 +88,18 @@ impl<'a> Plan<'a> {
         option("--workload", args.workload.display().to_string());
         words.extend(args.reading.words());
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-        args.goals.iter().for_each(|own| option("--goal", own.to_string()));
-        args.constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
+        let (goals, constraints) = Wish::apart(&args.goals);
+        goals.iter().for_each(|own| option("--goal", own.to_string()));
+        constraints.iter().chain(&args.constraints).for_each(|own| option("--subject-to", own.to_string()));
         for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
             path.iter().for_each(|path| option(name, path.display().to_string()));
         }
         option("--scheduler", self.schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
+        }
+        if !args.beside.is_empty() {
+            option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
         }
         args.length.options(&mut option);
         args.until_sure.iter().for_each(|percent| option("--until-sure", percent.to_string()));
@@ -195,8 +199,10 @@ fn search(
     experiment.replay = plan.replay;
     (experiment.warm_up_ns, experiment.limit) = (plan.limits.warm_up_ns, plan.limits.of_runs());
     experiment.command = plan.command();
-    let mut tuning = Tuning::new(experiment, &Selection::default(), args.goals()?)?;
-    tuning.constraints.clone_from(&args.constraints);
+    let selection = Selection { beside: args.beside.clone(), ..Selection::default() };
+    let (goals, constraints) = args.wanted()?;
+    let mut tuning = Tuning::new(experiment, &selection, goals)?;
+    tuning.constraints = constraints;
     tuning.budget = args.budget;
     // What is set now, unless it cannot be simulated.
     if let Some(baseline) = simulated(present) {

@@ -18,6 +18,7 @@ use iosched_advise::calibrate::{
     write_header, write_sample,
 };
 use iosched_disk::Profile;
+use iosched_disk::io_cost::Family;
 
 use iosched_lab::asked::quoted;
 pub(crate) use real::{Place, open_device};
@@ -218,7 +219,8 @@ fn read(file: &Path) -> Result<Measurements> {
 
 /// Whether a target is a profile, in the device's stead.
 pub(crate) fn is_model(target: &str) -> bool {
-    target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target))
+    let is_known = Profile::names().any(|name| name.eq_ignore_ascii_case(target));
+    target.ends_with(".toml") || is_known || Family::member(target).is_some()
 }
 
 /// Measures a device, a directory, or a model.

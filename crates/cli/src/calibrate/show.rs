@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use iosched_advise::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread};
+use iosched_advise::io_cost::IoCost;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
+
+use crate::io_cost;
 
 /// Width of the column that names probes.
 const NAME_WIDTH: usize = 52;
@@ -28,7 +31,10 @@ pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> St
     if let Some(drift) = calibration.drift() {
         let _ = writeln!(text, "{drift}");
     }
-    let _ = writeln!(text, "\n{}", calibration.verdict);
+    let target = &measurements.header.target;
+    let told = IoCost::of_measurements(measurements, &calibration.profile);
+    let _ = writeln!(text, "\nio.cost:\n{}", io_cost::text(&told, target.model_name.as_deref()));
+    let _ = writeln!(text, "{}", calibration.verdict);
     text
 }
 
@@ -100,6 +106,7 @@ pub(super) fn json(measurements: &Measurements, calibration: &Calibration) -> an
         "probes": rows(&calibration.residuals),
         "held_out": rows(&calibration.held_out),
         "kinds": kinds,
+        "io_cost": IoCost::of_measurements(measurements, &calibration.profile),
         "verdict": calibration.verdict,
         "answer": calibration.verdict.to_string(),
     });

@@ -21,6 +21,8 @@ pub(crate) struct AdviceView<'a> {
     pub(crate) found: &'a Found,
     /// How it is set; `None` if nothing is to be.
     pub(crate) lasting: Option<&'a Lasting>,
+    /// Likewise what was best in simulation and could not be tried.
+    pub(crate) untried: Option<&'a Lasting>,
     /// Whether it was to be, and was.
     pub(crate) set: (bool, bool),
     /// Where everything is kept, if it is.
@@ -57,6 +59,14 @@ pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
         text.push_str(&how(lasting, told.set.1));
     } else if told.set.0 {
         text.push_str("nothing was set\n");
+    }
+    if let (Some(best), Some(lasting)) = (advice.untried(), told.untried) {
+        let found = advice.predicted.against_baseline(best);
+        let line = format!(
+            "not tried on the device, since it belongs to cgroups: {}, best in simulation: {found}. Set it, and look whether it is so:",
+            best.label
+        );
+        let _ = write!(text, "\n{}\n{}", look.wrap(&line, "  "), how(lasting, false));
     }
     if let Some(directory) = told.kept_in {
         let _ = writeln!(text, "everything it rests on: {}", directory.join("advice.html").display());
@@ -130,6 +140,9 @@ fn how(lasting: &Lasting, applied: bool) -> String {
     let title = if applied { "this was set now, until the next start:" } else { "until the next start:" };
     part(title, &mut lasting.commands.iter().map(String::as_str));
     part(&format!("for good, as {}:", lasting.rule_path), &mut lasting.rule.lines());
+    for own in &lasting.drop_ins {
+        part(&format!("and as {}:", own.path), &mut own.text.lines());
+    }
     part(&format!("or with tuned, as {}:", lasting.profile_path), &mut lasting.profile.lines());
     part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
     text.push('\n');
@@ -152,5 +165,6 @@ pub(crate) fn json(told: &AdviceView<'_>) -> Value {
         "advice": advice,
         "doubts": advice.doubts(),
         "lasting": lasting,
+        "untried": advice.untried().map(|own| json!({ "setting": own.label, "lasting": told.untried })),
     })
 }

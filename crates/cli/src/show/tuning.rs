@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_advise::tune::{PutBack, Standing, TuneResults, commands};
+use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands, lasting};
 use iosched_lab::{Comparison, significant};
 
 use super::closing::{doubts, three_lines};
@@ -24,8 +24,10 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
             let _ = write!(text, "\n{}", verdicts(results, &shown, look));
         }
     }
-    if look.details {
+    if look.details || !results.header.space.controllers().is_empty() {
         text.push_str(&by_elevator(results, look));
+    }
+    if look.details {
         text.push_str(&put_back(results, look));
         text.push_str(&shares(results, look));
     }
@@ -36,6 +38,10 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
     if let Some(best) = results.recommended().filter(|_| results.recommends()) {
         for command in commands(&best.setting) {
             let _ = writeln!(text, "  {command}");
+        }
+        for (title, lines) in lasting(&best.setting, &results.header.baseline) {
+            let _ = writeln!(text, "{title}");
+            lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     }
     if let Some(next) = next {
@@ -163,17 +169,27 @@ pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -
     format!("{}\n{}", look.wrap(&title, ""), set(&heads(results, &rows), &columns, look))
 }
 
-/// The best that was confirmed of each elevator.
+/// The best that was confirmed of each elevator, and with each controller.
 fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
-    let elevators: Vec<&str> = results.header.space.elevators.iter().map(|own| own.defaults.name()).collect();
-    let best = |name: &&str| results.standings.iter().skip(1).find(|own| own.setting.name() == *name);
-    let found: Vec<&Standing> = elevators.iter().filter_map(best).collect();
-    if elevators.len() < 2 || found.is_empty() {
+    let space = &results.header.space;
+    let elevators: Vec<&str> = space.elevators.iter().map(|own| own.defaults.name()).collect();
+    let uses = |own: &Standing| Controller::used_by(&own.setting);
+    let bare = |own: &&Standing| space.controllers().is_empty() || uses(own).is_empty();
+    let others = || results.standings.iter().skip(1);
+    let best = |name: &&str| others().filter(bare).find(|own| own.setting.name() == *name);
+    let mut found: Vec<&Standing> = elevators.iter().filter_map(best).collect();
+    for controller in space.controllers() {
+        let own = others().find(|own| uses(own).contains(&controller));
+        found.extend(own.filter(|own| found.iter().all(|known| known.label != own.label)));
+    }
+    if found.is_empty() || elevators.len() < 2 && space.controllers().is_empty() {
         return String::new();
     }
-    let mut text = "\nthe best of each scheduler:\n".to_owned();
+    let with = if space.controllers().is_empty() { "" } else { ", and with each controller" };
+    let mut text = format!("\nthe best of each scheduler{with}:\n");
     for standing in found {
-        let line = format!("  {}   {}", standing.label, results.against_baseline(standing));
+        let broken = results.broken_by(standing).map(|own| format!("; breaks {own}")).unwrap_or_default();
+        let line = format!("  {}   {}{broken}", standing.label, results.against_baseline(standing));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
     text
@@ -192,7 +208,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
             format!("{} {}", measure.name, measure.describe(comparison))
         };
         let all: Vec<String> = own.comparisons.iter().enumerate().map(said).collect();
-        let line = format!("  {}={}   {}", own.name, own.default, all.join(", "));
+        let line = format!("  {}={}   {}", own.name, own.default_text(), all.join(", "));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
     text

@@ -12,20 +12,17 @@
 
 mod config;
 
-use std::collections::VecDeque;
-
-use iosched::{Op, Sector, Time};
+use iosched::{Op, Time};
 use iosched_numbers::SplitMix64;
 
 pub use self::config::{EmpiricalCell, EmpiricalConfig};
 use crate::completions::Completions;
 use crate::config::ConfigError;
 use crate::credits::Credits;
+use crate::ends::Ends;
 use crate::rest::Rest;
 use crate::{Card, Command, Device};
 
-/// Ends of so many commands are remembered: of a few streams at depth.
-const ENDS: usize = 64;
 /// How much a command counts in the share of writes of late.
 const RECENT: f64 = 1.0 / 32.0;
 
@@ -147,7 +144,7 @@ pub struct Empirical {
     all_costs_ns: f64,
     submitted: u64,
     /// Where the last commands ended.
-    ends: VecDeque<Sector>,
+    ends: Ends,
     /// Share of writes of late.
     writes: f64,
     random: SplitMix64,
@@ -184,7 +181,7 @@ impl Empirical {
             costs_ns: Vec::new(),
             all_costs_ns: 0.0,
             submitted: 0,
-            ends: VecDeque::with_capacity(ENDS),
+            ends: Ends::new(),
             writes: 0.0,
             random: SplitMix64::new(0),
         })
@@ -210,7 +207,7 @@ impl Empirical {
     /// How long a command with data takes, and what it costs whoever comes while it is under way, ns.
     fn data_ns(&mut self, command: &Command) -> (u64, f64) {
         let is_write = command.op != Op::Read;
-        let continues = self.ends.contains(&command.sector);
+        let continues = self.ends.continues(command);
         let share = self.random.unit();
         let place = Place::among(&self.shares, share);
         let grid = self.grid(is_write, continues);
@@ -226,10 +223,7 @@ impl Empirical {
         }
         let writes = if is_write { 1.0 } else { 0.0 };
         self.writes = if self.submitted == 0 { writes } else { self.writes + (writes - self.writes) * RECENT };
-        if self.ends.len() == ENDS {
-            self.ends.pop_front();
-        }
-        self.ends.push_back(command.sector + u64::from(command.nr_sectors));
+        self.ends.add(command);
         ((ln_ns.exp() as u64).max(1), cost_ns)
     }
 }

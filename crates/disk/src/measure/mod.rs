@@ -7,6 +7,7 @@
 mod figure;
 mod latency;
 mod load;
+mod saturation;
 
 use iosched::Op;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use serde::Serialize;
 pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
 pub use self::latency::Latencies;
 use self::load::{Done, Next, closed_loop, random, sequential};
+pub use self::saturation::{Saturated, Saturation, saturation};
 use crate::profile::{Anchor, Model, Profile, StartState};
 use crate::ssd::SsdStartConfig;
 use crate::{AnyDevice, Card};

@@ -68,6 +68,12 @@ pub struct ServerConfig {
     /// What everything else takes; as a read if absent.
     #[serde(default)]
     pub write: Option<ServerTimes>,
+    /// What a read takes that begins where none of the last 64 commands ended; as any read if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_read: Option<ServerTimes>,
+    /// Likewise everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_write: Option<ServerTimes>,
     /// When it does nothing for a while; never if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
@@ -172,8 +178,9 @@ impl ServerConfig {
         validate_rate("server.link_bytes_per_second", self.link_bytes_per_second)?;
         within("server.flush_ns", self.flush_ns, 0..=config::LATENCY_NS_MAX)?;
         self.read.validate("server.read")?;
-        if let Some(write) = &self.write {
-            write.validate("server.write")?;
+        let others = [("write", &self.write), ("random_read", &self.random_read), ("random_write", &self.random_write)];
+        for (name, times) in others {
+            times.as_ref().map_or(Ok(()), |times| times.validate(&format!("server.{name}")))?;
         }
         if let Some(stalls) = &self.stalls {
             within("server.stalls.every_ns", stalls.every_ns, 1_000..=1_000 * SECOND_NS)?;

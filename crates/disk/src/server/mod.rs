@@ -10,8 +10,9 @@
 //! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
 //! - Now and then nothing goes on at all.
 //!
-//! Where data lies makes no difference, and nothing is remembered but credits: no cache for reads. Everything is
-//! counted in *working time*, which stands still in a stall.
+//! Where data lies makes no difference, but that a command which continues none of the last may take other times; and
+//! nothing is remembered but credits: no cache for reads. Everything is counted in *working time*, which stands still in
+//! a stall.
 
 mod config;
 mod stalls;
@@ -26,6 +27,7 @@ use self::stalls::Stalls;
 use crate::config::ConfigError;
 use crate::credits::Credits;
 use crate::distribution::{QuantilePoint, at};
+use crate::ends::Ends;
 use crate::link::LinkRate;
 use crate::rest::Rest;
 use crate::{Card, Command, Device};
@@ -53,12 +55,20 @@ impl From<&ServerTimes> for Times {
     }
 }
 
+/// Whose times a command takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct ServingKind {
+    is_read: bool,
+    /// Whether it continues none of the last commands, where that makes a difference.
+    is_random: bool,
+}
+
 /// A command that is not complete.
 #[derive(Clone, Copy, Debug, Default)]
 struct Serving {
     tag: u32,
     sequence: u64,
-    is_read: bool,
+    kind: ServingKind,
     is_flush: bool,
     /// Pieces that are not served yet.
     pieces: u32,
@@ -79,8 +89,10 @@ struct Piece {
 #[derive(Clone, Debug)]
 pub struct Server {
     card: Card,
-    read: Times,
-    write: Times,
+    /// By whether a command is random, then by whether it reads.
+    times: [[Times; 2]; 2],
+    /// Where the last commands ended, where that makes a difference.
+    ends: Option<Ends>,
     link: Option<LinkRate>,
     flush_ns: u64,
     piece_sectors: u32,
@@ -126,6 +138,10 @@ impl Server {
     /// As [`ServerConfig::validate`].
     pub fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
         config.validate()?;
+        let write = config.write.as_ref().unwrap_or(&config.read);
+        let random_write = config.random_write.as_ref().unwrap_or(write);
+        let random_read = config.random_read.as_ref().unwrap_or(&config.read);
+        let place_matters = config.random_read.is_some() || config.random_write.is_some();
         Ok(Self {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
@@ -136,8 +152,8 @@ impl Server {
                 fua: config.fua,
                 max_hw_sectors_kb: config.max_hw_sectors_kb,
             },
-            read: Times::from(&config.read),
-            write: Times::from(config.write.as_ref().unwrap_or(&config.read)),
+            times: [[write, &config.read], [random_write, random_read]].map(|own| own.map(Times::from)),
+            ends: place_matters.then(Ends::new),
             link: config.link_bytes_per_second.map(LinkRate::new),
             flush_ns: config.flush_ns,
             piece_sectors: config.piece_sectors.unwrap_or(u32::MAX),
@@ -173,24 +189,37 @@ impl Server {
         self.stalls.set_seed(!seed);
     }
 
-    const fn times(&self, is_read: bool) -> &Times {
-        if is_read { &self.read } else { &self.write }
+    #[inline]
+    fn times(&self, kind: ServingKind) -> &Times {
+        &self.times[usize::from(kind.is_random)][usize::from(kind.is_read)]
+    }
+
+    /// What a command is, seen from those before it.
+    fn kind(&mut self, command: &Command) -> ServingKind {
+        let is_random = self.ends.as_mut().is_some_and(|ends| {
+            let continues = ends.continues(command);
+            if command.op.has_data() {
+                ends.add(command);
+            }
+            !continues
+        });
+        ServingKind { is_read: command.op == Op::Read, is_random }
     }
 
     /// Takes a command's pieces to where they wait.
     fn enqueue(&mut self, command: &Command) {
-        let is_read = command.op == Op::Read;
-        let times = self.times(is_read);
+        let kind = self.kind(command);
+        let times = self.times(kind);
         let in_service = times.in_service;
         let share = if times.extra.is_empty() { None } else { Some(self.random.unit()) };
-        let extra_ns = share.map_or(0.0, |share| at(&self.times(is_read).extra, share));
+        let extra_ns = share.map_or(0.0, |share| at(&self.times(kind).extra, share));
         let extra_service_ns = (extra_ns * in_service) as u64;
         let nr_sectors = if command.op.has_data() { command.nr_sectors } else { 0 };
         let pieces = nr_sectors.div_ceil(self.piece_sectors).max(1);
         let serving = Serving {
             tag: command.tag,
             sequence: self.submitted,
-            is_read,
+            kind,
             is_flush: command.op == Op::Flush,
             pieces,
             extra_service_ns,
@@ -233,7 +262,7 @@ impl Server {
                 (self.taken.len() - 1) as u32
             });
             self.free_servers -= 1;
-            self.free_write_servers -= u32::from(!self.commands[first.slot as usize].is_read);
+            self.free_write_servers -= u32::from(!self.commands[first.slot as usize].kind.is_read);
             let mut busy_ns = self.busy_ns(first, true);
             self.taken[place as usize].push(first);
             for _ in 1..most {
@@ -251,7 +280,7 @@ impl Server {
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
             let chosen =
-                if self.free_write_servers > 0 { self.choose(|_| true) } else { self.choose(|own| own.is_read) };
+                if self.free_write_servers > 0 { self.choose(|_| true) } else { self.choose(|own| own.kind.is_read) };
             let piece = self.waiting.remove(chosen?)?;
             let Some(missed) = self.missed_turns.filter(|_| !self.waiting.is_empty()) else { return Some(piece) };
             if self.random.unit() >= missed.share {
@@ -277,7 +306,7 @@ impl Server {
     /// How long a piece keeps a server busy, ns.
     fn busy_ns(&self, piece: Piece, is_first_of_batch: bool) -> u64 {
         let serving = &self.commands[piece.slot as usize];
-        let times = self.times(serving.is_read);
+        let times = self.times(serving.kind);
         let data_ns = times.rate.map_or(0, |rate| rate.ns(piece.sectors.into()));
         let fixed_ns = if serving.is_flush { self.flush_ns } else { times.service_ns };
         let extra_ns = if piece.is_first && is_first_of_batch { serving.extra_service_ns } else { 0 };
@@ -289,7 +318,7 @@ impl Server {
         let mut pieces = std::mem::take(&mut self.taken[place as usize]);
         let first = pieces.first().map(|piece| self.commands[piece.slot as usize]).unwrap_or_default();
         self.free_servers += 1;
-        self.free_write_servers += u32::from(!first.is_read);
+        self.free_write_servers += u32::from(!first.kind.is_read);
         let mut at_ns = end_ns;
         if let Some(link) = self.link {
             let data_ns: u64 = pieces.iter().map(|piece| link.ns(piece.sectors.into())).sum();
@@ -300,9 +329,9 @@ impl Server {
             let serving = &mut self.commands[piece.slot as usize];
             serving.pieces -= 1;
             if serving.pieces == 0 {
-                let Serving { tag, sequence, is_read, .. } = *serving;
+                let Serving { tag, sequence, kind, .. } = *serving;
                 self.free_slots.push(piece.slot);
-                let back_ns = at_ns + self.times(is_read).transit_ns + first.extra_transit_ns;
+                let back_ns = at_ns + self.times(kind).transit_ns + first.extra_transit_ns;
                 self.back.push(Reverse((back_ns, sequence, tag)));
             }
         }

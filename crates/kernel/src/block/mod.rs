@@ -225,11 +225,17 @@ impl BlockDevice {
         self.driver_tags().map(|(_, queues)| queues)
     }
 
+    /// The model's name without its maker's.
+    #[must_use]
+    pub fn model_name(&self) -> Option<String> {
+        value(&self.disk_directory().join("device/model"))
+    }
+
     /// What its maker calls it.
     #[must_use]
     pub fn model(&self) -> Option<String> {
         let of_device = |name: &str| value(&self.disk_directory().join("device").join(name));
-        let model = of_device("model")?;
+        let model = self.model_name()?;
         // SCSI has the maker apart, and "ATA" for all that are not SCSI's own.
         let vendor = of_device("vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
         Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))

@@ -85,6 +85,7 @@ impl<'t> PreparedTasks<'t> {
             pid: task.pid,
             name: task.name.clone(),
             ioprio: task.ioprio().to_string(),
+            cgroup: task.cgroup.clone().filter(|own| own != "root").unwrap_or_default(),
             ..TaskResult::default()
         };
         let recorder = Recorder::new(vec![result], shared.counted_from_ns, &shared.watch);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::drop_ins::{DropIn, Named, OfControllers, is_of_controllers};
 use super::recorded::{Recorded, shell};
 use crate::attribute::{Declaration, declaration, is_same};
 use crate::block::BlockDevice;
@@ -31,8 +32,11 @@ pub struct Lasting {
     pub profile_name: String,
     /// Where it belongs.
     pub profile_path: String,
-    /// The profile: sets it as long as it is the active one.
+    /// The profile: sets it as long as it is the active one, but for what belongs to controllers.
     pub profile: String,
+    /// Drop-ins of systemd, for what cgroups have of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop_ins: Vec<DropIn>,
     /// Back to what was set before.
     pub undo: Vec<String>,
 }
@@ -44,14 +48,20 @@ impl Lasting {
         let name = device.name();
         let profile_name = format!("iosched-{name}");
         let assignments = assignments(device, setting, recorded);
+        let controllers = OfControllers::of(setting);
+        let (node, number) = (format!("/dev/{}", device.disk_name()), device.number().to_string());
+        let known = Named { node: &node, number: &number };
+        let rule = rule(device, &setting.to_string(), &assignments);
+        let undone = commands(device, &undo(device, setting, recorded));
         Self {
-            commands: commands(device, &assignments),
+            commands: commands(device, &assignments).into_iter().chain(controllers.commands(known)).collect(),
             rule_path: format!("{RULES}/{}", rule_name(name)),
-            rule: rule(device, &setting.to_string(), &assignments),
+            rule: rule.trim_end().to_owned() + &controllers.rule_parts() + "\n",
+            drop_ins: controllers.drop_ins(known),
             profile_path: format!("/etc/tuned/{profile_name}/tuned.conf"),
             profile: profile(device, setting, &assignments),
             profile_name,
-            undo: commands(device, &undo(device, setting, recorded)),
+            undo: undone.into_iter().chain(controllers.undo(known)).collect(),
         }
     }
 }
@@ -134,7 +144,8 @@ fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
 
 fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
-    let own = setting.assignments().map(|own| (full_name(device, own.name(), scheduler), own.text()));
+    let own = setting.assignments().filter(|own| !is_of_controllers(own.name()));
+    let own = own.map(|own| (full_name(device, own.name(), scheduler), own.text()));
     [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(own).collect()
 }
 
@@ -252,6 +263,24 @@ mod tests {
         let of = lasting(&machine, "present:fifo_batch=8");
         assert_eq!(of.commands[1], "echo 8 > /sys/block/sda/queue/iosched/fifo_batch");
         assert_eq!(of.undo[1..], ["echo 1 > /sys/block/sda/queue/iosched/fifo_batch"]);
+    }
+
+    #[test]
+    fn what_controllers_have_goes_to_cgroups_and_not_to_the_queue() {
+        let machine = Machine::new();
+        let of = lasting(&machine, "none:nomerges=2,io.max=backup:wbps=1000,io.cost.qos=enable=1");
+        assert!(of.commands.iter().all(|own| !own.contains("queue/io.")), "{:?}", of.commands);
+        assert_eq!(of.commands[2], "echo \"8:0 enable=1\" > /sys/fs/cgroup/io.cost.qos");
+        assert_eq!(of.drop_ins[0].text, "[Service]\nIOWriteBandwidthMax=/dev/sda 1000\n");
+        assert!(
+            of.rule.ends_with(
+                "ATTR{queue/nomerges}=\"2\", RUN+=\"/bin/sh -c 'echo %M:%m enable=1 > /sys/fs/cgroup/io.cost.qos'\"\n"
+            ),
+            "{}",
+            of.rule
+        );
+        assert!(of.undo.contains(&"echo \"8:0 enable=0 ctrl=auto\" > /sys/fs/cgroup/io.cost.qos".to_owned()));
+        assert!(!of.profile.contains("sys/fs/cgroup"));
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! | `recorded.rs` | what was set before: recorded, compared, put back |
 //! | `session.rs` | changes settings while it lives |
 //! | `restore.rs` | puts back what a session that was killed has left |
+//! | `drop_ins.rs` | likewise of what a setting has of controllers: drop-ins of systemd, and io.cost |
 //! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
 //!
 //! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by
 //! then. Dropped, by whatever way but a kill, it puts everything back; after a kill or a reboot [`restore`] does what
 //! the journal says.
 
+mod drop_ins;
 mod lasting;
 mod recorded;
 mod restore;
@@ -24,6 +26,7 @@ use crate::attribute::AttributeError;
 use crate::block::Identity;
 use crate::state::StateError;
 
+pub use drop_ins::{DropIn, Named, OfControllers, is_of_controllers};
 pub use lasting::{Lasting, RULES, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, restore};

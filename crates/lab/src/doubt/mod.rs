@@ -371,6 +371,12 @@ impl fmt::Display for Doubt {
                 significant(own.rate_difference_error_percent, 2),
                 significant(own.tail_difference_error_percent, 2)
             ),
+            Self::ModelError { name, fit } if fit.rates_only => write!(
+                f,
+                "the model of {name} is made of rates at saturation alone, which may be off by {} %; nobody measured its latencies, so the \
+                 slowest I/Os may take twice as long, or half, and smaller differences are not told; calibrate the device, or compare on it: --on",
+                significant(fit.rate_error_percent, 2)
+            ),
             Self::ModelError { name, fit } => write!(
                 f,
                 "the model of {name} {} the device: rates are off by up to {} % and the slowest I/Os by up to {} % in four cases of five, and \

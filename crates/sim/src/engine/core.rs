@@ -173,7 +173,10 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         self.task_of_context[context.index()] = self.owners.len() as u32;
         self.owners.push(Owner { context, partial: None, uncounted: false });
-        self.tasks.push(TaskResult { pid, name: name.to_owned(), ioprio: ioprio.to_string(), ..TaskResult::default() });
+        let mut known = self.driver.queue().env().cgroups.names();
+        let cgroup = known.nth(cgroup.index()).filter(|_| cgroup != CgroupId::ROOT).unwrap_or_default().to_owned();
+        let (name, ioprio) = (name.to_owned(), ioprio.to_string());
+        self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
     }
 
     /// From now on completions of `task` count, or do not. All do unless told otherwise.

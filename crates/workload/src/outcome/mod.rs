@@ -156,6 +156,9 @@ pub struct TaskResult {
     pub name: String,
     /// Its ioprio at the start, as `be/4`.
     pub ioprio: String,
+    /// The cgroup that the workload begins it in, with those above it before slashes; empty for the root.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cgroup: String,
     /// I/Os completed.
     pub ios: u64,
     /// Bytes read.

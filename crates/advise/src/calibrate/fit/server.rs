@@ -115,6 +115,8 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
             extra: spread(&single.latency, least_ns, usual_ns),
         },
         write: None,
+        random_read: None,
+        random_write: None,
         stalls,
         write_servers: None,
         rest: rest(evidence, usual_ns),

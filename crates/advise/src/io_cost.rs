@@ -1,0 +1,232 @@
+//! What io.cost should be told of a device, each figure with what it comes from: of a calibration's own probes, or of a
+//! profile that is driven until it does no more.
+//!
+//! The model is what the device does at saturation. The QoS are latencies that it keeps while it is busy: those that 95
+//! of 100 random 4 KiB I/Os do not exceed with as few under way as do nine tenths of the most. More under way would
+//! only wait. Its bounds let the rate of virtual time halve, and grow by half.
+
+use iosched_disk::Profile;
+use iosched_disk::io_cost::{Family, IoCostModel, IoCostQos, hwdb};
+use iosched_disk::measure::{Saturated, saturation};
+use serde::Serialize;
+
+use crate::calibrate::{Measurements, Probe, Role, Summary};
+
+const SMALL_BYTES: u32 = 4096;
+/// I/Os from this size on tell of bytes a second.
+const LARGE_BYTES: u32 = 256 << 10;
+/// Who does so much of the most is busy.
+const BUSY: f64 = 0.9;
+const QOS_SHARE: f64 = 0.95;
+/// Names that hwdb could not tell apart from others, or that mean something in a match.
+const NAME_UNKNOWN: &str = "MODEL_NAME";
+
+/// The model and the QoS of a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IoCost {
+    /// What the device does at saturation.
+    pub model: IoCostModel,
+    /// Which latencies are to be kept.
+    pub qos: IoCostQos,
+    /// What each figure comes from.
+    pub origins: Vec<Origin>,
+}
+
+/// What a figure comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// The figure, as the kernel's files name it.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What was measured, or simulated.
+    pub from: String,
+}
+
+/// A figure and what it was measured from.
+type Found = (f64, String);
+
+impl IoCost {
+    /// Of a profile: simulated. Of a member of a family it is what was published.
+    #[must_use]
+    pub fn of_profile(profile: &Profile) -> Self {
+        if let Some((_, member)) = Family::member(profile.name())
+            && let Some(run) = member.runs.first()
+        {
+            let runs = member.runs.len();
+            let said = if runs == 1 { "published".to_owned() } else { format!("published: mean of {runs} runs") };
+            let latencies = [0, 1].map(|_| format!("published: what tuning came to, {}", run.result));
+            return Self::with(member.mean(), run.qos, vec![said; IoCostModel::NAMES.len()], latencies);
+        }
+        let found = saturation(profile);
+        let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} under way");
+        let busy = |own: &Saturated, what: &str| {
+            format!("simulated: 95 of 100 random {what} of 4 KiB, {} under way", own.busy_depth)
+        };
+        let of = |own: &Saturated, what: &str| {
+            [
+                at(own.bytes, &format!("sequential {what} of 1 MiB")),
+                at(own.sequential, &format!("sequential {what} of 4 KiB")),
+                at(own.random, &format!("random {what} of 4 KiB")),
+            ]
+        };
+        let latencies = [busy(&found.reads, "reads"), busy(&found.writes, "writes")];
+        let rates = [of(&found.reads, "reads"), of(&found.writes, "writes")].concat();
+        Self::with(found.model(), found.qos(), rates, latencies)
+    }
+
+    /// Of what was measured; what was not, since the device was only read, or the probes were none for it, is that of
+    /// `profile`, which was fitted.
+    #[must_use]
+    pub fn of_measurements(measurements: &Measurements, profile: &Profile) -> Self {
+        let simulated = Self::of_profile(profile);
+        let summaries = measurements.summaries();
+        let probes: Vec<(&Probe, &Summary)> =
+            measurements.header.probes.iter().zip(&summaries).filter_map(|(p, s)| Some((p, s.as_ref()?))).collect();
+        let whole = measurements.header.target.capacity_sectors;
+        let of = |writes: bool| {
+            let own = || probes.iter().filter(move |(probe, _)| is_plain(probe, writes));
+            let most = |found: &mut dyn Iterator<Item = Found>| found.reduce(|a, b| if b.0 > a.0 { b } else { a });
+            let small = |probe: &Probe, sequential| probe.bytes == SMALL_BYTES && probe.sequential == sequential;
+            let rate = |(probe, summary): &(&Probe, &Summary)| (summary.iops.median, probe.to_string());
+            let bytes = most(
+                &mut own()
+                    .filter(|(probe, _)| probe.bytes >= LARGE_BYTES)
+                    .map(|(probe, summary)| (summary.iops.median * f64::from(probe.bytes), probe.to_string())),
+            );
+            // One at a time tells of saturation only where nothing is gained by more.
+            let deep = |probe: &Probe| probe.depth > 1 || measurements.header.target.depth == 1;
+            let sequential = most(&mut own().filter(|(p, _)| small(p, true) && deep(p)).map(rate));
+            let at_random: Vec<_> = own().filter(|(probe, _)| small(probe, false) && probe.sectors == whole).collect();
+            let random = most(&mut at_random.iter().filter(|(probe, _)| deep(probe)).map(|own| rate(own)));
+            let busy = random.as_ref().and_then(|(best, _)| {
+                let busy = at_random.iter().filter(|(_, summary)| summary.iops.median >= BUSY * best);
+                busy.min_by_key(|(probe, _)| probe.depth)
+            });
+            let latency = busy.map(|(probe, summary)| {
+                (summary.latency.quantile_ns(QOS_SHARE) as f64 / 1e3, format!("95 of 100 of: {probe}"))
+            });
+            ([bytes, sequential, random], latency)
+        };
+        let ((reads, rlat), (writes, wlat)) = (of(false), of(true));
+        let not_measured = |origin: &Origin| format!("not measured; of the model, {}", origin.from);
+        let mut figures = simulated.model.figures();
+        let mut rates: Vec<String> = simulated.origins.iter().take(6).map(not_measured).collect();
+        for (place, found) in reads.into_iter().chain(writes).enumerate() {
+            if let Some((value, from)) = found {
+                figures[place] = (value as u64).max(1);
+                rates[place] = from;
+            }
+        }
+        let mut qos = simulated.qos;
+        let mut latencies = [6, 7].map(|place| not_measured(&simulated.origins[place]));
+        for (place, found) in [rlat, wlat].into_iter().enumerate() {
+            if let Some((us, from)) = found {
+                let us = (us.ceil() as u64).max(1);
+                *[&mut qos.rlat_us, &mut qos.wlat_us][place] = us;
+                latencies[place] = from;
+            }
+        }
+        Self::with(IoCostModel::of(figures), qos, rates, latencies)
+    }
+
+    fn with(model: IoCostModel, qos: IoCostQos, rates: Vec<String>, latencies: [String; 2]) -> Self {
+        let figures = IoCostModel::NAMES.into_iter().zip(model.figures()).zip(rates);
+        let mut origins: Vec<Origin> = figures.map(|((name, value), from)| Origin { name, value, from }).collect();
+        let [rlat, wlat] = latencies;
+        origins.push(Origin { name: "rlat", value: qos.rlat_us, from: rlat });
+        origins.push(Origin { name: "wlat", value: qos.wlat_us, from: wlat });
+        Self { model, qos, origins }
+    }
+
+    /// The entry of systemd's hwdb for devices of that model name, as udev has it.
+    #[must_use]
+    pub fn hwdb(&self, model_name: Option<&str>) -> String {
+        hwdb(&hwdb_name(model_name), &self.model, &self.qos)
+    }
+}
+
+/// A model name as udev has it in `ID_MODEL`: what is no letter, digit or one of a few signs is an underscore.
+fn hwdb_name(model_name: Option<&str>) -> String {
+    let name = model_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(NAME_UNKNOWN);
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "#+-.=@_".contains(c) { c } else { '_' }).collect()
+}
+
+/// Where the entry belongs.
+#[must_use]
+pub fn hwdb_path(model_name: Option<&str>) -> String {
+    format!("/etc/udev/hwdb.d/90-iocost-{}.hwdb", hwdb_name(model_name).to_ascii_lowercase())
+}
+
+/// Whether a probe does one thing without pauses, wherever it likes or in order.
+fn is_plain(probe: &Probe, writes: bool) -> bool {
+    let one_way = probe.read_percent == if writes { 0 } else { 100 };
+    let told = matches!(
+        probe.role,
+        Role::Depth | Role::Bandwidth | Role::Sequential | Role::Write | Role::HeldOut | Role::Saturation
+    );
+    one_way && told && probe.flush_every == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::calibrate::{Measurer, Pace, Simulated, Target, measure};
+
+    fn measured(profile: &Profile, writable: bool) -> Measurements {
+        struct ReadOnly(Simulated, Target);
+        impl Measurer for ReadOnly {
+            type Error = <Simulated as Measurer>::Error;
+            fn target(&self) -> &Target {
+                &self.1
+            }
+            fn measure(
+                &mut self,
+                workload: &iosched_workload::Workload,
+                seed: u64,
+            ) -> Result<iosched_sim::RunResult, Self::Error> {
+                self.0.measure(workload, seed)
+            }
+        }
+        let device = Simulated::new(profile.clone());
+        let target = Target { writable, ..device.target().clone() };
+        measure(&mut ReadOnly(device, target), Pace::SIMULATED, 1, "", &AtomicBool::new(false), |_| Ok(())).unwrap()
+    }
+
+    #[test]
+    fn what_was_measured_of_a_device_is_what_it_does_at_saturation() {
+        let profile = Profile::named("mtfdkba512tfh").unwrap();
+        let own = IoCost::of_measurements(&measured(&profile, true), &profile);
+        let wanted = iosched_disk::io_cost::Family::member("mtfdkba512tfh").unwrap().1.mean();
+        for ((name, found), wanted) in IoCostModel::NAMES.iter().zip(own.model.figures()).zip(wanted.figures()) {
+            let off = found as f64 / wanted as f64 - 1.0;
+            assert!(off.abs() < 0.1, "{name}: {found} for {wanted}");
+        }
+        assert!(own.origins.iter().all(|own| !own.from.contains("not measured")), "{:?}", own.origins);
+        // Ten servers: with 16 under way they are busy, and a few wait.
+        assert!((80..400).contains(&own.qos.rlat_us), "{}", own.qos);
+        assert!(
+            own.hwdb(Some("A disk/1")).starts_with("block:*:name:A_disk_1:fwrev:*:\n  IOCOST_SOLUTIONS=measured\n")
+        );
+    }
+
+    #[test]
+    fn what_was_not_written_is_said_to_be_the_models() {
+        let profile = Profile::named("sata-ssd").unwrap();
+        let own = IoCost::of_measurements(&measured(&profile, false), &profile);
+        let from = |name: &str| own.origins.iter().find(|own| own.name == name).unwrap().from.clone();
+        for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
+            assert!(from(name).starts_with("not measured; of the model, simulated: "), "{}", from(name));
+        }
+        assert!(from("rrandiops").starts_with("random read 4 KiB, depth "), "{}", from("rrandiops"));
+    }
+
+    #[test]
+    fn of_a_member_of_a_family_the_latencies_are_published_ones() {
+        let own = IoCost::of_profile(&Profile::named("ct1000p3pssd8").unwrap());
+        assert_eq!((own.qos.rlat_us, own.qos.wlat_us), (39_518, 287_834));
+        assert!(own.origins[6].from.contains("result-462faf38bd17d"));
+    }
+}

@@ -1,0 +1,298 @@
+//! What controllers beside the elevator add to the space: for each cgroup of the workload, from what it does under the
+//! baseline and from what the device does at saturation, the values worth trying.
+//!
+//! A controller is one dimension or a few, each off by default: the least a cgroup can be capped to is a hundredth of
+//! what it does, the laxest is no cap at all. io.cost comes with the device's own linear model, as measured on the
+//! profile, and one latency for reads and writes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use iosched::{Setting, Span};
+use iosched_disk::Profile;
+use iosched_disk::io_cost::IoCostQos;
+use iosched_disk::measure::saturation;
+use iosched_sim::{RunResult, TaskResult};
+
+use super::space::{Dimension, Written, ladder};
+
+/// A cap is this share of what the cgroup does without, and half of it, and so on.
+const CAPS: u32 = 7;
+/// The least that io.max takes.
+const CAP_MIN: u64 = 2;
+/// Who moves so much an I/O is capped in bytes a second, else in I/Os a second.
+const LARGE_BYTES: u64 = 32 << 10;
+/// Targets of io.latency that are worth trying, us, and the one they go in steps of two from.
+const TARGETS_US: Span = Span { low: 250, high: 256_000, zero: false };
+const TARGET_US: u64 = 2_000;
+/// Weights, likewise.
+const WEIGHTS: Span = Span { low: 10, high: 1_000, zero: false };
+const WEIGHT: u64 = 100;
+/// Targets of wbt, likewise.
+const WBT_US: Span = Span { low: 500, high: 128_000, zero: true };
+const WBT_TARGET_US: u64 = 2_000;
+/// Latencies of io.cost's QoS go up to this, us.
+const QOS_US_MAX: u64 = 128_000;
+/// The share of I/Os that is to keep them, per cent.
+const QOS_PERCENT: u32 = 95;
+
+/// A controller beside the elevator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    /// Writeback throttling.
+    Wbt,
+    /// Caps on bytes and I/Os a second.
+    IoMax,
+    /// Latency targets.
+    IoLatency,
+    /// Shares of the device's time, with weights.
+    IoCost,
+}
+
+impl Controller {
+    /// All of them, in the order in which a setting names them.
+    pub const ALL: [Self; 4] = [Self::Wbt, Self::IoMax, Self::IoLatency, Self::IoCost];
+
+    /// As people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wbt => "wbt",
+            Self::IoMax => "io.max",
+            Self::IoLatency => "io.latency",
+            Self::IoCost => "io.cost",
+        }
+    }
+
+    /// The one that a name in a setting belongs to.
+    pub(super) fn of(file: &str) -> Option<Self> {
+        match file {
+            "wbt_lat_usec" => Some(Self::Wbt),
+            "io.max" => Some(Self::IoMax),
+            "io.latency" => Some(Self::IoLatency),
+            "io.cost.qos" | "io.cost.model" | "io.weight" => Some(Self::IoCost),
+            _ => None,
+        }
+    }
+
+    /// Those that a setting uses, each once.
+    #[must_use]
+    pub fn used_by(setting: &Setting) -> Vec<Self> {
+        let mut used: Vec<Self> = setting.attributes().iter().filter_map(|own| Self::of(own.name())).collect();
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Controller {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|own| own.name() == text);
+        known.ok_or_else(|| format!("{text:?} is no controller; there are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// What a cgroup does.
+struct Doing<'r> {
+    name: &'r str,
+    /// By whether it writes: I/Os and bytes.
+    bytes: [u64; 2],
+    ios: u64,
+    seconds: f64,
+}
+
+/// What is worth trying of `controllers` for a workload of which `run` is one under the baseline, on the device of
+/// `profile`.
+pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &Profile) -> Vec<Dimension> {
+    let doing = doing(run);
+    let mut all = Vec::new();
+    for controller in Controller::ALL.into_iter().filter(|own| controllers.contains(own)) {
+        match controller {
+            // Writers past the page cache are not throttled.
+            Controller::Wbt => all.extend((!run.latency.writes_async.is_empty()).then(wbt)),
+            Controller::IoMax => all.extend(doing.iter().flat_map(caps)),
+            Controller::IoLatency => all.extend(doing.iter().map(target)),
+            Controller::IoCost => {
+                all.push(cost(profile));
+                // Only ratios count: the last one's is what it is.
+                all.extend(doing.iter().take(doing.len().saturating_sub(1)).map(weight));
+            }
+        }
+    }
+    all
+}
+
+/// Whether the workload has cgroups that controllers could tell apart.
+pub(super) fn has_cgroups(run: &RunResult) -> bool {
+    !doing(run).is_empty()
+}
+
+/// The cgroups that do anything, in the order of their tasks.
+fn doing(run: &RunResult) -> Vec<Doing<'_>> {
+    let mut names: Vec<&str> = Vec::new();
+    for task in run.tasks.iter().filter(|task| !task.cgroup.is_empty() && task.ios > 0) {
+        if !names.contains(&task.cgroup.as_str()) {
+            names.push(&task.cgroup);
+        }
+    }
+    let of = |name| {
+        let own: Vec<&TaskResult> = run.tasks.iter().filter(|task| task.cgroup == name).collect();
+        let from = own.iter().filter_map(|task| task.first_submit_ns).min().unwrap_or(0);
+        let to = own.iter().filter_map(|task| task.last_completion_ns).max().unwrap_or(0);
+        let sum = |of: fn(&TaskResult) -> u64| own.iter().map(|task| of(task)).sum::<u64>();
+        Doing {
+            name,
+            bytes: [sum(|task| task.bytes_read), sum(|task| task.bytes_written)],
+            ios: sum(|task| task.ios),
+            seconds: (to.saturating_sub(from) as f64 / 1e9).max(1e-9),
+        }
+    };
+    names.into_iter().map(of).collect()
+}
+
+fn written(file: &str, cgroup: &str, words: &str) -> Written {
+    Written { file: file.to_owned(), cgroup: cgroup.to_owned(), words: words.to_owned() }
+}
+
+/// Caps on what a cgroup does in each direction that is more than a hundredth of all.
+fn caps(doing: &Doing<'_>) -> impl Iterator<Item = Dimension> {
+    let all: u64 = doing.bytes.iter().sum();
+    let size = all / doing.ios.max(1);
+    ["r", "w"].into_iter().zip(doing.bytes).filter_map(move |(direction, bytes)| {
+        if bytes == 0 || bytes < all / 100 {
+            return None;
+        }
+        let (unit, word, per_second) = if size >= LARGE_BYTES {
+            ("B/s", "bps", bytes as f64 / doing.seconds)
+        } else {
+            ("1/s", "iops", bytes as f64 / size.max(1) as f64 / doing.seconds)
+        };
+        let word = format!("{direction}{word}");
+        let mut values: Vec<u64> = (1..=CAPS)
+            .map(|halved| rounded(per_second / f64::from(1u32 << halved)))
+            .filter(|&own| own >= CAP_MIN)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let name = format!("io.max of {} {word}", doing.name);
+        let written = vec![written("io.max", doing.name, &format!("{word}={{}}"))];
+        Some(Dimension::off(name, unit, values, written))
+    })
+}
+
+fn target(doing: &Doing<'_>) -> Dimension {
+    let name = format!("io.latency of {} target", doing.name);
+    Dimension::off(name, "us", ladder(TARGETS_US, TARGET_US), vec![written("io.latency", doing.name, "target={}")])
+}
+
+fn cost(profile: &Profile) -> Dimension {
+    let found = saturation(profile);
+    let (model, qos) = (found.model(), found.qos());
+    let model = iosched_disk::io_cost::IoCostModel::of(model.figures().map(|own| rounded(own as f64)));
+    let (min, max) = (IoCostQos::MIN, IoCostQos::MAX);
+    let qos_words = format!("enable=1/rpct={QOS_PERCENT}/rlat={{}}/wpct={QOS_PERCENT}/wlat={{}}/min={min}/max={max}");
+    let low = rounded(qos.rlat_us as f64 / 2.0).max(1);
+    let values = ladder(Span { low, high: QOS_US_MAX.max(low * 16), zero: false }, rounded(qos.rlat_us as f64).max(1));
+    let written = vec![
+        written("io.cost.model", "", &model.to_string().replace(' ', "/")),
+        written("io.cost.qos", "", &qos_words),
+    ];
+    Dimension::off("io.cost rlat and wlat".to_owned(), "us", values, written)
+}
+
+fn weight(doing: &Doing<'_>) -> Dimension {
+    let values = ladder(WEIGHTS, WEIGHT);
+    let default = values.iter().position(|&own| own == WEIGHT).unwrap_or(0);
+    let written = vec![written("io.weight", doing.name, "{}")];
+    Dimension { name: format!("io.weight of {}", doing.name), unit: String::new(), values, default, written }
+}
+
+fn wbt() -> Dimension {
+    let (name, unit) = ("wbt_lat_usec".to_owned(), "us".to_owned());
+    Dimension { name, unit, values: ladder(WBT_US, WBT_TARGET_US), default: 0, written: Vec::new() }
+}
+
+/// Two significant digits: nobody needs more, and nobody can read them.
+fn rounded(value: f64) -> u64 {
+    let step = 10f64.powi((value.max(1.0).log10().floor() as i32 - 1).max(0));
+    ((value / step).round() * step) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::space::{ElevatorSpace, Space};
+    use super::*;
+
+    fn run() -> RunResult {
+        let task = |cgroup: &str, bytes_read, bytes_written, ios| TaskResult {
+            cgroup: cgroup.to_owned(),
+            ios,
+            bytes_read,
+            bytes_written,
+            first_submit_ns: Some(0),
+            last_completion_ns: Some(2_000_000_000),
+            ..TaskResult::default()
+        };
+        let tasks = vec![task("db", 8_192_000, 0, 1000), task("backup", 0, 1_126_400_000, 1074), task("", 4096, 0, 1)];
+        let mut run = RunResult { tasks, ..RunResult::default() };
+        run.latency.writes_async.record(1);
+        run
+    }
+
+    fn space(controllers: &[Controller]) -> Space {
+        let profile = Profile::named("sata-ssd").unwrap();
+        let dimensions = dimensions(controllers, &run(), &profile);
+        Space { elevators: vec![ElevatorSpace { defaults: Setting::defaults("none"), dimensions }] }
+    }
+
+    #[test]
+    fn each_cgroup_is_capped_in_what_it_does() {
+        let space = space(&[Controller::IoMax]);
+        let own = &space.elevators[0].dimensions;
+        let names: Vec<&str> = own.iter().map(|own| own.name.as_str()).collect();
+        assert_eq!(names, ["io.max of db riops", "io.max of backup wbps"]);
+        assert_eq!(own[0].values[..3], [4, 8, 16]);
+        assert_eq!(own[0].values[6..], [250, Dimension::UNSET]);
+        assert_eq!(own[1].values[5..], [140_000_000, 280_000_000, Dimension::UNSET]);
+        assert_eq!((own[1].default, own[1].text(7).as_str()), (7, "not set"));
+    }
+
+    #[test]
+    fn every_value_is_taken_and_found_again() {
+        let space = space(&Controller::ALL);
+        let default = space.defaults().next().unwrap();
+        assert_eq!(space.setting(&default).to_string(), "none");
+        for (number, dimension) in space.elevators[0].dimensions.iter().enumerate() {
+            for level in 0..dimension.values.len() {
+                let mut point = default.clone();
+                point.levels[number] = level;
+                let setting = space.setting(&point);
+                assert_eq!(setting.to_string().parse::<Setting>().unwrap(), setting);
+                assert_eq!(space.point(&setting), Some(point), "{setting}");
+            }
+        }
+        // Words of one file stand in one text, by cgroup.
+        let point = super::super::space::Point { elevator: 0, levels: vec![1, 6, 0, 4, 3, 2, 5] };
+        let setting = space.setting(&point);
+        let text = setting.to_string();
+        assert!(
+            text.starts_with("none:wbt_lat_usec=500,io.max=db:riops=250+backup:wbps=4400000,io.latency=db:target="),
+            "{text}"
+        );
+        assert_eq!(space.point(&setting), Some(point));
+        assert_eq!(Controller::used_by(&setting), Controller::ALL);
+    }
+
+    #[test]
+    fn two_digits_are_kept() {
+        assert_eq!([0.4, 7.0, 96.4, 137_438.0, 563_999_999.0].map(rounded), [0, 7, 96, 140_000, 560_000_000]);
+    }
+}

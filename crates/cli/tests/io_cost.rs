@@ -1,0 +1,67 @@
+//! What io.cost is told of a device, from outside: printed, imported, listed.
+
+mod common;
+
+use std::fs;
+
+use common::{directory, run};
+
+#[test]
+fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
+    let here = directory("io-cost");
+    let (file, profile) = (here.join("sata.hwdb"), here.join("sata.toml"));
+    let (file, profile) = (file.to_str().unwrap(), profile.to_str().unwrap());
+    let (code, out, err) = run(&["device", "io-cost", "sata-ssd", "--model-name", "A disk"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("  block:*:name:A_disk:fwrev:*:\n    IOCOST_SOLUTIONS=measured\n"), "{out}");
+    let entry = out.lines().skip_while(|line| !line.contains("block:")).take(4).collect::<Vec<_>>().join("\n");
+    fs::write(file, entry).unwrap();
+    let (code, _, err) = run(&["import", "io-cost", file, "--depth", "32", "-o", profile]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("A_disk: 1000 GB, depth 32, rates of io.cost.model, no latencies"), "{err}");
+    let model = |device: &str| {
+        let (_, out, _) = run(&["device", "io-cost", device, "--json"]);
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()["model"].clone()
+    };
+    let (given, made) = (model("sata-ssd"), model(profile));
+    for name in ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"] {
+        let off = made[name].as_f64().unwrap() / given[name].as_f64().unwrap() - 1.0;
+        assert!(off.abs() < 0.05, "{name}: {made} for {given}");
+    }
+    let (_, out, _) = run(&["device", "show", profile]);
+    assert!(out.contains("rates at saturation are all that was measured"), "{out}");
+}
+
+#[test]
+fn which_of_several_is_said_and_what_is_wrong_is_told() {
+    let here = directory("io-cost-several");
+    let file = here.join("lines");
+    let model = "rbps=3000000 rseqiops=2000 rrandiops=1000 wbps=3000000 wseqiops=2000 wrandiops=1000";
+    fs::write(&file, format!("8:0 {model}\n8:16 {model}\n")).unwrap();
+    let import = |more: &[&str]| run(&[&["import", "io-cost", file.to_str().unwrap()], more].concat());
+    let (code, _, err) = import(&[]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("describes 2 devices; say --of which: 8:0, 8:16"), "{err}");
+    let (code, out, _) = import(&["--of", "8:16"]);
+    assert!(code == 0 && out.contains("rates_only = true"), "{out}");
+    let (code, _, err) = import(&["--of", "8:32"]);
+    assert!(code == 2 && err.contains("there is no \"8:32\"; there are 8:0, 8:16"), "{err}");
+    fs::write(&file, "rbps=1").unwrap();
+    let (code, _, err) = import(&[]);
+    assert!(code == 2 && err.contains("line 1: rseqiops is missing"), "{err}");
+}
+
+#[test]
+fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
+    let (code, out, _) = run(&["device", "list", "--family", "ssd"]);
+    assert_eq!(code, 0);
+    assert_eq!(out.lines().filter(|line| line.starts_with("samsung_ssd_970_evo_500gb ")).count(), 1, "{out}");
+    let (code, _, err) = run(&["device", "list", "--family", "hdd"]);
+    assert!(code == 2 && err.contains("there is ssd"), "{err}");
+    let settings = ["--scheduler", "none", "--scheduler", "bfq", "--runs", "3", "--details"];
+    let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/db-beside-backup.fio");
+    let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];
+    let (code, out, err) = run(&[&compare[..], &settings].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("made of rates at saturation alone"), "{out}");
+}

@@ -1,0 +1,162 @@
+//! Families of devices: many of one sort, of each of which only its rates at saturation are known.
+
+use super::rates::{Spread, profile};
+use super::{IoCostModel, IoCostQos};
+use crate::profile::{Profile, ProfileError};
+
+/// Of single runs it is not known how far another would be off: what four figures of five of repeated runs are within
+/// holds for them.
+const MOST: f64 = 0.8;
+
+/// A family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// What its members are, and who measured them.
+    pub about: &'static str,
+    text: &'static str,
+}
+
+/// A device of a family: all runs of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its name as a profile: that of the model in small letters.
+    pub name: String,
+    /// The name that the device says of itself.
+    pub model_name: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Commands it takes at once.
+    pub depth: u32,
+    /// What each run gave.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What it was found to do.
+    pub model: IoCostModel,
+    /// What tuning came to; its bounds are [`IoCostQos::MIN`] and [`IoCostQos::MAX`], none are published.
+    pub qos: IoCostQos,
+    /// Kernel it was measured with.
+    pub kernel: String,
+    /// The result's name where it is published.
+    pub result: String,
+}
+
+impl Family {
+    /// All there are.
+    pub const ALL: &'static [Self] = &[Self {
+        name: "ssd",
+        about: "SSDs by their rates at saturation, measured for io.cost by the project iocost-benchmarks; no latencies",
+        text: include_str!("../../profiles/families/ssd.csv"),
+    }];
+
+    /// The one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|family| family.name == name)
+    }
+
+    /// Its members by name.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        let mut members: Vec<Member> = Vec::new();
+        for line in self.text.lines().filter(|line| !line.starts_with('#')).skip(1) {
+            let Some((model_name, size_bytes, depth, run)) = of_line(line) else { continue };
+            match members.iter_mut().find(|own| own.model_name == model_name) {
+                Some(known) => known.runs.push(run),
+                None => {
+                    let name = model_name.to_ascii_lowercase();
+                    let model_name = model_name.to_owned();
+                    members.push(Member { name, model_name, size_bytes, depth, runs: vec![run] });
+                }
+            }
+        }
+        members.sort_by(|a, b| a.name.cmp(&b.name));
+        members
+    }
+
+    /// The member of that name in any family, capitals and small letters being alike.
+    #[must_use]
+    pub fn member(name: &str) -> Option<(&'static Self, Member)> {
+        let found = |family: &'static Self| {
+            let mut members = family.members().into_iter();
+            Some((family, members.find(|own| own.name.eq_ignore_ascii_case(name))?))
+        };
+        Self::ALL.iter().find_map(found)
+    }
+
+    /// How far a run is off the mean of its model in four figures of five, per cent, where there are several runs.
+    #[must_use]
+    pub fn usual_spread_percent(&self) -> f64 {
+        let several = self.members().into_iter().filter(|own| own.runs.len() > 1);
+        let mut all: Vec<f64> = several.flat_map(|own| own.deviations_percent().collect::<Vec<_>>()).collect();
+        all.sort_by(f64::total_cmp);
+        let place = (all.len() as f64 * MOST).ceil() as usize;
+        all.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
+
+    /// A member as a profile.
+    ///
+    /// # Errors
+    /// No device can have such rates.
+    pub fn profile(&self, member: &Member) -> Result<Profile, ProfileError> {
+        let runs = member.runs.len();
+        let own = member.deviations_percent().fold(0.0, f64::max);
+        let percent = if runs > 1 { own } else { self.usual_spread_percent() };
+        let said = match runs {
+            1 => "one run".to_owned(),
+            _ => format!("mean of {runs} runs, {own:.0} % off it at most"),
+        };
+        let size = member.size_bytes as f64 / 1e9;
+        let about = format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), no latencies", member.depth);
+        let names: Vec<&str> = member.runs.iter().map(|run| run.result.as_str()).collect();
+        let source = format!("iocost-benchmarks: {}", names.join(", "));
+        let size = (member.size_bytes / 512, member.depth);
+        profile((&member.name, &about, &source), &member.mean(), size, Spread { runs, percent })
+    }
+}
+
+impl Member {
+    /// The mean of its runs.
+    #[must_use]
+    pub fn mean(&self) -> IoCostModel {
+        let mean = |place: usize| {
+            let sum: u64 = self.runs.iter().map(|run| run.model.figures()[place]).sum();
+            (sum as f64 / self.runs.len() as f64).round() as u64
+        };
+        IoCostModel::of([0, 1, 2, 3, 4, 5].map(mean))
+    }
+
+    /// The least and the most of each figure.
+    #[must_use]
+    pub fn range(&self) -> [(u64, u64); 6] {
+        [0, 1, 2, 3, 4, 5].map(|place| {
+            let figures = || self.runs.iter().map(|run| run.model.figures()[place]);
+            (figures().min().unwrap_or(0), figures().max().unwrap_or(0))
+        })
+    }
+
+    /// How far each figure of each run is off its mean, per cent.
+    fn deviations_percent(&self) -> impl Iterator<Item = f64> + '_ {
+        let means = self.mean().figures();
+        let off = move |(own, mean): (u64, u64)| (own as f64 / mean as f64 - 1.0).abs() * 100.0;
+        self.runs.iter().flat_map(move |run| run.model.figures().into_iter().zip(means).map(off))
+    }
+}
+
+/// Model name, size in bytes, depth, and what the run gave.
+fn of_line(line: &str) -> Option<(&str, u64, u32, Run)> {
+    let parts: Vec<&str> = line.split(',').collect();
+    let [name, depth, size, rates @ .., rpct, rlat, wpct, wlat, kernel, result] = parts.as_slice() else { return None };
+    let rates: Vec<u64> = rates.iter().map(|own| own.parse().ok()).collect::<Option<_>>()?;
+    let (rlat_us, wlat_us) = (rlat.parse().ok()?, wlat.parse().ok()?);
+    let (rpct, wpct) = (rpct.parse().ok()?, wpct.parse().ok()?);
+    let qos = IoCostQos { rpct, rlat_us, wpct, wlat_us, min: IoCostQos::MIN, max: IoCostQos::MAX };
+    let model = IoCostModel::of(rates.try_into().ok()?);
+    let run = Run { model, qos, kernel: (*kernel).to_owned(), result: (*result).to_owned() };
+    Some((name, size.parse().ok()?, depth.parse().ok()?, run))
+}

@@ -1,0 +1,116 @@
+//! A device of which nothing but its rates at saturation is known, as servers behind one queue.
+
+use super::IoCostModel;
+use crate::measure::{Figure, Unit};
+use crate::profile::{Anchor, Fit, Model, Profile, ProfileError};
+use crate::server::{ServerConfig, ServerTimes};
+
+/// Size of the I/Os in which bytes a second are counted: so large that a cost per command hardly shows.
+pub const PROBE_BYTES: u64 = 1 << 20;
+const SMALL_BYTES: f64 = 4096.0;
+/// How long a random read takes that waits for nobody, in s: assumed, what flash takes. As many servers as make the
+/// rate of that, but no more than are busy with so many commands under way.
+const READ_S: f64 = 80e-6;
+const SERVERS_MAX: f64 = 32.0;
+/// What a flush takes, ns: assumed.
+const FLUSH_NS: u64 = 1_000_000;
+/// Largest command, KiB: assumed.
+const MAX_HW_SECTORS_KB: u32 = 1024;
+/// How far the slowest I/Os may be off, per cent: as much again or half, for nobody measured any.
+const TAIL_ERROR_PERCENT: f64 = 100.0;
+
+/// How far runs of one device are from their mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Runs.
+    pub runs: usize,
+    /// How far off rates are, per cent.
+    pub percent: f64,
+}
+
+/// A profile that reaches the rates of `model`: random and sequential I/Os of 4 KiB, and sequential ones of
+/// [`PROBE_BYTES`]. `depth` is how many commands it takes at once; `source` says who measured the rates.
+///
+/// # Errors
+/// No device can have such rates.
+pub fn profile(
+    (name, about, source): (&str, &str, &str),
+    model: &IoCostModel,
+    (capacity_sectors, depth): (u64, u32),
+    spread: Spread,
+) -> Result<Profile, ProfileError> {
+    let servers = (model.rrandiops as f64 * READ_S).round().clamp(1.0, SERVERS_MAX.min(f64::from(depth)));
+    let read = Rates { bytes: model.rbps, sequential: model.rseqiops, random: model.rrandiops };
+    let write = Rates { bytes: model.wbps, sequential: model.wseqiops, random: model.wrandiops };
+    let ([read, random_read], [write, random_write]) = (read.times(servers), write.times(servers));
+    let config = ServerConfig {
+        capacity_sectors,
+        depth,
+        hw_queues: 1,
+        max_hw_sectors_kb: MAX_HW_SECTORS_KB,
+        rotational: false,
+        write_cache: true,
+        fua: false,
+        servers: servers as u32,
+        write_servers: None,
+        choice: 1,
+        missed_turns: None,
+        batch: None,
+        piece_sectors: None,
+        link_bytes_per_second: None,
+        flush_ns: FLUSH_NS,
+        read,
+        write: Some(write),
+        random_read: Some(random_read),
+        random_write: Some(random_write),
+        stalls: None,
+        rest: None,
+        credits: Vec::new(),
+    };
+    let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
+    let anchors = vec![
+        anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops),
+        anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops),
+    ];
+    let fit = Fit {
+        fits: true,
+        rate_error_percent: (spread.percent * 10.0).ceil() / 10.0,
+        tail_error_percent: TAIL_ERROR_PERCENT,
+        rates_only: true,
+        validated: None,
+    };
+    Ok(Profile::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit))
+}
+
+/// What is known of one direction, per second.
+#[derive(Clone, Copy)]
+struct Rates {
+    bytes: u64,
+    sequential: u64,
+    random: u64,
+}
+
+impl Rates {
+    /// What sequential and random commands take of one of so many servers.
+    fn times(self, servers: f64) -> [ServerTimes; 2] {
+        let small_s = |per_second: u64| servers / per_second as f64;
+        let large_s = servers * PROBE_BYTES as f64 / self.bytes as f64;
+        let byte_s = (large_s - small_s(self.sequential)) / (PROBE_BYTES as f64 - SMALL_BYTES);
+        let fixed_s = small_s(self.sequential) - SMALL_BYTES * byte_s;
+        let sequential = if fixed_s >= 0.0 {
+            (fixed_s, byte_s)
+        } else {
+            // More bytes a second in small ones than in large ones, which no fixed time gives: the middle of both.
+            (0.0, (small_s(self.sequential) / SMALL_BYTES * large_s / PROBE_BYTES as f64).sqrt())
+        };
+        let random_s = small_s(self.random) - SMALL_BYTES * sequential.1;
+        let random = if random_s >= 0.0 { (random_s, sequential.1) } else { (0.0, small_s(self.random) / SMALL_BYTES) };
+        [sequential, random].map(|(fixed_s, byte_s)| ServerTimes {
+            transit_ns: 0,
+            service_ns: (fixed_s * 1e9).round() as u64,
+            bytes_per_second: Some((1.0 / byte_s).round() as u64),
+            extra_in_service: 0.0,
+            extra: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! Descriptions of devices for io.cost: lines of `io.cost.model` and `io.cost.qos`, with or without the device's number,
+//! and entries of systemd's hwdb.
+
+use super::{IoCostModel, IoCostQos};
+
+/// How a property of hwdb begins that has a model, and one that has a QoS.
+const MODEL_OF: &str = "IOCOST_MODEL_";
+const QOS_OF: &str = "IOCOST_QOS_";
+const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
+/// What the kernel takes for a QoS that says nothing of its bounds, per cent.
+const MIN_DEFAULT: f64 = 1.0;
+const MAX_DEFAULT: f64 = 10_000.0;
+
+/// What a text says of one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    /// The device's number or the model name; empty if it is not said whose it is.
+    pub name: String,
+    /// Its model.
+    pub model: IoCostModel,
+    /// Its QoS, if that is there.
+    pub qos: Option<IoCostQos>,
+}
+
+/// What is wrong with a description.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct TextError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+/// Reads descriptions, in their order: lines of the two files, or entries of hwdb. What else hwdb has is passed over.
+///
+/// # Errors
+/// A line that is neither, a word that does not belong there, or no model at all.
+pub fn read(text: &str) -> Result<Vec<Described>, TextError> {
+    let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
+    // The device that properties of hwdb are of.
+    let mut matched = String::new();
+    for (number, line) in text.lines().enumerate() {
+        let wrong = |problem: String| TextError { line: number + 1, problem };
+        let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
+        if line.is_empty() {
+            continue;
+        }
+        if line.starts_with("block:") {
+            matched = name_of_match(line);
+            continue;
+        }
+        let (name, rest) = match line.split_once('=') {
+            Some((key, rest)) if key.starts_with(MODEL_OF) || key.starts_with(QOS_OF) => (matched.clone(), rest),
+            Some((key, _)) if key.starts_with(SOLUTIONS) || is_other_property(key) => continue,
+            _ => match line.split_once(char::is_whitespace) {
+                Some((device, rest)) if is_device_number(device) => (device.to_owned(), rest),
+                _ => (String::new(), line),
+            },
+        };
+        let place = match found.iter().position(|own| own.0 == name) {
+            Some(place) => place,
+            None => {
+                found.push((name, None, None));
+                found.len() - 1
+            }
+        };
+        match Words::read(rest).map_err(wrong)? {
+            // Of several solutions the first counts: it is the one that serves best.
+            Words::Model(own) => found[place].1 = found[place].1.or(Some(own)),
+            Words::Qos(own) => found[place].2 = found[place].2.or(Some(own)),
+        }
+    }
+    let whole = found.into_iter().filter_map(|(name, model, qos)| Some(Described { name, model: model?, qos }));
+    let whole: Vec<Described> = whole.collect();
+    if whole.is_empty() {
+        let problem = format!(
+            "there is no model; it is \"MAJ:MIN ctrl=user model=linear {}\", as io.cost.model has it, or {MODEL_OF}NAME=… of hwdb",
+            IoCostModel::NAMES.map(|name| format!("{name}=N")).join(" ")
+        );
+        return Err(TextError { line: text.lines().count().max(1), problem });
+    }
+    Ok(whole)
+}
+
+/// The model name of a match: `block:*:name:MODEL:fwrev:*:`.
+fn name_of_match(line: &str) -> String {
+    let mut parts = line.split(':');
+    parts.find(|part| *part == "name").and_then(|_| parts.next()).unwrap_or_default().to_owned()
+}
+
+fn is_device_number(word: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    word.split_once(':').is_some_and(|(major, minor)| number(major) && number(minor))
+}
+
+/// Whether a key is a property of hwdb that has nothing to do with io.cost.
+fn is_other_property(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
+}
+
+/// What a line says.
+enum Words {
+    Model(IoCostModel),
+    Qos(IoCostQos),
+}
+
+impl Words {
+    fn read(text: &str) -> Result<Self, String> {
+        let mut figures: [Option<u64>; 6] = [None; 6];
+        let mut qos = IoCostQos { rpct: 0.0, rlat_us: 0, wpct: 0.0, wlat_us: 0, min: MIN_DEFAULT, max: MAX_DEFAULT };
+        let mut is_qos = false;
+        for word in text.split_whitespace() {
+            let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
+            let whole = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is no whole number"));
+            let share = || {
+                let number = value.parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
+                number.ok_or_else(|| format!("{word}: {value:?} is no number from 0 on"))
+            };
+            if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {
+                let figure = whole()?;
+                if figure == 0 {
+                    return Err(format!("{word}: a device that does none a second has no model; it is 1 or more"));
+                }
+                figures[place] = Some(figure);
+                continue;
+            }
+            match name {
+                "ctrl" => continue,
+                "model" if value == "linear" => continue,
+                "model" => return Err(format!("{word}: the only model is linear")),
+                "enable" => {}
+                "rpct" => qos.rpct = share()?,
+                "rlat" => qos.rlat_us = whole()?,
+                "wpct" => qos.wpct = share()?,
+                "wlat" => qos.wlat_us = whole()?,
+                "min" => qos.min = share()?,
+                "max" => qos.max = share()?,
+                _ => {
+                    let names = IoCostModel::NAMES.join(", ");
+                    return Err(format!("{word}: {name:?} belongs to no model ({names}) and to no QoS"));
+                }
+            }
+            is_qos = true;
+        }
+        if is_qos {
+            return Ok(Self::Qos(qos));
+        }
+        let missing = IoCostModel::NAMES.iter().zip(figures).find(|(_, figure)| figure.is_none());
+        if let Some((name, _)) = missing {
+            return Err(format!("{name} is missing: a model has {}", IoCostModel::NAMES.join(", ")));
+        }
+        Ok(Self::Model(IoCostModel::of(figures.map(Option::unwrap_or_default))))
+    }
+}
+
+/// The entry of systemd's hwdb for devices of a model name: a solution called `measured`.
+#[must_use]
+pub fn hwdb(name: &str, model: &IoCostModel, qos: &IoCostQos) -> String {
+    format!(
+        "block:*:name:{name}:fwrev:*:\n  {SOLUTIONS}=measured\n  {MODEL_OF}MEASURED={model}\n  {QOS_OF}MEASURED={qos}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: IoCostModel = IoCostModel::of([3_000_000_000, 400_000, 300_000, 2_000_000_000, 200_000, 100_000]);
+    const QOS: IoCostQos = IoCostQos { rpct: 95.0, rlat_us: 400, wpct: 95.0, wlat_us: 900, min: 50.0, max: 150.0 };
+
+    #[test]
+    fn what_the_kernels_files_say_is_read() {
+        let text = format!("259:0 {}\n8:16 {}\n259:0 {}\n", MODEL.line(), MODEL.line(), QOS.line());
+        let found = read(&text).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], Described { name: "259:0".to_owned(), model: MODEL, qos: Some(QOS) });
+        assert_eq!(found[1], Described { name: "8:16".to_owned(), model: MODEL, qos: None });
+        assert_eq!(read(&MODEL.line()).unwrap()[0].name, "");
+    }
+
+    #[test]
+    fn an_entry_of_hwdb_is_read_as_it_is_written() {
+        let text = format!("# measured\n{}\n", hwdb("A_Disk", &MODEL, &QOS));
+        assert_eq!(read(&text).unwrap(), [Described { name: "A_Disk".to_owned(), model: MODEL, qos: Some(QOS) }]);
+        let other = text.replace("  IOCOST_SOL", "  ID_VENDOR=x y\n  IOCOST_SOL");
+        assert_eq!(read(&other).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let wrong = |text: &str| read(text).unwrap_err().to_string();
+        assert!(wrong("").contains("there is no model; it is \"MAJ:MIN ctrl=user model=linear rbps=N"));
+        assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is no whole number");
+        assert!(wrong("rbps=1 rseqiops=2").contains("rrandiops is missing"));
+        assert!(wrong("rbps=0").contains("it is 1 or more"));
+        assert!(wrong("rbsp=1").contains("\"rbsp\" belongs to no model"));
+        assert!(wrong("model=cubic rbps=1").contains("the only model is linear"));
+        assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
+        // A QoS by itself is no device.
+        assert!(wrong(&QOS.line()).contains("there is no model"));
+    }
+}

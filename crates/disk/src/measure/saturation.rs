@@ -1,0 +1,119 @@
+//! What a device does at saturation, as io.cost wants to know it: bytes and I/Os a second, sequential and random, both
+//! ways, and what a random I/O takes where the device is busy but not flooded.
+
+use iosched::Op;
+
+use super::load::{Done, Next, closed_loop, random};
+use crate::io_cost::{IoCostModel, IoCostQos, PROBE_BYTES};
+use crate::profile::Profile;
+
+/// Numbers of commands under way that are tried.
+const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Commands of 4 KiB of a probe, on what rotates and on anything else; of writes the first half does not count.
+const SMALL_ROTATING: u64 = 1_000;
+const SMALL: u64 = 10_000;
+/// Large commands of a probe; the first quarter does not count.
+const LARGE: u64 = 2_048;
+/// Who does so much of its most is busy, with as few commands under way as that takes.
+const BUSY: f64 = 0.9;
+/// The share of I/Os that the latencies of a QoS are of, and how it is written.
+const QOS_SHARE: f64 = 0.95;
+const QOS_PERCENT: f64 = 95.0;
+
+/// One direction at saturation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saturated {
+    /// Bytes a second of sequential commands of [`PROBE_BYTES`], and commands under way that did it.
+    pub bytes: (f64, u32),
+    /// 4 KiB sequential commands a second, likewise.
+    pub sequential: (f64, u32),
+    /// 4 KiB random commands a second, likewise.
+    pub random: (f64, u32),
+    /// Fewest commands under way with which nine tenths of the random ones are done.
+    pub busy_depth: u32,
+    /// Latency that 95 of 100 random commands do not exceed then, ns.
+    pub busy_p95_ns: u64,
+}
+
+/// Both directions at saturation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saturation {
+    /// Reads.
+    pub reads: Saturated,
+    /// Writes, of a device as new.
+    pub writes: Saturated,
+}
+
+impl Saturation {
+    /// As io.cost's linear model.
+    #[must_use]
+    pub fn model(&self) -> IoCostModel {
+        let of = |own: &Saturated| [own.bytes.0, own.sequential.0, own.random.0].map(|value| (value as u64).max(1));
+        let ([a, b, c], [d, e, f]) = (of(&self.reads), of(&self.writes));
+        IoCostModel::of([a, b, c, d, e, f])
+    }
+
+    /// The latencies that the device keeps while it is busy.
+    #[must_use]
+    pub fn qos(&self) -> IoCostQos {
+        let us = |own: &Saturated| own.busy_p95_ns.div_ceil(1000).max(1);
+        IoCostQos {
+            rpct: QOS_PERCENT,
+            rlat_us: us(&self.reads),
+            wpct: QOS_PERCENT,
+            wlat_us: us(&self.writes),
+            min: IoCostQos::MIN,
+            max: IoCostQos::MAX,
+        }
+    }
+}
+
+/// Drives the device until it does no more.
+#[must_use]
+pub fn saturation(profile: &Profile) -> Saturation {
+    let of = |op| Saturated::of(profile, op);
+    Saturation { reads: of(Op::Read), writes: of(Op::Write) }
+}
+
+impl Saturated {
+    fn of(profile: &Profile, op: Op) -> Self {
+        let card = profile.card();
+        let depths: Vec<u32> = DEPTHS.into_iter().filter(|&depth| depth <= card.depth).collect();
+        let small = if card.rotational { SMALL_ROTATING } else { SMALL };
+        let skipped = |count: u64| if op == Op::Write { count / 2 } else { 0 };
+        let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
+            rates.fold((0.0, 1), |best, own| if own.0 > best.0 * 1.001 { own } else { best })
+        };
+        // Where one at a time or many do most differs: what reads ahead is best asked for one.
+        let ends: Vec<u32> =
+            depths.iter().copied().filter(|&own| own == 1 || own >= 32 || own * 2 > card.depth).collect();
+        let run = |sectors: u32, count: u64, warm_up: u64, depth: u32| {
+            let count = count.min(card.capacity_sectors / u64::from(sectors));
+            let mut device = profile.device(u64::from(depth));
+            let mut sector = 0;
+            let mut left = count;
+            closed_loop(&mut device, 0, depth, warm_up.min(count / 2), || {
+                left = left.checked_sub(1)?;
+                sector += u64::from(sectors);
+                Some(Next { op, sector: sector - u64::from(sectors), nr_sectors: sectors })
+            })
+            .rate()
+        };
+        let large = (PROBE_BYTES / 512) as u32;
+        let bytes = most(&mut ends.iter().map(|&d| (run(large, LARGE, LARGE / 4, d) * PROBE_BYTES as f64, d)));
+        let sequential = most(&mut ends.iter().map(|&d| (run(8, small * 2, skipped(small * 2), d), d)));
+        let at_random = |depth: u32| {
+            let mut device = profile.device(u64::from(depth));
+            closed_loop(&mut device, 0, depth, skipped(small), random(op, card.capacity_sectors, small, 5))
+        };
+        let all: Vec<(u32, Done)> = depths.iter().map(|&depth| (depth, at_random(depth))).collect();
+        let best = most(&mut all.iter().map(|(depth, done)| (done.rate(), *depth)));
+        let busy = all.into_iter().find(|(_, done)| done.rate() >= BUSY * best.0);
+        let (busy_depth, busy_p95_ns) = busy.map_or((1, 0), |(depth, done)| {
+            let mut latencies = done.latencies;
+            latencies.sort();
+            (depth, latencies.quantile_ns(QOS_SHARE))
+        });
+        Self { bytes, sequential, random: best, busy_depth, busy_p95_ns }
+    }
+}

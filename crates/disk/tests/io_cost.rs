@@ -1,0 +1,39 @@
+//! Devices of which only rates are known show those rates, and say that it is all that is known.
+
+use iosched_disk::Profile;
+use iosched_disk::io_cost::{Family, IoCostModel};
+use iosched_disk::measure::saturation;
+
+/// How far a simulated figure may be off the published one.
+const TOLERANCE: f64 = 0.05;
+
+#[test]
+fn every_member_of_the_family_does_at_saturation_what_was_published() {
+    let family = Family::named("ssd").unwrap();
+    let members = family.members();
+    assert_eq!(members.iter().map(|member| member.runs.len()).sum::<usize>(), 66);
+    for member in members {
+        let profile = Profile::named(&member.name).unwrap();
+        let found = saturation(&profile).model();
+        for ((name, found), wanted) in IoCostModel::NAMES.iter().zip(found.figures()).zip(member.mean().figures()) {
+            let off = found as f64 / wanted as f64 - 1.0;
+            assert!(off.abs() <= TOLERANCE, "{}: {name} is {found}, not {wanted} ({:+.1} %)", member.name, off * 100.0);
+        }
+        let fit = profile.fit().unwrap();
+        assert!(fit.rates_only && profile.about().ends_with("no latencies"), "{}", profile.about());
+    }
+}
+
+#[test]
+fn runs_of_one_model_are_a_range_and_what_they_differ_by_is_how_far_it_is_trusted() {
+    let family = Family::named("ssd").unwrap();
+    let (_, evo) = Family::member("Samsung_SSD_970_EVO_500GB").unwrap();
+    assert_eq!((evo.name.as_str(), evo.runs.len()), ("samsung_ssd_970_evo_500gb", 3));
+    assert_eq!(evo.range()[0], (1_213_945_997, 1_217_542_481));
+    let error = |name: &str| Profile::named(name).unwrap().fit().unwrap().rate_error_percent;
+    assert!(error("samsung_ssd_970_evo_500gb") <= 1.2, "{}", error("samsung_ssd_970_evo_500gb"));
+    // Its three runs wrote 32, 196 and 213 MB/s.
+    assert!(error("skhynix_phoenix") > 75.0);
+    let usual = family.usual_spread_percent();
+    assert!((error("wd_black_sn770_1tb") - usual).abs() < 0.1 && (2.0..20.0).contains(&usual), "{usual}");
+}

@@ -1,0 +1,241 @@
+//! What a setting has of controllers beside the elevator, made to last: drop-ins of systemd for cgroups, what a udev
+//! rule runs for io.cost, and the way back. As text; nothing is written here.
+
+use iosched::Setting;
+use iosched::controllers::{self, NamedWrite};
+use serde::{Deserialize, Serialize};
+
+const QOS: &str = "io.cost.qos";
+const MODEL: &str = "io.cost.model";
+/// Where the files of the root are.
+const ROOT: &str = "/sys/fs/cgroup";
+/// What systemd calls units that have cgroups.
+const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
+
+/// A drop-in of systemd.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DropIn {
+    /// The unit that it is of.
+    pub unit: String,
+    /// Where it belongs.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// A device as files of controllers have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Its node, `/dev/sda`.
+    pub node: &'a str,
+    /// Its number, `8:0`, or what a shell makes it of.
+    pub number: &'a str,
+}
+
+/// What a setting has of controllers' files.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OfControllers {
+    writes: Vec<NamedWrite>,
+}
+
+/// Whether something that a setting names is a controller's file, and no attribute of the queue.
+#[must_use]
+pub fn is_of_controllers(name: &str) -> bool {
+    controllers::files().any(|file| file == name)
+}
+
+impl OfControllers {
+    /// What `setting` has of them.
+    #[must_use]
+    pub fn of(setting: &Setting) -> Self {
+        let own = setting.attributes().iter().filter(|own| is_of_controllers(own.name()));
+        let writes = own.filter_map(|own| NamedWrite::parse(own.name(), &own.text()).ok()).flatten().collect();
+        Self { writes }
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    fn of_device(&self) -> impl Iterator<Item = &NamedWrite> {
+        self.writes.iter().filter(|own| own.file == QOS || own.file == MODEL)
+    }
+
+    /// Properties of units, by unit in the order of the setting.
+    fn properties(&self, node: &str) -> Vec<(String, Vec<(&'static str, String)>)> {
+        let mut units: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
+        for own in self.writes.iter().filter(|own| own.file != QOS && own.file != MODEL) {
+            let unit = unit(&own.cgroup);
+            let new: Vec<_> = own.text.split_whitespace().filter_map(|word| property(&own.file, word, node)).collect();
+            match units.iter_mut().find(|known| known.0 == unit) {
+                Some((_, known)) => known.extend(new),
+                None => units.push((unit, new)),
+            }
+        }
+        units
+    }
+
+    /// The drop-ins that give cgroups their files at every start.
+    #[must_use]
+    pub fn drop_ins(&self, device: Named<'_>) -> Vec<DropIn> {
+        let drop_in = |(unit, properties): (String, Vec<(&str, String)>)| {
+            let lines: String = properties.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+            let text = format!("[{}]\n{lines}", section(&unit));
+            DropIn { path: path(&unit), unit, text }
+        };
+        self.properties(device.node).into_iter().map(drop_in).collect()
+    }
+
+    /// Commands for a root shell that set it until the next start. In double quotes: names may be variables.
+    #[must_use]
+    pub fn commands(&self, device: Named<'_>) -> Vec<String> {
+        let of_device = self.of_device().map(|own| echo(device.number, &own.text, &own.file));
+        let of_units = self.properties(device.node).into_iter().map(|(unit, properties)| {
+            let all: Vec<String> = properties.iter().map(|(name, value)| format!("\"{name}={value}\"")).collect();
+            format!("systemctl set-property --runtime {unit} {}", all.join(" "))
+        });
+        of_device.chain(of_units).collect()
+    }
+
+    /// What the udev rule runs for the device.
+    #[must_use]
+    pub fn rule_parts(&self) -> String {
+        let run = |own: &NamedWrite| format!(", RUN+=\"/bin/sh -c 'echo %M:%m {} > {ROOT}/{}'\"", own.text, own.file);
+        self.of_device().map(run).collect()
+    }
+
+    /// Commands that undo it, and its drop-ins.
+    #[must_use]
+    pub fn undo(&self, device: Named<'_>) -> Vec<String> {
+        let has = |file: &str| self.writes.iter().any(|own| own.file == file);
+        let mut commands = Vec::new();
+        if has(QOS) {
+            commands.push(echo(device.number, "enable=0 ctrl=auto", QOS));
+        }
+        if has(MODEL) {
+            commands.push(echo(device.number, "ctrl=auto", MODEL));
+        }
+        let units = self.properties(device.node);
+        for (unit, properties) in &units {
+            let mut names: Vec<&str> = properties.iter().map(|own| own.0).collect();
+            names.dedup();
+            let all: Vec<String> = names.iter().map(|name| format!("{name}=")).collect();
+            commands.push(format!("systemctl set-property --runtime {unit} {}", all.join(" ")));
+        }
+        commands.extend(units.iter().map(|(unit, _)| format!("rm -f {}", path(unit))));
+        if !units.is_empty() {
+            commands.push("systemctl daemon-reload".to_owned());
+        }
+        commands
+    }
+}
+
+fn echo(number: &str, text: &str, file: &str) -> String {
+    format!("echo \"{number} {text}\" > {ROOT}/{file}")
+}
+
+fn path(unit: &str) -> String {
+    format!("/etc/systemd/system/{unit}.d/50-iosched.conf")
+}
+
+/// The unit whose cgroup is called so: a service, unless it says what it is.
+fn unit(cgroup: &str) -> String {
+    let name = cgroup.trim_matches('/').rsplit('/').next().unwrap_or_default();
+    match name {
+        "" => "-.slice".to_owned(),
+        _ if UNITS.iter().any(|suffix| name.ends_with(suffix)) => name.to_owned(),
+        _ => format!("{name}.service"),
+    }
+}
+
+fn section(unit: &str) -> &'static str {
+    match unit.rsplit_once('.') {
+        Some((_, "slice")) => "Slice",
+        Some((_, "scope")) => "Scope",
+        _ => "Service",
+    }
+}
+
+/// A word of a cgroup's file as systemd has it.
+fn property(file: &str, word: &str, node: &str) -> Option<(&'static str, String)> {
+    if file == "io.weight" {
+        return word.bytes().all(|c| c.is_ascii_digit()).then(|| ("IOWeight", word.to_owned()));
+    }
+    let (name, value) = word.split_once('=')?;
+    let property = match name {
+        "rbps" => "IOReadBandwidthMax",
+        "wbps" => "IOWriteBandwidthMax",
+        "riops" => "IOReadIOPSMax",
+        "wiops" => "IOWriteIOPSMax",
+        "target" => return Some(("IODeviceLatencyTargetSec", format!("{node} {value}us"))),
+        _ => return None,
+    };
+    let value = if value == "max" { "infinity" } else { value };
+    Some((property, format!("{node} {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SDA: Named<'_> = Named { node: "/dev/sda", number: "8:0" };
+
+    fn of(setting: &str) -> OfControllers {
+        OfControllers::of(&setting.parse().unwrap())
+    }
+
+    #[test]
+    fn each_cgroup_has_a_drop_in_of_its_unit() {
+        let own = of(
+            "none:io.max=backup:wbps=50000000/wiops=100+batch.slice:rbps=max,io.latency=db:target=2000,io.weight=db:800",
+        );
+        let found: Vec<_> = own.drop_ins(SDA).into_iter().map(|own| (own.path, own.text)).collect();
+        let expected = [
+            ("backup.service", "[Service]\nIOWriteBandwidthMax=/dev/sda 50000000\nIOWriteIOPSMax=/dev/sda 100\n"),
+            ("batch.slice", "[Slice]\nIOReadBandwidthMax=/dev/sda infinity\n"),
+            ("db.service", "[Service]\nIODeviceLatencyTargetSec=/dev/sda 2000us\nIOWeight=800\n"),
+        ];
+        let path = |unit: &str| format!("/etc/systemd/system/{unit}.d/50-iosched.conf");
+        assert_eq!(found, expected.map(|(unit, text)| (path(unit), text.to_owned())));
+        assert_eq!(
+            own.commands(SDA)[2],
+            "systemctl set-property --runtime db.service \"IODeviceLatencyTargetSec=/dev/sda 2000us\" \"IOWeight=800\""
+        );
+        let undo = own.undo(SDA);
+        assert!(
+            undo.contains(
+                &"systemctl set-property --runtime db.service IODeviceLatencyTargetSec= IOWeight=".to_owned()
+            )
+        );
+        assert_eq!(undo.last().unwrap(), "systemctl daemon-reload");
+        assert!(undo.contains(&format!("rm -f {}", path("batch.slice"))));
+        assert_eq!(own.rule_parts(), "");
+    }
+
+    #[test]
+    fn io_cost_is_the_devices_and_goes_through_the_udev_rule() {
+        let own = of(
+            "none:io.cost.model=rbps=5/rseqiops=4/rrandiops=3/wbps=5/wseqiops=4/wrandiops=3,io.cost.qos=enable=1/rpct=95",
+        );
+        assert!(own.drop_ins(SDA).is_empty() && !own.is_empty());
+        assert_eq!(own.commands(SDA)[1], "echo \"8:0 enable=1 rpct=95\" > /sys/fs/cgroup/io.cost.qos");
+        assert_eq!(
+            own.undo(SDA),
+            [
+                "echo \"8:0 enable=0 ctrl=auto\" > /sys/fs/cgroup/io.cost.qos",
+                "echo \"8:0 ctrl=auto\" > /sys/fs/cgroup/io.cost.model"
+            ]
+        );
+        assert!(
+            own.rule_parts()
+                .ends_with(", RUN+=\"/bin/sh -c 'echo %M:%m enable=1 rpct=95 > /sys/fs/cgroup/io.cost.qos'\"")
+        );
+    }
+
+    #[test]
+    fn attributes_of_the_queue_are_none_of_it() {
+        assert!(of("mq-deadline:wbt_lat_usec=2000,fifo_batch=4").is_empty());
+    }
+}
