@@ -212,7 +212,7 @@ fn list(experiments: &[Experiment]) -> String {
         }
         for case in &own.cases {
             let background = case.background.as_ref().map_or_else(String::new, |other| format!(" & {other}"));
-            let _ = writeln!(text, "    {:26}{}{background}  ({})", case.name, case.workload, case.devices.join(", "));
+            let _ = writeln!(text, "    {:26}{}{background}  ({})", case.name, case.command(), case.devices.join(", "));
         }
     }
     text
@@ -235,7 +235,14 @@ mod tests {
     fn all_is_every_experiment_and_names_choose_in_the_documents_order() {
         let names =
             |words: &[&str]| -> Vec<String> { chosen(&args(words)).unwrap().into_iter().map(|own| own.name).collect() };
-        assert_eq!(names(&[]), ["quantum", "fsync-yield", "dd", "low-latency", "tpcc"]);
+        let cfq = ["quantum", "fsync-yield", "dd", "low-latency", "tpcc"];
+        let today = ["nvme-interference", "start-up", "streams", "shares"];
+        assert_eq!(names(&[]), [&cfq[..], &today[..]].concat());
+        assert_eq!(
+            (names(&["cfq"]), names(&["today"])),
+            (cfq.map(str::to_owned).into(), today.map(str::to_owned).into())
+        );
+        assert_eq!(names(&["today", "dd"])[0], "dd");
         assert_eq!(names(&["dd", "quantum"]), ["quantum", "dd"]);
         assert_eq!(names(&["--case", "fs_mark"]), ["fsync-yield"]);
     }

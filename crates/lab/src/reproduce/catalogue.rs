@@ -230,6 +230,17 @@ impl Experiment {
 }
 
 impl Case {
+    /// What is run, in a line: the command, or the sections of the job file.
+    #[must_use]
+    pub fn command(&self) -> String {
+        if !self.workload.starts_with('[') {
+            return self.workload.clone();
+        }
+        let sections = self.workload.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
+        let jobs: Vec<&str> = sections.filter(|section| *section != "global").collect();
+        format!("fio: {}", jobs.join(", "))
+    }
+
     /// The disks.
     ///
     /// # Errors
