@@ -120,11 +120,12 @@ def disk(scratch, options):
 
 
 def measured(device, rw, bs, sync=""):
-    """Mean latency of one direct command at a time, ns; with a sync, its mean."""
+    """Median latency of one direct command at a time, ns; with a sync, that of the sync."""
     out = run("fio", "--name=m", f"--filename={device}", "--direct=1", "--ioengine=psync", f"--rw={rw}", f"--bs={bs}",
               "--runtime=2", "--time_based", "--output-format=json", *([sync] if sync else []))
     job = json.loads(out[out.index("{"):])["jobs"][0]
-    return job["sync"]["lat_ns"]["mean"] if sync else job["write" if "write" in rw else "read"]["clat_ns"]["percentile"]["50.000000"]
+    latencies = job["sync"]["lat_ns"] if sync else job["write" if "write" in rw else "read"]["clat_ns"]
+    return latencies["percentile"]["50.000000"]
 
 
 def profile(device, scratch):

@@ -1,5 +1,6 @@
 //! Results: what records say of one device. Computed from records alone.
 
+use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
 
 use crate::answer::Answer;
@@ -279,7 +280,13 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
 fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs);
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
-    first.map(|run| Figure::of_tasks(&run.result.tasks)).unwrap_or_default()
+    first.map(|run| Figure::of_tasks(of_workload(&run.result))).unwrap_or_default()
+}
+
+/// The tasks of a run that are the workload's: before fio's jobs on a machine stand the kernel's threads.
+fn of_workload(result: &RunResult) -> &[TaskResult] {
+    let threads = if result.jobs.is_empty() { 0 } else { result.tasks.len().saturating_sub(result.jobs.len()) };
+    &result.tasks[threads..]
 }
 
 /// What ends at a given time tells nothing by when it ends, but by what it got done until then.

@@ -70,6 +70,9 @@ fn a_writer_within_memory_is_as_fast_as_memory_and_nothing_reaches_the_disk() {
     let result = result(&machine(1000), vec![job("w", Mode::Write, 64 * MIB)]);
     assert!(rate(&result.jobs[0]) > 1e9, "{}", rate(&result.jobs[0]));
     assert_eq!((result.bytes_written, result.jobs[0].write.ios), (0, 16_384));
+    // Of a task it is told what that saw.
+    let task = result.tasks.last().unwrap();
+    assert_eq!((task.name.as_str(), task.ios, task.bytes_written), ("w", 16_384, 64 * MIB));
     assert_eq!(result.notes, []);
 }
 
@@ -83,6 +86,8 @@ fn writers_are_held_to_the_rate_of_the_disk_once_the_limit_is_reached() {
         assert!((9e6..10.6e6).contains(&all), "{writers}: {all}");
         let slowest = result.jobs.iter().map(rate).fold(f64::MAX, f64::min);
         assert!(slowest > all / writers as f64 * 0.8, "{writers}: {slowest} of {all}");
+        let busy = result.utilisation().unwrap();
+        assert!(busy > 0.95, "{writers}: {busy}");
     }
 }
 

@@ -618,6 +618,9 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     pub(super) fn into_result(mut self, events: u64) -> RunResult {
         self.observer.end(self.now_ns);
+        if self.in_device > 0 {
+            self.device_busy_ns += self.now_ns - self.busy_since_ns;
+        }
         let Counts { split_ios, split_parts, waits, late_ios, past_end } = self.counts;
         if split_ios > 0 {
             let max_sectors_kb = u64::from(self.max_sectors) / 2;
