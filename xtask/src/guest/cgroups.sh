@@ -99,13 +99,16 @@ check "what the kernel has not is told before" fails_with 1 "has no io.latency" 
 check "and nothing is changed" nothing_left
 check "a value that is wrong is told" fails_with 2 "write any of rbps=N" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=db:max=1
+is_capped() { grep -q riops=100 $null/iosched-*/run-*/backup/io.max 2>/dev/null; }
 interrupted() {
-    compare 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
+    iosched compare --on /dev/$disk --workload two.fio --runs 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
     run=$!
-    eventually grep -q 100 $null/iosched-*/run-*/backup/io.max || { cat told; return 1; }
+    eventually is_capped || { cat told; return 1; }
     cost_is 1 || return 1
     kill -"$1" $run
     wait $run
+    code=$?
+    [ $code -gt 128 ] || { echo "exit code $code"; cat told; return 1; }
     eventually not sh -c "ps | grep -q '[i]osched compare'"
 }
 check "it is interrupted" interrupted INT
