@@ -1,6 +1,6 @@
 //! Work in a process of its own that has everything else in common with the one it comes from: memory, open files,
-//! directory. What the kernel counts by processes, as the I/O of cgroups of version 2, is told apart that way, and what is
-//! known to one thread stays known to all.
+//! directory. What the kernel counts by processes, as the I/O of cgroups of version 2, is told apart that way, and what
+//! is known to one thread stays known to all.
 
 use std::ffi::c_void;
 use std::io;
@@ -15,9 +15,9 @@ const STACK_BYTES: usize = 8 << 20;
 /// Below the stack, so that one that is too small ends the process, not the memory of others.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Does `work` in a process of its own, and waits for its end: the calling thread stands still meanwhile, and the process
-/// is that thread as far as the program is concerned, with what is local to it. No signal reaches it, and it ends with
-/// the thread. Panics go on in the caller.
+/// Does `work` in a process of its own, and waits for its end: the calling thread stands still meanwhile, and the
+/// process is that thread as far as the program is concerned, with what is local to it. No signal reaches it, and it
+/// ends with the thread. Panics go on in the caller.
 ///
 /// # Errors
 /// There can be no such process, or it was killed; what `work` did until then stays done.

@@ -25,5 +25,5 @@ pub mod ublk;
 
 pub use buffer::{Buffer, Pool, Scratch, Segment, Shared};
 pub use inbox::{Bell, Inbox};
-pub use ring::{Call, Completed, Memory, Piece, Ring, RingError};
+pub use ring::{Call, Completed, How, Memory, Piece, Ring, RingError};
 pub use rows::Rows;

@@ -66,14 +66,14 @@ cgroup=db
 cgroup=backup
 END
 cost_is() { iosched get -n $disk cgroup/io.cost.qos | tee value && grep -q "enable=$1" value; }
-compare() { iosched compare --on /dev/$disk --workload two.fio --runs "$@"; }
+compare() { iosched compare --on /dev/$disk --workload two.fio --csv --runs "$@"; }
 nothing_left() {
     ls -d $null/iosched-* 2>/dev/null && return 1
-    [ -z "$(ls -A $state/settings $state/cgroups 2>/dev/null)" ] || { ls -A $state/settings $state/cgroups; return 1; }
+    [ -z "$(find $state/settings $state/cgroups -type f)" ] || { find $state; return 1; }
     is $null/cgroup.subtree_control ""
 }
-# iops JOB COLUMN: of a table that is in out.
-iops() { sed -n "s/^$1 IOPS  *1\/s  *//p" out | sed 's/± *[0-9.]*//g' | awk "{ printf \"%d\", \$$2 }"; }
+# iops JOB SETTING: the mean, of the CSV that is in out.
+iops() { grep "^$1_iops," out | sed -n "$2p" | awk -F , '{ printf "%d", $(NF - 8) }'; }
 capped() {
     compare 2 --scheduler none --scheduler none:io.max=backup:riops=100 || return 1
     echo "guest: reads a second of db and backup without and with riops=100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
@@ -84,7 +84,7 @@ grep '^guest: ' out
 check "and leaves nothing" nothing_left
 shared_by_weight() {
     compare 2 --scheduler mq-deadline \
-        --scheduler mq-deadline:io.cost.model=rbps=100000000/rseqiops=2000/rrandiops=2000,io.cost.qos=enable=1/min=100/max=100,io.weight=db:800+backup:100 || return 1
+        --scheduler mq-deadline:io.cost.model=rbps=100000000/rseqiops=1000/rrandiops=1000,io.cost.qos=enable=1/min=100/max=100,io.weight=db:800+backup:100 || return 1
     echo "guest: reads a second of db and backup without io.cost, and at 800 to 100: $(iops db 1) $(iops backup 1), $(iops db 2) $(iops backup 2)"
     [ "$(iops db 2)" -gt $((3 * $(iops backup 2))) ]
 }
@@ -99,13 +99,16 @@ check "what the kernel has not is told before" fails_with 1 "has no io.latency" 
 check "and nothing is changed" nothing_left
 check "a value that is wrong is told" fails_with 2 "write any of rbps=N" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=db:max=1
+is_capped() { grep -q riops=100 $null/iosched-*/run-*/backup/io.max 2>/dev/null; }
 interrupted() {
-    compare 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
+    iosched compare --on /dev/$disk --workload two.fio --runs 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
     run=$!
-    eventually grep -q 100 $null/iosched-*/run-*/backup/io.max || { cat told; return 1; }
+    eventually is_capped || { cat told; return 1; }
     cost_is 1 || return 1
     kill -"$1" $run
     wait $run
+    code=$?
+    [ $code -gt 128 ] || { echo "exit code $code"; cat told; return 1; }
     eventually not sh -c "ps | grep -q '[i]osched compare'"
 }
 check "it is interrupted" interrupted INT

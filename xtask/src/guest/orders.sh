@@ -9,7 +9,7 @@ done
 jobs() {
     cat - <<END
 [global]
-size=900m
+size=450m
 direct=1
 ioengine=libaio
 time_based

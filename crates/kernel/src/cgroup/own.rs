@@ -1,5 +1,5 @@
-//! A cgroup of our own, in which those of a workload are made: it goes with all that is in it, and what a kill leaves is
-//! found by the state directory and removed.
+//! A cgroup of our own, in which those of a workload are made: it goes with all that is in it, and what a kill leaves
+//! is found by the state directory and removed.
 //!
 //! It is in the root, which alone may have processes beside cgroups that controllers are enabled for.
 

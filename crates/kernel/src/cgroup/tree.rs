@@ -28,9 +28,9 @@ pub enum CgroupError {
     },
     /// The tree has no io controller.
     #[error(
-        "{}: the cgroups here have no io controller (there are: {there}); {}", root.display(),
-        if *.has_version_1 { "version 1 has it, as blkio, until the kernel is started with cgroup_no_v1=blkio" }
-        else { "the kernel was built without it, or what is seen here is a part of a larger tree that does not pass it on" }
+        "{}: the cgroups here have no io controller (there are: {there}); {}",
+        root.display(),
+        who_has_it(*.has_version_1)
     )]
     NoController {
         /// Where the tree is.
@@ -106,6 +106,13 @@ fn remedy(has_version_1: bool) -> &'static str {
     match has_version_1 {
         true => ", but of version 1; systemd.unified_cgroup_hierarchy=1 on the kernel's command line changes that",
         false => "; mount -t cgroup2 none /sys/fs/cgroup mounts them",
+    }
+}
+
+fn who_has_it(has_version_1: bool) -> &'static str {
+    match has_version_1 {
+        true => "version 1 has it, as blkio, until the kernel is started with cgroup_no_v1=blkio",
+        false => "the kernel was built without it, or this is a part of a larger tree that does not pass it on",
     }
 }
 

@@ -12,7 +12,7 @@ use std::process::Command as Program;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use iosched_system::Buffer;
+use iosched_system::{Buffer, How};
 use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
 use iosched_workload::outcome::{IoKind, Note, TaskResult};
 use rustix::fs::OFlags;
@@ -382,7 +382,7 @@ impl AppPart<'_> {
             self.written += 1;
             let write = Command::Write { number: self.written, stable: false };
             port.recorder.submitted(0, asked_ns);
-            ring.push(file.as_fd(), write, (offset, bytes as usize), slot, 0);
+            ring.push(file.as_fd(), write, (offset, bytes as usize), slot, How::default());
         }
         ring.submit().map_err(failed)?;
         let (mut left, mut failure) = (batch.len(), None);

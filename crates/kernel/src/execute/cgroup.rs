@@ -1,9 +1,9 @@
 //! The cgroups of a workload: made below one of our own before the clock starts, and removed after.
 //!
-//! Cgroups of version 2 are told apart by processes: there each task is a process of its own, with this program's memory
-//! ([`iosched_system::apart`]). Threads of one process can be in different cgroups where a hierarchy of version 1 has the
-//! blkio controller. Where there is neither, or we may not make cgroups, the run goes on without, and says so; unless
-//! something is to be written to their files.
+//! Cgroups of version 2 are told apart by processes: there each task is a process of its own, with this program's
+//! memory ([`iosched_system::apart`]). Threads of one process can be in different cgroups where a hierarchy of version
+//! 1 has the blkio controller. Where there is neither, or we may not make cgroups, the run goes on without, and says
+//! so; unless something is to be written to their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

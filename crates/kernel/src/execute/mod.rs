@@ -12,8 +12,9 @@
 //! | `message.rs` | what threads tell each other |
 //! | `memory.rs`, `ioprio.rs` | what is written; priorities as the kernel writes them |
 //!
-//! Each task is a thread, or where cgroups are told apart by processes a process, with its own ioprio, its own descriptors and, where it has more than one I/O under way, its
-//! own io_uring. All times are of one monotonic clock that starts when every thread is ready.
+//! Each task is a thread, or where cgroups are told apart by processes a process, with its own ioprio, its own
+//! descriptors and, where it has more than one I/O under way, its own io_uring. All times are of one monotonic clock
+//! that starts when every thread is ready.
 
 mod application;
 mod cgroup;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use iosched_system::{Bell, Buffer, call};
+use iosched_system::{Bell, Buffer, How, call};
 use iosched_workload::outcome::IoKind;
 use rustix::fs::FallocateFlags;
 use rustix::io::ReadWriteFlags;
@@ -19,6 +19,8 @@ use super::ring::{Command, Ring};
 
 /// A thread that does nothing looks whether the run is to end at least so often.
 pub(super) const LOOK_ROUND: Duration = Duration::from_millis(100);
+/// What an io_uring gives for an I/O that is to be made again.
+const AGAIN: i32 = -rustix::io::Errno::AGAIN.raw_os_error();
 
 /// What an I/O does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,8 @@ pub(super) struct Failed {
 struct Pending {
     io: Io,
     asked_ns: u64,
+    /// What a ring was told, if it was.
+    command: Option<Command>,
 }
 
 /// How I/Os are carried out.
@@ -192,7 +196,6 @@ impl<'a> Port<'a> {
     pub(super) fn submit(&mut self, io: &Io, now_ns: u64) {
         let io = self.whole_blocks(io);
         self.recorder.submitted(io.task, now_ns);
-        let slot = self.keep(Pending { io, asked_ns: now_ns });
         let command = match io.op {
             IoOp::Read => Some(Command::Read),
             IoOp::Write { stable } => {
@@ -203,9 +206,11 @@ impl<'a> Port<'a> {
             // Discards are system calls that wait, whoever makes them.
             IoOp::Discard | IoOp::Zero => None,
         };
+        let slot = self.keep(Pending { io, asked_ns: now_ns, command });
         let file = file_of(&self.files[io.file], &io);
         if let (Engine::Ring(ring), Some(command)) = (&mut self.engine, command) {
-            ring.push(file, command, (io.offset, io.bytes as usize), slot, io.ioprio);
+            let how = How { ioprio: io.ioprio, by_worker: false };
+            ring.push(file, command, (io.offset, io.bytes as usize), slot, how);
             return;
         }
         self.counts.priorities_ignored += u64::from(io.ioprio != 0);
@@ -251,7 +256,19 @@ impl<'a> Port<'a> {
             Some(slot) => slot,
             None => {
                 let Engine::Ring(ring) = &mut self.engine else { return None };
-                let (slot, result) = ring.take()?;
+                let (mut slot, mut result) = ring.take()?;
+                while let (true, Pending { io, command: Some(command), .. }) =
+                    (result == AGAIN, self.pending[slot as usize])
+                {
+                    // The kernel would have had to wait where it may not: one that io.max has let go finds no tag.
+                    let file = file_of(&self.files[io.file], &io);
+                    let how = How { ioprio: io.ioprio, by_worker: true };
+                    ring.push(file, command, (io.offset, io.bytes as usize), slot, how);
+                    if let Err(error) = ring.submit() {
+                        self.broken = Some(error);
+                    }
+                    (slot, result) = ring.take()?;
+                }
                 let io = self.pending[slot as usize].io;
                 if let Err(error) = check(result, &io) {
                     self.fail(io, error);
@@ -259,7 +276,7 @@ impl<'a> Port<'a> {
                 slot
             }
         };
-        let Pending { io, asked_ns } = self.pending[slot as usize];
+        let Pending { io, asked_ns, .. } = self.pending[slot as usize];
         self.free.push(slot);
         let kind = match io.op {
             IoOp::Read => IoKind::Read,

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use iosched_system::{Bell, Call, Scratch, Shared};
+use iosched_system::{Bell, Call, How, Scratch, Shared};
 
 use super::memory::{ALIGN_BYTES, WriteData, room};
 
@@ -66,7 +66,7 @@ impl Ring {
         command: Command,
         (offset, bytes): (u64, usize),
         slot: u32,
-        ioprio: u16,
+        how: How,
     ) {
         let call = match command {
             Command::Read => {
@@ -79,7 +79,7 @@ impl Ring {
             }
             Command::Sync { data_only } => Call::Sync { data_only },
         };
-        self.ring.push_with_ioprio(file, call, ioprio, slot);
+        self.ring.push_as(file, call, how, slot);
     }
 
     /// Hands over what was added. What the kernel has no room for goes with the wait for completions.

@@ -186,10 +186,9 @@ where
                 let played = if apart { iosched_system::apart::run(play) } else { Ok(play()) };
                 played.unwrap_or_else(|error| {
                     // Nobody waits for who is not there.
-                    [ready, start]
-                        .into_iter()
-                        .skip(waits.load(Ordering::Relaxed))
-                        .for_each(|barrier| drop(barrier.wait()));
+                    [ready, start].into_iter().skip(waits.load(Ordering::Relaxed)).for_each(|barrier| {
+                        barrier.wait();
+                    });
                     shared.fail(ExecuteError::System { what: "clone", error });
                     shared.becomes_idle();
                     None

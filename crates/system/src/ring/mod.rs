@@ -47,6 +47,15 @@ fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::R
     }
 }
 
+/// In what way a call is made.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct How {
+    /// An ioprio as the kernel writes it; 0: the thread's.
+    pub ioprio: u16,
+    /// By one of the kernel's threads, which waits where the ring itself would not.
+    pub by_worker: bool,
+}
+
 /// A call under way, and what the kernel uses of it.
 struct Slot<T> {
     /// `None`: the slot is free.
@@ -121,18 +130,19 @@ impl<T: Copy> Ring<T> {
 
     /// Has the kernel make a call on `file`, from the next wait or submission on. Its completion comes with `tag`.
     pub fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: T) {
-        self.push_with_ioprio(file, call, 0, tag);
+        self.push_as(file, call, How::default(), tag);
     }
 
-    /// As [`Ring::push`], with an ioprio as the kernel writes it; 0: the thread's.
-    pub fn push_with_ioprio(&mut self, file: BorrowedFd<'_>, call: Call, ioprio: u16, tag: T) {
+    /// As [`Ring::push`], in a way of its own.
+    pub fn push_as(&mut self, file: BorrowedFd<'_>, call: Call, how: How, tag: T) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { tag: None, memory: Memory::None, vectors: Vec::new(), message: None });
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[number as usize];
         slot.tag = Some(tag);
-        let entry = call.prepare(types::Fd(file.as_raw_fd()), ioprio, slot);
+        let entry = call.prepare(types::Fd(file.as_raw_fd()), how.ioprio, slot);
+        let entry = if how.by_worker { entry.flags(squeue::Flags::ASYNC) } else { entry };
         self.push_entry(entry.user_data(number.into()));
     }
 
