@@ -59,6 +59,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
         profile_name: "iosched-sda".to_owned(),
         profile_path: "/etc/tuned/iosched-sda/tuned.conf".to_owned(),
         profile: "[main]".to_owned(),
+        drop_ins: Vec::new(),
         undo: vec!["echo none > /sys/block/sda/queue/scheduler".to_owned()],
     };
     let page = advice_html(&advice, &records, None, Some(&lasting));
