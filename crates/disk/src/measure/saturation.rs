@@ -9,9 +9,11 @@ use crate::profile::Profile;
 
 /// Numbers of commands under way that are tried.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Commands of 4 KiB of a probe, on what rotates and on anything else; of writes the first half does not count.
+/// Commands of 4 KiB of a probe, on what rotates and on anything else; of writes so many times as many, of which the
+/// first half does not count: it may go into a cache.
 const SMALL_ROTATING: u64 = 1_000;
 const SMALL: u64 = 10_000;
+const WRITES_TIMES: u64 = 4;
 /// Large commands of a probe; the first quarter does not count.
 const LARGE: u64 = 2_048;
 /// Who does so much of its most is busy, with as few commands under way as that takes.
@@ -80,6 +82,7 @@ impl Saturated {
         let card = profile.card();
         let depths: Vec<u32> = DEPTHS.into_iter().filter(|&depth| depth <= card.depth).collect();
         let small = if card.rotational { SMALL_ROTATING } else { SMALL };
+        let small = if op == Op::Write { small * WRITES_TIMES } else { small };
         let skipped = |count: u64| if op == Op::Write { count / 2 } else { 0 };
         let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
             rates.fold((0.0, 1), |best, own| if own.0 > best.0 * 1.001 { own } else { best })
