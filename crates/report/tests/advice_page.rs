@@ -6,7 +6,7 @@ use iosched::Setting;
 use iosched_advise::tune::{Selection, TuneResults, Tuning, tune};
 use iosched_advise::{Advice, Confirmed, candidates};
 use iosched_disk::Profile;
-use iosched_kernel::settings::Lasting;
+use iosched_kernel::settings::{DropIn, Lasting};
 use iosched_lab::{Control, Experiment, execute};
 use iosched_report::advice_html;
 use iosched_workload::{TaskSet, Workload};
@@ -59,15 +59,25 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
         profile_name: "iosched-sda".to_owned(),
         profile_path: "/etc/tuned/iosched-sda/tuned.conf".to_owned(),
         profile: "[main]".to_owned(),
-        drop_ins: Vec::new(),
+        drop_ins: vec![DropIn {
+            unit: "db.service".to_owned(),
+            path: "/etc/systemd/system/db.service.d/50-iosched.conf".to_owned(),
+            text: "[Service]\nIOWeight=800\n".to_owned(),
+        }],
         undo: vec!["echo none > /sys/block/sda/queue/scheduler".to_owned()],
     };
     let page = advice_html(&advice, &records, None, Some(&lasting));
     common::whole_page(&page);
     assert!(page.contains("<h1>What to set on ") && page.contains("than with none, which was set."), "{page}");
-    for text in
-        ["90-iosched-sda.rules", "[main]", "echo none &gt; /sys", "lookups beside a backup", "mean(lookup), predicted"]
-    {
+    for text in [
+        "90-iosched-sda.rules",
+        "[main]",
+        "50-iosched.conf",
+        "IOWeight=800",
+        "echo none &gt; /sys",
+        "lookups beside a backup",
+        "mean(lookup), predicted",
+    ] {
         assert!(page.contains(text), "{text} is not in {page}");
     }
 }
