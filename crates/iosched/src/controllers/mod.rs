@@ -19,7 +19,7 @@
 //! | `way.rs` | a bio on its way, with the marks that controllers leave on it |
 //! | `wheel.rs` | timers as coarse as the kernel's |
 //! | `waits.rs` | places that are taken by bios under way, and who waits for one |
-//! | `event.rs`, `event/` | what was decided, and why |
+//! | `event.rs` | what was decided, and why; of wbt and io.cost in `decision/` |
 //!
 //! The controllers are those of Linux 6.12.
 
@@ -39,10 +39,10 @@ mod wbt;
 mod wheel;
 mod write_error;
 
+pub use crate::decision::{Admission, IoCostEvent, Step, Verdict, WbtEvent, WeightReason};
 pub use about::{About, File, FileOf, policies};
 pub use controller::{Controller, ControllerWaits, Controllers, Served, Target};
-pub use event::{Admission, IoCostEvent, WeightReason};
-pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange, Step, Verdict, WbtEvent};
+pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange};
 pub use io_cost::{BioCosts, IoCost, IoCostFile};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;

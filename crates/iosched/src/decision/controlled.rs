@@ -1,7 +1,8 @@
 //! What controllers beside the elevator decide.
 
+use super::io_cost::IoCostEvent;
+use super::wbt::WbtEvent;
 use crate::context::CgroupId;
-use crate::controllers::{ControllerEvent, IoCostEvent, WbtEvent};
 use crate::time::Time;
 
 /// A decision of a controller.
@@ -34,15 +35,6 @@ pub enum ControlledEvent {
 }
 
 impl ControlledEvent {
-    /// What a controller says of itself; `None`: of its timers and slices, which waits tell of.
-    pub(crate) fn of(event: ControllerEvent) -> Option<Self> {
-        match event {
-            ControllerEvent::Wbt(event) => Some(Self::Wbt(event)),
-            ControllerEvent::IoCost(event) => Some(Self::IoCost(event)),
-            ControllerEvent::Arm { .. } | ControllerEvent::Fire { .. } | ControllerEvent::IoMax(_) => None,
-        }
-    }
-
     /// See [`Decision::told`](super::Decision::told).
     pub(super) fn tell(&mut self, beginning: Time, renamed: impl Fn(u64) -> u64) {
         match self {

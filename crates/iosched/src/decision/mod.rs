@@ -7,15 +7,19 @@ mod anticipatory;
 mod bfq;
 mod cfq;
 mod controlled;
+mod io_cost;
 mod kyber;
 mod mq_deadline;
+mod wbt;
 
 pub use anticipatory::{Anticipation, AnticipatoryEvent};
 pub use bfq::{BfqEvent, BfqReason, BfqState};
 pub use cfq::{ActiveQueue, Cfq2616Event, QueueName, Workload};
 pub use controlled::ControlledEvent;
+pub use io_cost::{Admission, IoCostEvent, WeightReason};
 pub use kyber::{KyberEvent, LatencyKind};
 pub use mq_deadline::MqDeadlineChoice;
+pub use wbt::{Step, Verdict, WbtEvent};
 
 use crate::context::{CgroupId, IoClass};
 use crate::request::{MergeSide, Op, RequestId, Sector};

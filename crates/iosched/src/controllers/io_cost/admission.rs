@@ -8,9 +8,9 @@ use super::stat::Lasting;
 use super::{IoCost, note};
 use crate::context::CgroupId;
 use crate::controllers::controller::{Served, Target};
-use crate::controllers::event::{Admission, IoCostEvent, WeightReason};
 use crate::controllers::site::Site;
 use crate::controllers::way::{Passage, Way, WayId};
+use crate::decision::{Admission, IoCostEvent, WeightReason};
 use crate::request::Sector;
 use crate::time::MICROSECOND_NS;
 

@@ -5,8 +5,8 @@ use super::share::in_share;
 use super::stat::Lasting;
 use super::{IoCost, note};
 use crate::context::CgroupId;
-use crate::controllers::event::IoCostEvent;
 use crate::controllers::site::Site;
+use crate::decision::IoCostEvent;
 use crate::time::MICROSECOND_NS;
 
 /// What a group may be over its budget without a delay, in percent of a period's: five periods.

@@ -6,8 +6,8 @@ use super::clock::{Moment, scale_up};
 use super::share::WHOLE;
 use super::{IoCost, note};
 use crate::context::CgroupId;
-use crate::controllers::event::{IoCostEvent, WeightReason};
 use crate::controllers::site::Site;
+use crate::decision::{IoCostEvent, WeightReason};
 
 const ALL: u64 = WHOLE as u64;
 

@@ -3,8 +3,8 @@
 use super::clock::Moment;
 use super::{IoCost, note};
 use crate::context::CgroupId;
-use crate::controllers::event::IoCostEvent;
 use crate::controllers::site::Site;
+use crate::decision::IoCostEvent;
 
 /// How often debts are halved, in microseconds.
 const HALVED_EACH_US: u64 = 100_000;

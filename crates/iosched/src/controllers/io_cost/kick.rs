@@ -6,9 +6,9 @@ use super::share::{in_share, on_whole};
 use super::stat::Lasting;
 use super::{IoCost, note};
 use crate::context::CgroupId;
-use crate::controllers::event::{Admission, IoCostEvent};
 use crate::controllers::site::Site;
 use crate::controllers::way::WayId;
+use crate::decision::{Admission, IoCostEvent};
 use crate::time::{MICROSECOND_NS, Time};
 
 impl IoCost {

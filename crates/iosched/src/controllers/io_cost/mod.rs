@@ -67,10 +67,11 @@ use settings::Settings;
 use timers::GroupTimers;
 use tree::Tree;
 
-use super::event::{ControllerEvent, IoCostEvent};
+use super::event::ControllerEvent;
 use super::site::Site;
 use super::wheel::TimerId;
 use crate::context::CgroupId;
+use crate::decision::IoCostEvent;
 use crate::time::Time;
 
 /// io.cost of one device.

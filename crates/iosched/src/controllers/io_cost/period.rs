@@ -6,9 +6,10 @@ use super::settings::PPM;
 use super::share::{WHOLE, on_whole};
 use super::{IoCost, note};
 use crate::context::CgroupId;
-use crate::controllers::event::{ControllerEvent, IoCostEvent, WeightReason};
+use crate::controllers::event::ControllerEvent;
 use crate::controllers::site::Site;
 use crate::controllers::wheel::TimerId;
+use crate::decision::{IoCostEvent, WeightReason};
 use crate::time::MICROSECOND_NS;
 
 /// A group that has not spent the budget of so many periods does not count as lagging.

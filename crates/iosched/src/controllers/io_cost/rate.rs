@@ -4,8 +4,8 @@ use super::model::Direction;
 use super::period::Survey;
 use super::settings::PPM;
 use super::{IoCost, note};
-use crate::controllers::event::IoCostEvent;
 use crate::controllers::site::Site;
+use crate::decision::IoCostEvent;
 use crate::time::MICROSECOND_NS;
 
 /// Waiting for tags from which on the device is overloaded, percent of a period.

@@ -14,12 +14,12 @@ mod window;
 
 use self::limits::Limits;
 use self::window::Samples;
-use super::event::WbtEvent;
 use super::site::Site;
 use super::waits::Waits;
 use super::way::{Mark, Passage, Way, WayId, WbtClass};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
+use crate::decision::WbtEvent;
 use crate::request::{Bio, Flags, Op};
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, Time};
 

@@ -2,8 +2,8 @@
 
 use super::Wbt;
 use super::limits::Limits;
-use crate::controllers::event::{Step, Verdict, WbtEvent};
 use crate::controllers::site::Site;
+use crate::decision::{Step, Verdict, WbtEvent};
 use crate::request::Op;
 use crate::time::MILLISECOND_NS;
 
