@@ -62,6 +62,36 @@ fn what_an_application_cannot_be_is_told() {
 }
 
 #[test]
+fn buffered_jobs_run_on_the_machine_of_today_unless_told_otherwise_and_direct_ones_on_none() {
+    let here = directory("buffered");
+    let job = |name: &str, more: &str| {
+        let text = format!("[{name}]\nrw=write\nbs=64k\nsize=16m\nfsync=16\n{more}");
+        std::fs::write(here.join(format!("{name}.fio")), text).unwrap();
+    };
+    job("buffered", "");
+    job("direct", "direct=1\n");
+    let compare = |file: &str, more: &[&str]| {
+        run(&here, &[&["compare", "-w", file, "-s", "mq-deadline", "-n", "1", "--json"], more].concat())
+    };
+    let json = |file: &str, more: &[&str]| {
+        let (code, out, err) = compare(file, more);
+        assert_eq!((code, err.as_str()), (0, ""));
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    assert_eq!(json("buffered.fio", &[])["plan"]["machine"]["name"], "linux-6.12");
+    assert_eq!(json("buffered.fio", &["--machine", "desktop-2013"])["plan"]["machine"]["name"], "desktop-2013");
+    assert!(json("direct.fio", &[])["plan"]["machine"].is_null());
+    let (code, _, err) = compare("direct.fio", &["--machine", "linux-6.12"]);
+    assert!(code == 2 && err.contains("fio jobs with buffered I/O"), "{err}");
+    // What each job did is told as of any job.
+    let (_, out, _) =
+        run(&here, &["compare", "-w", "buffered.fio", "-s", "none", "-n", "1", "--output-format", "fio-json"]);
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let own = &told["jobs"][0];
+    assert_eq!((&own["write"]["total_ios"], &own["sync"]["total_ios"]), (&256.into(), &16.into()));
+}
+
+#[test]
 fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
     let here = directory("reproduce");
     let args = ["reproduce", "fsync-yield", "--case", "iozone 4k san", "-n", "2", "--json"];
