@@ -104,7 +104,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
                         |run| json!({ "model": run.model, "qos": run.qos, "kernel": run.kernel, "result": run.result }),
                     )
                     .collect();
-                let profile = family.profile(&own)?;
+                let profile = Profile::of_member(family, &own)?;
                 Ok(json!({
                     "name": own.name, "kind": profile.model().kind(), "about": profile.about(),
                     "model_name": own.model_name, "mean": own.mean(), "runs": runs, "fit": profile.fit(),

@@ -96,7 +96,7 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
     let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
     let size = (args.size * 1_000_000_000 / 512, u32::from(args.depth));
     let spread = Spread { runs: 1, percent };
-    let profile = iosched_disk::io_cost::profile((&file, &about, "io.cost.model"), &found.model, size, spread)?;
+    let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread)?;
     let preface = format!(
         "# A model of {name}: servers that reach the rates of its io.cost.model. Nobody measured latencies.\n# {}\n{}\n",
         found.model.line(),

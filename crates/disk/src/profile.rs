@@ -14,7 +14,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::empirical::{Empirical, EmpiricalConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
-use crate::io_cost::Family;
+use crate::io_cost::{self, Family, IoCostModel, Member, Spread};
 use crate::measure::{self, Figure, Unit};
 use crate::profile_file::read;
 use crate::server::{Server, ServerConfig};
@@ -343,13 +343,52 @@ impl Profile {
         match EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((name, text)) => Self::parse(name, text),
             None => match Family::member(name) {
-                Some((family, member)) => family.profile(&member),
+                Some((family, member)) => Self::of_member(family, &member),
                 None => Err(ProfileError::Unknown {
                     name: name.to_owned(),
                     known: Self::names().collect::<Vec<_>>().join(", "),
                 }),
             },
         }
+    }
+
+    /// A member of a family.
+    ///
+    /// # Errors
+    /// No device can have such rates.
+    pub fn of_member(family: &Family, member: &Member) -> Result<Self, ProfileError> {
+        let (about, source) = (member.about(), member.source());
+        let size = (member.size_bytes / 512, member.depth);
+        Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member))
+    }
+
+    /// A device of which nothing is known but the rates of `model`, which it reaches. `size`: its sectors, and how many
+    /// commands it takes at once; `source` says who measured the rates.
+    ///
+    /// # Errors
+    /// No device can have such rates.
+    pub fn of_rates(
+        (name, about, source): (&str, &str, &str),
+        model: &IoCostModel,
+        size: (u64, u32),
+        spread: Spread,
+    ) -> Result<Self, ProfileError> {
+        /// As much again or half: nobody measured any.
+        const TAIL_ERROR_PERCENT: f64 = 100.0;
+        let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
+        let anchors = vec![
+            anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops),
+            anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops),
+        ];
+        let fit = Fit {
+            fits: true,
+            rate_error_percent: (spread.percent * 10.0).ceil() / 10.0,
+            tail_error_percent: TAIL_ERROR_PERCENT,
+            rates_only: true,
+            validated: None,
+        };
+        let config = io_cost::server(model, size);
+        Ok(Self::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit))
     }
 
     /// The names of the profiles that come with this crate, sorted; without those of families.

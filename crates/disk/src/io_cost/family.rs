@@ -1,8 +1,7 @@
 //! Families of devices: many of one sort, of each of which only its rates at saturation are known.
 
-use super::rates::{Spread, profile};
+use super::rates::Spread;
 use super::{IoCostModel, IoCostQos};
-use crate::profile::{Profile, ProfileError};
 
 /// Of single runs it is not known how far another would be off: what four figures of five of repeated runs are within
 /// holds for them.
@@ -99,24 +98,11 @@ impl Family {
         all.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
-    /// A member as a profile.
-    ///
-    /// # Errors
-    /// No device can have such rates.
-    pub fn profile(&self, member: &Member) -> Result<Profile, ProfileError> {
+    /// How far a member's rates may be off, per cent: its runs, or, of a single one, what is usual.
+    #[must_use]
+    pub fn spread(&self, member: &Member) -> Spread {
         let runs = member.runs.len();
-        let own = member.deviations_percent().fold(0.0, f64::max);
-        let percent = if runs > 1 { own } else { self.usual_spread_percent() };
-        let said = match runs {
-            1 => "one run".to_owned(),
-            _ => format!("mean of {runs} runs, {own:.0} % off it at most"),
-        };
-        let size = member.size_bytes as f64 / 1e9;
-        let about = format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), no latencies", member.depth);
-        let names: Vec<&str> = member.runs.iter().map(|run| run.result.as_str()).collect();
-        let source = format!("iocost-benchmarks: {}", names.join(", "));
-        let size = (member.size_bytes / 512, member.depth);
-        profile((&member.name, &about, &source), &member.mean(), size, Spread { runs, percent })
+        Spread { runs, percent: if runs > 1 { member.most_percent() } else { self.usual_spread_percent() } }
     }
 }
 
@@ -138,6 +124,29 @@ impl Member {
             let figures = || self.runs.iter().map(|run| run.model.figures()[place]);
             (figures().min().unwrap_or(0), figures().max().unwrap_or(0))
         })
+    }
+
+    /// How far any figure of any run is off its mean, per cent.
+    fn most_percent(&self) -> f64 {
+        self.deviations_percent().fold(0.0, f64::max)
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub fn about(&self) -> String {
+        let said = match self.runs.len() {
+            1 => "one run".to_owned(),
+            runs => format!("mean of {runs} runs, {:.0} % off it at most", self.most_percent()),
+        };
+        let size = self.size_bytes as f64 / 1e9;
+        format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), no latencies", self.depth)
+    }
+
+    /// Where its runs are published.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let names: Vec<&str> = self.runs.iter().map(|run| run.result.as_str()).collect();
+        format!("iocost-benchmarks: {}", names.join(", "))
     }
 
     /// How far each figure of each run is off its mean, per cent.

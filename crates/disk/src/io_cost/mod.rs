@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::family::{Family, Member};
-pub use self::rates::{PROBE_BYTES, Spread, profile};
+pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::text::{Described, TextError, hwdb, read};
 
 /// The linear model of `io.cost.model`: what the device does at saturation.

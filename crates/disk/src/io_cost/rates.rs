@@ -1,8 +1,6 @@
 //! A device of which nothing but its rates at saturation is known, as servers behind one queue.
 
 use super::IoCostModel;
-use crate::measure::{Figure, Unit};
-use crate::profile::{Anchor, Fit, Model, Profile, ProfileError};
 use crate::server::{ServerConfig, ServerTimes};
 
 /// Size of the I/Os in which bytes a second are counted: so large that a cost per command hardly shows.
@@ -16,8 +14,6 @@ const SERVERS_MAX: f64 = 32.0;
 const FLUSH_NS: u64 = 1_000_000;
 /// Largest command, KiB: assumed.
 const MAX_HW_SECTORS_KB: u32 = 1024;
-/// How far the slowest I/Os may be off, per cent: as much again or half, for nobody measured any.
-const TAIL_ERROR_PERCENT: f64 = 100.0;
 
 /// How far runs of one device are from their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,22 +24,15 @@ pub struct Spread {
     pub percent: f64,
 }
 
-/// A profile that reaches the rates of `model`: random and sequential I/Os of 4 KiB, and sequential ones of
-/// [`PROBE_BYTES`]. `depth` is how many commands it takes at once; `source` says who measured the rates.
-///
-/// # Errors
-/// No device can have such rates.
-pub fn profile(
-    (name, about, source): (&str, &str, &str),
-    model: &IoCostModel,
-    (capacity_sectors, depth): (u64, u32),
-    spread: Spread,
-) -> Result<Profile, ProfileError> {
+/// Servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and sequential ones of [`PROBE_BYTES`].
+/// `depth` is how many commands the device takes at once.
+#[must_use]
+pub fn server(model: &IoCostModel, (capacity_sectors, depth): (u64, u32)) -> ServerConfig {
     let servers = (model.rrandiops as f64 * READ_S).round().clamp(1.0, SERVERS_MAX.min(f64::from(depth)));
     let read = Rates { bytes: model.rbps, sequential: model.rseqiops, random: model.rrandiops };
     let write = Rates { bytes: model.wbps, sequential: model.wseqiops, random: model.wrandiops };
     let ([read, random_read], [write, random_write]) = (read.times(servers), write.times(servers));
-    let config = ServerConfig {
+    ServerConfig {
         capacity_sectors,
         depth,
         hw_queues: 1,
@@ -66,20 +55,7 @@ pub fn profile(
         stalls: None,
         rest: None,
         credits: Vec::new(),
-    };
-    let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
-    let anchors = vec![
-        anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops),
-        anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops),
-    ];
-    let fit = Fit {
-        fits: true,
-        rate_error_percent: (spread.percent * 10.0).ceil() / 10.0,
-        tail_error_percent: TAIL_ERROR_PERCENT,
-        rates_only: true,
-        validated: None,
-    };
-    Ok(Profile::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit))
+    }
 }
 
 /// What is known of one direction, per second.
