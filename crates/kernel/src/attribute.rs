@@ -1,6 +1,6 @@
 //! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of
 //! the kernel's attributes that our request queue lacks. What nobody declared is shown as it is and written as it is
-//! given. What cgroups have for a disk are attributes of it, too, with names of [`cgroup`](crate::cgroup).
+//! given. What cgroups have for a disk are attributes of it, too, with names of [`cgroup`](mod@crate::cgroup).
 
 use std::fs;
 use std::io;

@@ -85,7 +85,7 @@ impl Driver {
         self.queue.set_attribute(now, name, value)
     }
 
-    /// Reads a file of a cgroup that a controller has: see [`RequestQueue::cgroup_attribute`].
+    /// Reads a file of a cgroup that a controller has: see [`RequestQueue::cgroup_attribute`](crate::RequestQueue::cgroup_attribute).
     ///
     /// # Errors
     /// If no controller has one of that name.
