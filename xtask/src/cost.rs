@@ -6,6 +6,9 @@
 //! fields) is measured with no elevator in it and subtracted. *Whole* is all of it through the request queue and its
 //! driver: limits or tags, statistics, bios, the arena, and the loop, too.
 //!
+//! Controllers stand beside `none` in cases of their own (`none+io.cost`), and let everything pass: their whole column less
+//! that of `none` is what a controller costs a request.
+//!
 //! Where the shape says no lookup, nothing is looked up in the first column, and `nomerges` is 1 in the second, which
 //! leaves the request merged last, and the elevators that look for merges themselves (kyber, none).
 //!
@@ -23,7 +26,7 @@ use std::time::Instant;
 
 use iosched::Registry;
 
-use load::{Alone, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
+use load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -231,10 +234,11 @@ impl Figure {
     }
 }
 
-/// The elevators whose "elevator load" holds `only`.
+/// The elevators, and those with a controller beside them, whose "elevator load" holds `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-    Registry::linux().names().into_iter().filter(wanted).collect()
+    let beside = BESIDE.iter().map(|&(name, ..)| name).filter(|_| shape.name == BESIDE_SHAPE);
+    Registry::linux().names().into_iter().chain(beside).filter(wanted).collect()
 }
 
 /// Does what the arguments say.

@@ -1,4 +1,5 @@
-//! The figures of docs/elevators.md: one small workload under every elevator. The text around them is written by hand.
+//! The figures of docs/elevators.md and docs/controllers.md: one small workload under every elevator, and one with every
+//! controller. The text around them is written by hand.
 
 use std::fmt::Write as _;
 
@@ -10,14 +11,75 @@ use iosched_workload::Workload;
 
 use crate::page;
 
-/// Where the page and its figures stand, from the root of the repository.
-const PAGE: &str = "docs/elevators.md";
-const FIGURES: &str = "docs/elevators";
-/// What is done, and on what.
-const WORKLOAD: &str = "docs/examples/elevators.toml";
-const DEVICE: &str = "sata-7200:depth=1";
-/// What figures show of the run, ns.
-const WINDOW_NS: (u64, u64) = (20_000_000_000, 20_600_000_000);
+/// A page with a figure for each of several settings, and a table of what each comes to.
+struct Page {
+    /// Where it stands, and where its figures do, from the root of the repository.
+    page: &'static str,
+    figures: &'static str,
+    /// What is done, and on what.
+    workload: &'static str,
+    device: &'static str,
+    /// What figures show of the run, ns.
+    window_ns: (u64, u64),
+    /// The first column's title.
+    column: &'static str,
+    shown: Vec<Shown>,
+}
+
+/// A setting that is shown.
+struct Shown {
+    /// How it is called; the page has a section of that name.
+    name: &'static str,
+    about: &'static str,
+    setting: String,
+}
+
+/// The elevators.
+fn elevators() -> Page {
+    let shown = |elevator: &iosched::Registered| Shown {
+        name: elevator.name,
+        about: elevator.about,
+        setting: elevator.name.to_owned(),
+    };
+    Page {
+        page: "docs/elevators.md",
+        figures: "docs/elevators",
+        workload: "docs/examples/elevators.toml",
+        device: "sata-7200:depth=1",
+        window_ns: (20_000_000_000, 20_600_000_000),
+        column: "elevator",
+        shown: Registry::linux().elevators().iter().map(shown).collect(),
+    }
+}
+
+/// The controllers beside `none`, each alone.
+fn controllers() -> Page {
+    let beside = [
+        ("no controller", "the device takes what comes", "wbt_lat_usec=0"),
+        ("io.max", "the backup may write 100 MB/s", "wbt_lat_usec=0,io.max=backup:wbps=100000000"),
+        (
+            "io.cost",
+            "weights of 800 for db and 200 for the backup",
+            "wbt_lat_usec=0,io.cost.model=rbps=560000000/rseqiops=98000/rrandiops=98000/wbps=500000000/wseqiops=90000/wrandiops=90000,io.cost.qos=enable=1/min=75/max=75,io.weight=db:800+backup:200",
+        ),
+        ("io.latency", "db has a target of 2 ms", "wbt_lat_usec=0,io.latency=db:target=2000"),
+        ("wbt", "as Linux sets it: reads should take 2 ms", "wbt_lat_usec=2000"),
+    ];
+    let shown = |(name, about, written): (&'static str, &'static str, &str)| Shown {
+        name,
+        about,
+        setting: format!("none:{written}"),
+    };
+    Page {
+        page: "docs/controllers.md",
+        figures: "docs/controllers",
+        workload: "docs/examples/controllers.toml",
+        device: "sata-ssd",
+        window_ns: (4_000_000_000, 4_300_000_000),
+        column: "beside none",
+        shown: beside.into_iter().map(shown).collect(),
+    }
+}
 
 /// What to do with the page.
 #[derive(clap::Args)]
@@ -27,34 +89,39 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Writes figures and table, or checks them.
+/// Writes figures and tables, or checks them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    let workload = Workload::open(page::path(WORKLOAD))?;
     let mut files: Vec<(String, String)> = Vec::new();
-    let mut results = Vec::new();
-    for elevator in Registry::linux().elevators() {
-        let (result, log) = one(&workload, elevator.name)?;
-        let (title, about) = (elevator.name, elevator.about);
-        let figure = ServiceFigure { log: &log, title, about, window_ns: WINDOW_NS, sectors: 1_953_525_168 };
-        files.push((format!("{FIGURES}/{}.svg", elevator.name), figure.svg()));
-        results.push((elevator.name, result));
+    for page in [elevators(), controllers()] {
+        page.write(&mut files)?;
     }
-    files.push((PAGE.to_owned(), page::with_part(PAGE, "elevators", &table(&results))?));
     page::write_or_check(&files, args.check, "elevators")
 }
 
-fn one(workload: &Workload, elevator: &str) -> anyhow::Result<(RunResult, ServiceLog)> {
-    let profile = Profile::named(DEVICE)?;
-    let plan = Plan::new(workload, &profile, Setting::defaults(elevator));
-    let mut log = ServiceLog::new(WINDOW_NS.1);
-    let result = simulate(&plan, &mut log)?;
-    Ok((result, log))
+impl Page {
+    fn write(&self, files: &mut Vec<(String, String)>) -> anyhow::Result<()> {
+        let workload = Workload::open(page::path(self.workload))?;
+        let profile = Profile::named(self.device)?;
+        let mut results = Vec::new();
+        for &Shown { name, about, ref setting } in &self.shown {
+            let plan = Plan::new(&workload, &profile, setting.parse::<Setting>()?);
+            let mut log = ServiceLog::new(self.window_ns.1);
+            let result = simulate(&plan, &mut log)?;
+            let sectors = profile.card().capacity_sectors;
+            let figure = ServiceFigure { log: &log, title: name, about, window_ns: self.window_ns, sectors };
+            files.push((format!("{}/{}.svg", self.figures, name.replace(' ', "-")), figure.svg()));
+            results.push((name, result));
+        }
+        let table = table(self.column, &results);
+        files.push((self.page.to_owned(), page::with_part(self.page, "elevators", &table)?));
+        Ok(())
+    }
 }
 
-/// Throughput and waiting of every task under every elevator.
-fn table(results: &[(&str, RunResult)]) -> String {
+/// Throughput and waiting of every task under every setting.
+fn table(column: &str, results: &[(&str, RunResult)]) -> String {
     let Some((_, first)) = results.first() else { return String::new() };
-    let mut text = String::from("| elevator |");
+    let mut text = format!("| {column} |");
     for task in &first.tasks {
         let _ = write!(text, " {} MB/s |", task.name);
     }
@@ -64,7 +131,7 @@ fn table(results: &[(&str, RunResult)]) -> String {
     let columns = first.tasks.len() * 2;
     let _ = write!(text, "\n|---|{}\n", "---:|".repeat(columns));
     for (name, result) in results {
-        let _ = write!(text, "| [{name}](#{}) |", name.replace('.', ""));
+        let _ = write!(text, "| [{name}](#{}) |", name.replace('.', "").replace(' ', "-"));
         let seconds = result.finished_ns as f64 / 1e9;
         for task in &result.tasks {
             let megabytes = (task.bytes_read + task.bytes_written) as f64 / seconds / 1e6;

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use iosched::bare::Bare;
 use iosched::{
-    Bio, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
-    Rerun, Step, Submit, Time,
+    Bio, Cgroup, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestId,
+    RequestQueue, Rerun, Step, Submit, Time,
 };
 
 /// Where a task's next request lies.
@@ -116,34 +116,79 @@ pub(super) trait Target: Sized {
     fn check(&self);
 }
 
+/// Elevators with a controller beside them that lets everything pass: what its being there costs. Name, elevator, and
+/// what is written: files of the group that all tasks are in, but for `wbt_lat_usec`.
+pub(super) const BESIDE: &[(&str, &str, &[(&str, &str)])] = &[
+    ("none+wbt", "none", &[("wbt_lat_usec", "2000")]),
+    ("none+io.max", "none", &[("io.max", "riops=1000000000")]),
+    ("none+io.latency", "none", &[("io.latency", "target=1000000")]),
+    (
+        "none+io.cost",
+        "none",
+        &[
+            (
+                "io.cost.model",
+                "rbps=1000000000000 rseqiops=100000000 rrandiops=100000000 wbps=1000000000000 wseqiops=100000000 wrandiops=100000000",
+            ),
+            ("io.cost.qos", "enable=1 min=100 max=100"),
+        ],
+    ),
+];
+/// The load that they are measured under: nothing of it is held back.
+pub(super) const BESIDE_SHAPE: &str = "random";
+
+/// The elevator of a case.
+fn elevator_of(case: &str) -> &str {
+    BESIDE.iter().find(|&&(name, ..)| name == case).map_or(case, |&(_, elevator, _)| elevator)
+}
+
 /// A request queue with an elevator, and its driver.
-pub(super) struct Whole(Driver);
+pub(super) struct Whole {
+    driver: Driver,
+    /// The group of all tasks.
+    cgroup: CgroupId,
+}
 
 impl Target for Whole {
     fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
-        let mut queue = RequestQueue::new(BEGIN, &QueueConfig::default(), Registry::linux().get(elevator)?);
+        let mut queue =
+            RequestQueue::new(BEGIN, &QueueConfig::default(), Registry::linux().get(elevator_of(elevator))?);
         queue.set_attribute(BEGIN, "nr_requests", &shape.nr_requests().to_string())?;
         queue.set_attribute(BEGIN, "nomerges", if shape.lookup { "0" } else { "1" })?;
-        Ok(Self(Driver::new(queue, Rerun::LINUX)))
+        let mut driver = Driver::new(queue, Rerun::LINUX);
+        let mut cgroup = CgroupId::ROOT;
+        if let Some((.., files)) = BESIDE.iter().find(|&&(name, ..)| name == elevator) {
+            let group = Cgroup { name: "all".to_owned(), parent: None, weight: None, leaf_weight: None };
+            cgroup = driver.create_cgroup(group)?;
+            for &(file, text) in *files {
+                if file == "wbt_lat_usec" {
+                    driver.set_attribute(BEGIN, file, text)?;
+                } else {
+                    let of = if file.starts_with("io.cost") { CgroupId::ROOT } else { cgroup };
+                    driver.set_cgroup_attribute(BEGIN, of, file, text)?;
+                }
+            }
+        }
+        Ok(Self { driver, cgroup })
     }
 
     fn create_context(&mut self, pid: u32) -> ContextId {
-        self.0.create_context(pid, IoPriority::default(), CgroupId::ROOT)
+        self.driver.create_context(pid, IoPriority::default(), self.cgroup)
     }
 
     #[inline]
     fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device) {
-        let submitted = self.0.submit(now, bio);
+        let submitted = self.driver.submit(now, bio);
         debug_assert!(matches!(submitted, Submit::Queued(_) | Submit::Merged));
         black_box(submitted);
-        while let Some(id) = self.0.kicked(now, device.has_room()) {
+        while let Some(id) = self.driver.kicked(now, device.has_room()) {
             device.0.push_back(id);
         }
     }
 
     #[inline]
     fn turn(&mut self, now: Time, device: &mut Device) {
-        while let Some(step) = self.0.turn(now, device.has_room()) {
+        while let Some(step) = self.driver.turn(now, device.has_room()) {
             match step {
                 Step::Start(id) => device.0.push_back(id),
                 Step::Wake(_) => unreachable!("there is room for everybody"),
@@ -154,25 +199,25 @@ impl Target for Whole {
     #[inline]
     fn complete(&mut self, now: Time, id: RequestId) -> u64 {
         let mut task = 0;
-        self.0.complete(now, id, Ok(()), |bio, _| task = bio.cookie);
+        self.driver.complete(now, id, Ok(()), |bio, _| task = bio.cookie);
         task
     }
 
     fn wait(&mut self, now: Time) -> Time {
-        let Some((at, due)) = self.0.next_due(None, None) else {
+        let Some((at, due)) = self.driver.next_due(None, None) else {
             unreachable!("what is queued is given out, now or later");
         };
         let now = now.max(at);
         if due == Due::Timer {
-            self.0.timer(now);
+            self.driver.timer(now);
         } else {
-            self.0.rerun(now);
+            self.driver.rerun(now);
         }
         now
     }
 
     fn check(&self) {
-        self.0.queue().check();
+        self.driver.queue().check();
     }
 }
 
@@ -186,7 +231,7 @@ pub(super) struct Alone {
 
 impl Target for Alone {
     fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
-        let registered = Registry::linux().get(elevator)?;
+        let registered = Registry::linux().get(elevator_of(elevator))?;
         let bare = Bare::new(BEGIN, &QueueConfig::default(), registered, shape.nr_requests(), shape.lookup);
         Ok(Self { elevator: bare, is_multi_queue: registered.layer.is_multi_queue(), free: Vec::new() })
     }

@@ -214,8 +214,8 @@ fn weight_remedy(machine: &Snapshot, disk: &Disk, groups: &[(&Group, u32)]) -> O
     if has_bfq && have_both {
         return Some(format!("iosched set {} scheduler=bfq", disk.name));
     }
-    let unified = machine.cgroups.unified.as_ref().filter(|unified| unified.cost.is_some())?;
-    Some(format!("echo \"{} enable=1\" > {}/io.cost.qos", disk.number, unified.root))
+    machine.cgroups.unified.as_ref().filter(|unified| unified.cost.is_some())?;
+    Some(format!("iosched set {} cgroup/io.cost.qos=enable=1", disk.name))
 }
 
 fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
