@@ -85,6 +85,8 @@ impl Model {
         let directory = self.disks[0].fs.work_directory();
         let mut effects = Effects::ignored();
         let mut known = Effects::default();
+        // Where no thread converts extents, what was preallocated is taken as written.
+        let converts = self.disks[0].convert_task.is_some();
         for file in files {
             let fs = &mut self.disks[0].fs;
             let ino = if file.contents == Contents::Device {
@@ -98,8 +100,8 @@ impl Model {
                 fs.set_size(ino, file.bytes);
                 let pages = file.bytes.div_ceil(PAGE_BYTES);
                 match file.contents {
-                    Contents::Written => fs.allocate(ino, 0, pages, &mut effects)?,
-                    Contents::Preallocated => fs.allocate_unwritten(ino, 0, pages, &mut effects)?,
+                    Contents::Preallocated if converts => fs.allocate_unwritten(ino, 0, pages, &mut effects)?,
+                    Contents::Written | Contents::Preallocated => fs.allocate(ino, 0, pages, &mut effects)?,
                     Contents::Hole | Contents::Device => {}
                 }
                 fs.lookup(ino, &mut known);
