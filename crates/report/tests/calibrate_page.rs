@@ -43,7 +43,8 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
     let verdict = calibration.verdict.to_string().replace(" %", "\u{a0}%");
     let at = html.find(&verdict[1..]).expect("the verdict");
     assert!(at < html.find("<section").unwrap() && html.contains("<li>Line 9 is cut short.</li>"));
-    for probe in measurements.header.probes.iter().filter(|probe| probe.role != Role::Pilot) {
+    let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::Saturation);
+    for probe in measurements.header.probes.iter().filter(|probe| is_seen(probe.role)) {
         assert!(html.contains(&format!(">{probe}<")), "{probe}");
     }
     let places = common::whole_page(&html);
@@ -51,6 +52,7 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
         "held-out",
         "probes",
         "models",
+        "io-cost",
         "conditions",
         "plots",
         "depth-iops-t",
@@ -61,7 +63,14 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
     ] {
         assert!(places.contains(&format!("calibration-{id}")), "{id}: {places:?}");
     }
-    for part in ["/dev/x, scheduler none", "<pre>iosched calibrate mine</pre>", "# A model of nvme", "2 rounds"] {
+    for part in [
+        "<pre>ctrl=user model=linear rbps=",
+        "IOCOST_QOS_MEASURED=rpct=95.00 rlat=",
+        "/dev/x, scheduler none",
+        "<pre>iosched calibrate mine</pre>",
+        "# A model of nvme",
+        "2 rounds",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     // Random reads of 4 KiB at all eight depths, those that the fit did not see hollow.

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use super::parts::{document, section, sentence, unbroken};
 use super::units::{counted, time};
 use iosched_advise::calibrate::{Calibration, Measurements, NOISY, WITHIN};
+use iosched_advise::io_cost::IoCost;
 
 /// The page as HTML.
 pub(super) fn page(measurements: &Measurements, calibration: &Calibration) -> Markup {
@@ -62,6 +63,7 @@ pub(super) fn sections(
     }
     sections.push(("calibration-probes", "What the fit saw", probes(calibration)));
     sections.push(("calibration-models", "Models that were tried", models(measurements, calibration)));
+    sections.push(("calibration-io-cost", "What io.cost should be told", io_cost(measurements, calibration)));
     sections.push(("calibration-conditions", "How it was measured", conditions(measurements)));
     sections
 }
@@ -122,6 +124,26 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
                 summary { "The profile, to be used with --device" }
                 pre { (profile) }
             }
+        }
+    }
+}
+
+fn io_cost(measurements: &Measurements, calibration: &Calibration) -> Markup {
+    let told = IoCost::of_measurements(measurements, &calibration.profile);
+    html! {
+        p { "For weights of cgroups: what stands behind the device's number in io.cost.model and io.cost.qos." }
+        pre { (told.model.line()) "\n" (told.qos.line()) }
+        table {
+            thead { tr { th scope="col" { "Figure" } th scope="col" { "Value" } th scope="col" { "From" } } }
+            tbody {
+                @for origin in &told.origins {
+                    tr { th scope="row" { (origin.name) } td { (grouped(origin.value)) } td { (origin.from) } }
+                }
+            }
+        }
+        details {
+            summary { "The entry of systemd's hwdb" }
+            pre { (told.hwdb(measurements.header.target.model_name.as_deref())) }
         }
     }
 }
