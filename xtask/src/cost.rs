@@ -237,7 +237,7 @@ impl Figure {
 /// The elevators, and those with a controller beside them, whose "elevator load" holds `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-    let beside = BESIDE.iter().map(|&(name, ..)| name).filter(|_| shape.name == BESIDE_SHAPE);
+    let beside = BESIDE.iter().map(|own| own.name).filter(|_| shape.name == BESIDE_SHAPE);
     Registry::linux().names().into_iter().chain(beside).filter(wanted).collect()
 }
 

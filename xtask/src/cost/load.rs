@@ -116,30 +116,36 @@ pub(super) trait Target: Sized {
     fn check(&self);
 }
 
-/// Elevators with a controller beside them that lets everything pass: what its being there costs. Name, elevator, and
-/// what is written: files of the group that all tasks are in, but for `wbt_lat_usec`.
-pub(super) const BESIDE: &[(&str, &str, &[(&str, &str)])] = &[
-    ("none+wbt", "none", &[("wbt_lat_usec", "2000")]),
-    ("none+io.max", "none", &[("io.max", "riops=1000000000")]),
-    ("none+io.latency", "none", &[("io.latency", "target=1000000")]),
-    (
-        "none+io.cost",
-        "none",
-        &[
+/// An elevator with a controller beside it that lets everything pass: what its being there costs.
+pub(super) struct Beside {
+    pub(super) name: &'static str,
+    elevator: &'static str,
+    /// What is written: files of the group that all tasks are in, or of the root, or `wbt_lat_usec`.
+    files: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const BESIDE: &[Beside] = &[
+    Beside { name: "none+wbt", elevator: "none", files: &[("wbt_lat_usec", "2000")] },
+    Beside { name: "none+io.max", elevator: "none", files: &[("io.max", "riops=1000000000")] },
+    Beside { name: "none+io.latency", elevator: "none", files: &[("io.latency", "target=1000000")] },
+    Beside {
+        name: "none+io.cost",
+        elevator: "none",
+        files: &[
             (
                 "io.cost.model",
                 "rbps=1000000000000 rseqiops=100000000 rrandiops=100000000 wbps=1000000000000 wseqiops=100000000 wrandiops=100000000",
             ),
             ("io.cost.qos", "enable=1 min=100 max=100"),
         ],
-    ),
+    },
 ];
 /// The load that they are measured under: nothing of it is held back.
 pub(super) const BESIDE_SHAPE: &str = "random";
 
 /// The elevator of a case.
 fn elevator_of(case: &str) -> &str {
-    BESIDE.iter().find(|&&(name, ..)| name == case).map_or(case, |&(_, elevator, _)| elevator)
+    BESIDE.iter().find(|own| own.name == case).map_or(case, |own| own.elevator)
 }
 
 /// A request queue with an elevator, and its driver.
@@ -157,7 +163,7 @@ impl Target for Whole {
         queue.set_attribute(BEGIN, "nomerges", if shape.lookup { "0" } else { "1" })?;
         let mut driver = Driver::new(queue, Rerun::LINUX);
         let mut cgroup = CgroupId::ROOT;
-        if let Some((.., files)) = BESIDE.iter().find(|&&(name, ..)| name == elevator) {
+        if let Some(Beside { files, .. }) = BESIDE.iter().find(|own| own.name == elevator) {
             let group = Cgroup { name: "all".to_owned(), parent: None, weight: None, leaf_weight: None };
             cgroup = driver.create_cgroup(group)?;
             for &(file, text) in *files {
