@@ -378,7 +378,7 @@ fn weights_of_units_without_io_cost_do_nothing() {
     fs::remove_file(made.root.path().join("sys/fs/cgroup/system.slice/backup.service/io.bfq.weight")).unwrap();
     made.gives(&[&with_bfq[..], &["sda io-weight-ignored"]].concat());
     let own = made.finding(Id::IoWeightIgnored);
-    assert_eq!(own.remedy.as_deref(), Some("echo \"8:0 enable=1\" > /sys/fs/cgroup/io.cost.qos"));
+    assert_eq!(own.remedy.as_deref(), Some("iosched set sda cgroup/io.cost.qos=enable=1"));
 }
 
 #[test]
