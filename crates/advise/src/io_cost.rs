@@ -6,7 +6,7 @@
 //! only wait. Its bounds let the rate of virtual time halve, and grow by half.
 
 use iosched_disk::Profile;
-use iosched_disk::io_cost::{Family, IoCostModel, IoCostQos, hwdb};
+use iosched_disk::io_cost::{BUSY, Family, IoCostModel, IoCostQos, QOS_SHARE, hwdb};
 use iosched_disk::measure::{Saturated, saturation};
 use serde::Serialize;
 
@@ -15,9 +15,6 @@ use crate::calibrate::{Measurements, Probe, Role, Summary};
 const SMALL_BYTES: u32 = 4096;
 /// I/Os from this size on tell of bytes a second.
 const LARGE_BYTES: u32 = 256 << 10;
-/// Who does so much of the most is busy.
-const BUSY: f64 = 0.9;
-const QOS_SHARE: f64 = 0.95;
 /// Names that hwdb could not tell apart from others, or that mean something in a match.
 const NAME_UNKNOWN: &str = "MODEL_NAME";
 

@@ -178,7 +178,7 @@ pub use context::{
 };
 pub use decision::{
     ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, ControlledEvent,
-    Decision, DecisionLog, KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
+    Decision, DecisionLog, KyberEvent, LatencyKind, Log, MqDeadlineChoice, QueueName, Workload,
 };
 pub use driver::{Driver, Due, Rerun, Step, recording};
 pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};

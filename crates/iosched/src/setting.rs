@@ -304,7 +304,7 @@ impl Setting {
             self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
         } else if let Some(spec) = attribute(name) {
             self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
-        } else if controllers::files().any(|file| file == name) {
+        } else if controllers::is_file(name) {
             if !registered.layer.is_multi_queue() {
                 return Err(SettingError::NoControllers {
                     elevator: registered.name.to_owned(),

@@ -1,7 +1,7 @@
 //! What is said at the end of a search: the answer, what is doubtful about it, and how to set what is recommended.
 
-use iosched::Setting;
-use iosched_kernel::settings::{Named, OfControllers, is_of_controllers};
+use iosched::{Setting, controllers};
+use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::{Doubt, idle_in_words, significant, verdicts_in_words};
 
 use super::beside::Controller;
@@ -216,7 +216,7 @@ fn elevator(setting: &Setting) -> &str {
 fn of_queue(setting: &Setting) -> Vec<(String, String)> {
     let scheduler = ("scheduler".to_owned(), elevator(setting).to_owned());
     let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
-    let attributes = setting.attributes().iter().filter(|own| !is_of_controllers(own.name()));
+    let attributes = setting.attributes().iter().filter(|own| !controllers::is_file(own.name()));
     let attributes = attributes.map(|own| (own.name().to_owned(), own.text()));
     [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }

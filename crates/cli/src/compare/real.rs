@@ -146,7 +146,7 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
     let mut settings: Vec<SettingRecord> = Vec::new();
     let mut add = |text: &str| {
         let setting = Setting::parse_of_kernel(text).map_err(|error| usage(format!("--scheduler {error}")))?;
-        for own in setting.assignments().filter(|own| controllers::files().any(|file| file == own.name())) {
+        for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
             NamedWrite::parse(own.name(), &own.text())
                 .map_err(|error| usage(format!("--scheduler {}: {error}", setting.name())))?;
         }

@@ -14,6 +14,11 @@ pub use self::family::{Family, Member};
 pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::text::{Described, TextError, hwdb, read};
 
+/// Who does so much of its most is busy, with as few commands under way as that takes.
+pub const BUSY: f64 = 0.9;
+/// The share of I/Os that the latencies of a QoS are of.
+pub const QOS_SHARE: f64 = 0.95;
+
 /// The linear model of `io.cost.model`: what the device does at saturation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@
 use iosched::Op;
 
 use super::load::{Done, Next, closed_loop, random};
-use crate::io_cost::{IoCostModel, IoCostQos, PROBE_BYTES};
+use crate::io_cost::{BUSY, IoCostModel, IoCostQos, PROBE_BYTES, QOS_SHARE};
 use crate::profile::Profile;
 
 /// Numbers of commands under way that are tried.
@@ -16,10 +16,7 @@ const SMALL: u64 = 10_000;
 const WRITES_TIMES: u64 = 4;
 /// Large commands of a probe; the first quarter does not count.
 const LARGE: u64 = 2_048;
-/// Who does so much of its most is busy, with as few commands under way as that takes.
-const BUSY: f64 = 0.9;
-/// The share of I/Os that the latencies of a QoS are of, and how it is written.
-const QOS_SHARE: f64 = 0.95;
+/// How the share of I/Os that the latencies of a QoS are of is written.
 const QOS_PERCENT: f64 = 95.0;
 
 /// One direction at saturation.

@@ -3,8 +3,7 @@
 use super::way::{Direction, WayId};
 use super::wheel::TimerId;
 use crate::context::CgroupId;
-use crate::decision::{ControlledEvent, IoCostEvent, WbtEvent};
-use crate::time::Time;
+use crate::decision::{ControlledEvent, IoCostEvent, Log, WbtEvent};
 
 /// One decision of a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -137,37 +136,5 @@ pub enum IoMaxEvent {
     },
 }
 
-/// Decisions since the host last took them.
-#[derive(Clone, Debug, Default)]
-pub struct EventLog {
-    on: bool,
-    events: Vec<(Time, ControllerEvent)>,
-}
-
-impl EventLog {
-    /// Turns recording on or off; off also forgets what was not taken.
-    pub fn record(&mut self, on: bool) {
-        self.on = on;
-        if !on {
-            self.events.clear();
-        }
-    }
-
-    /// Whether decisions are recorded.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.on
-    }
-
-    /// Takes what was decided since the last call, oldest first.
-    pub fn take(&mut self) -> std::vec::Drain<'_, (Time, ControllerEvent)> {
-        self.events.drain(..)
-    }
-
-    #[inline]
-    pub(super) fn note(&mut self, now: Time, event: impl FnOnce() -> ControllerEvent) {
-        if self.on {
-            self.events.push((now, event()));
-        }
-    }
-}
+/// Decisions of controllers since the host last took them.
+pub type EventLog = Log<ControllerEvent>;

@@ -47,7 +47,7 @@ pub use io_cost::{BioCosts, IoCost, IoCostFile};
 pub use io_latency::{IoLatency, IoLatencyState};
 pub use io_max::IoMax;
 pub(crate) use named::BFQ_WEIGHT;
-pub use named::{NamedWrite, files};
+pub use named::{NamedWrite, files, is_file};
 pub use of_linux::ControlledDevice;
 pub use site::{Groups, Site};
 pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};

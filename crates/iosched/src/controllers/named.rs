@@ -17,6 +17,12 @@ pub fn files() -> impl Iterator<Item = &'static str> {
     cgroup_files().map(|file| file.name)
 }
 
+/// Whether a name is that of a file that a setting may name, and no attribute of the queue.
+#[must_use]
+pub fn is_file(name: &str) -> bool {
+    files().any(|file| file == name)
+}
+
 /// Whether a file is of the root cgroup, for all of a device.
 fn is_of_device(file: &str) -> bool {
     cgroup_files().any(|known| known.name == file && known.of == FileOf::Root)
@@ -37,6 +43,12 @@ pub struct NamedWrite {
 }
 
 impl NamedWrite {
+    /// Whether it is for all of a device, not for a cgroup.
+    #[must_use]
+    pub fn is_of_device(&self) -> bool {
+        is_of_device(&self.file)
+    }
+
     /// Reads what is given for `file`: `CGROUP:WORD/WORD+CGROUP:WORD`, or `WORD/WORD` of a file of the device, every word
     /// checked.
     ///

@@ -9,6 +9,7 @@ mod cfq;
 mod controlled;
 mod io_cost;
 mod kyber;
+mod log;
 mod mq_deadline;
 mod wbt;
 
@@ -18,6 +19,7 @@ pub use cfq::{ActiveQueue, Cfq2616Event, QueueName, Workload};
 pub use controlled::ControlledEvent;
 pub use io_cost::{Admission, IoCostEvent, WeightReason};
 pub use kyber::{KyberEvent, LatencyKind};
+pub use log::Log;
 pub use mq_deadline::MqDeadlineChoice;
 pub use wbt::{Step, Verdict, WbtEvent};
 
@@ -267,37 +269,5 @@ impl From<BfqEvent> for Decision {
     }
 }
 
-/// Decisions since the host last took them.
-#[derive(Clone, Debug, Default)]
-pub struct DecisionLog {
-    on: bool,
-    events: Vec<(Time, Decision)>,
-}
-
-impl DecisionLog {
-    /// Turns recording on or off; off also forgets what was not taken.
-    pub fn record(&mut self, on: bool) {
-        self.on = on;
-        if !on {
-            self.events.clear();
-        }
-    }
-
-    /// Whether decisions are recorded.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.on
-    }
-
-    /// Takes what was decided since the last call, oldest first. A host that records takes after every call.
-    pub fn take(&mut self) -> std::vec::Drain<'_, (Time, Decision)> {
-        self.events.drain(..)
-    }
-
-    #[inline]
-    pub(crate) fn note(&mut self, now: Time, decision: impl FnOnce() -> Decision) {
-        if self.on {
-            self.events.push((now, decision()));
-        }
-    }
-}
+/// Decisions of a queue since the host last took them.
+pub type DecisionLog = Log<Decision>;

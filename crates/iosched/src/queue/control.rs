@@ -59,7 +59,7 @@ impl RequestQueue {
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.enter(now);
-        if controllers::files().any(|file| file == name) {
+        if controllers::is_file(name) {
             return self.set_named_cgroups(name, value);
         }
         if name == "iostats" && self.attributes.iostats {

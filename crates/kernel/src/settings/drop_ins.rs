@@ -38,17 +38,11 @@ pub struct OfControllers {
     writes: Vec<NamedWrite>,
 }
 
-/// Whether something that a setting names is a controller's file, and no attribute of the queue.
-#[must_use]
-pub fn is_of_controllers(name: &str) -> bool {
-    controllers::files().any(|file| file == name)
-}
-
 impl OfControllers {
     /// What `setting` has of them.
     #[must_use]
     pub fn of(setting: &Setting) -> Self {
-        let own = setting.attributes().iter().filter(|own| is_of_controllers(own.name()));
+        let own = setting.attributes().iter().filter(|own| controllers::is_file(own.name()));
         let writes = own.filter_map(|own| NamedWrite::parse(own.name(), &own.text()).ok()).flatten().collect();
         Self { writes }
     }
@@ -60,13 +54,13 @@ impl OfControllers {
     }
 
     fn of_device(&self) -> impl Iterator<Item = &NamedWrite> {
-        self.writes.iter().filter(|own| own.file == QOS || own.file == MODEL)
+        self.writes.iter().filter(|own| own.is_of_device())
     }
 
     /// Properties of units, by unit in the order of the setting.
     fn properties(&self, node: &str) -> Vec<(String, Vec<(&'static str, String)>)> {
         let mut units: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
-        for own in self.writes.iter().filter(|own| own.file != QOS && own.file != MODEL) {
+        for own in self.writes.iter().filter(|own| !own.is_of_device()) {
             let unit = unit(&own.cgroup);
             let new: Vec<_> = own.text.split_whitespace().filter_map(|word| property(&own.file, word, node)).collect();
             match units.iter_mut().find(|known| known.0 == unit) {

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::drop_ins::{DropIn, Named, OfControllers, is_of_controllers};
+use super::drop_ins::{DropIn, Named, OfControllers};
 use super::recorded::{Recorded, shell};
 use crate::attribute::{Declaration, declaration, is_same};
 use crate::block::BlockDevice;
 use crate::roots::{read, value};
-use iosched::{Setting, SettingError};
+use iosched::{Setting, SettingError, controllers};
 
 /// The kernel sets it anew with every scheduler.
 const NR_REQUESTS: &str = "nr_requests";
@@ -144,7 +144,7 @@ fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
 
 fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
-    let own = setting.assignments().filter(|own| !is_of_controllers(own.name()));
+    let own = setting.assignments().filter(|own| !controllers::is_file(own.name()));
     let own = own.map(|own| (full_name(device, own.name(), scheduler), own.text()));
     [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(own).collect()
 }

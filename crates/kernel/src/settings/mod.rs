@@ -26,7 +26,7 @@ use crate::attribute::AttributeError;
 use crate::block::Identity;
 use crate::state::StateError;
 
-pub use drop_ins::{DropIn, Named, OfControllers, is_of_controllers};
+pub use drop_ins::{DropIn, Named, OfControllers};
 pub use lasting::{Lasting, RULES, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, restore};

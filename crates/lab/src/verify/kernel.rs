@@ -163,7 +163,7 @@ impl<'t> KernelBench<'t> {
             let is_attribute = !attribute.is_tunable();
             ValueRecord { name, value: attribute.value, unit, attribute: is_attribute, set }
         };
-        let of_cgroups = setting.assignments().filter(|own| is_of_controller(own.name())).map(|own| ValueRecord {
+        let of_cgroups = setting.assignments().filter(|own| controllers::is_file(own.name())).map(|own| ValueRecord {
             name: own.name().to_owned(),
             value: own.text(),
             unit: String::new(),
@@ -245,25 +245,17 @@ impl<'t> KernelBench<'t> {
     }
 }
 
-/// Whether it is a file of the controllers beside the elevator.
-fn is_of_controller(name: &str) -> bool {
-    controllers::files().any(|file| file == name)
-}
-
 /// What a setting has for the workload's cgroups.
 fn writes_of(setting: &Setting) -> Result<Vec<NamedWrite>, VerifyError> {
     let mut writes = Vec::new();
-    for own in setting.assignments().filter(|own| is_of_controller(own.name())) {
+    for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
         let wrong = |problem: String| VerifyError::Setting { setting: setting.to_string(), problem };
         writes.extend(NamedWrite::parse(own.name(), &own.text()).map_err(|error| wrong(error.to_string()))?);
     }
     // What is of the device is set with it.
-    writes.retain(|write| write.cgroup != ROOT);
+    writes.retain(|write| !write.is_of_device());
     Ok(writes)
 }
-
-/// The name of the root in what is written.
-const ROOT: &str = "/";
 
 /// The cgroups that a workload has, and what settings want of them.
 struct WantedCgroups {
@@ -288,9 +280,9 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
         of_workload: !names.is_empty(),
     };
     for SettingRecord { setting, label } in settings {
-        for own in setting.assignments().filter(|own| is_of_controller(own.name())) {
+        for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
             wanted.label.get_or_insert_with(|| label.clone());
-            if NamedWrite::parse(own.name(), &own.text()).is_ok_and(|all| all.iter().all(|own| own.cgroup == ROOT)) {
+            if NamedWrite::parse(own.name(), &own.text()).is_ok_and(|all| all.iter().all(NamedWrite::is_of_device)) {
                 wanted.of_device.insert(format!("{CGROUP}{}", own.name()));
             }
         }

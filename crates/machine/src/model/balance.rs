@@ -5,15 +5,11 @@
 //! disk writes and from how fast its tasks dirtied pages when they were last allowed so much. (Fengguang Wu, "IO-less
 //! dirty throttling", Linux Plumbers Conference 2011; Documentation/admin-guide/sysctl/vm.rst.)
 
-use super::throttle::position_ratio;
+use super::throttle::{RATE_FIRST, RATE_PERIOD_NS, position_ratio};
 use super::{DirtyInode, Model};
 
-/// How often the rate of tasks is looked at, ns.
-const PERIOD_NS: u64 = 200_000_000;
 /// Half of what was written back is forgotten after so long, ns.
 const LATELY_NS: u64 = 3_000_000_000;
-/// What a task may dirty before anything is known, pages a second: 100 MB/s.
-const RATE_FIRST: u64 = 25_600;
 /// So many seconds' worth of writeback is how far from its place a disk's dirty pages may be.
 const SPAN_S: u64 = 8;
 
@@ -55,7 +51,7 @@ impl Share {
     /// and by an eighth of that.
     fn follow(&mut self, now_ns: u64, ratio: f64, disk_rate: u64) {
         let elapsed_ns = now_ns - self.since_ns;
-        if elapsed_ns < PERIOD_NS {
+        if elapsed_ns < RATE_PERIOD_NS {
             return;
         }
         let dirty_rate = (self.dirtied as f64 * 1e9 / elapsed_ns as f64).max(1.0);
@@ -126,7 +122,7 @@ mod tests {
             let dirtied = (share.task_rate as f64 * ratio) as u64 * writers / 5;
             share.dirtied(dirtied);
             unclean = (unclean + dirtied).saturating_sub(disk_rate / 5).max(free_run);
-            share.follow(period * PERIOD_NS, ratio, disk_rate);
+            share.follow(period * RATE_PERIOD_NS, ratio, disk_rate);
         }
         (share.task_rate, unclean)
     }

@@ -18,9 +18,9 @@ const PAUSE_PAGES_MIN: u64 = 32;
 /// Who is so late does not catch up, ns.
 const LATE_NS: u64 = 1_000_000_000;
 /// Assumed rate of writeback before any was seen, pages a second: 100 MB/s.
-const RATE_FIRST: u64 = 25_600;
+pub(super) const RATE_FIRST: u64 = 25_600;
 /// How often the rate is measured, ns.
-const RATE_PERIOD_NS: u64 = 200_000_000;
+pub(super) const RATE_PERIOD_NS: u64 = 200_000_000;
 
 /// A writer that is held up to the limits.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ use super::way::{Mark, Passage, Way, WayId, WbtClass};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::decision::WbtEvent;
-use crate::request::{Bio, Flags, Op};
+use crate::request::{Flags, Op};
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, Time};
 
 /// Target where seeking costs nothing, ns.
@@ -112,9 +112,9 @@ impl Wbt {
 
     /// Whether a bio is one of those that may have to wait.
     #[must_use]
-    pub fn is_for(bio: &Bio) -> bool {
-        match bio.op {
-            Op::Write => !bio.flags.contains(DIRECT),
+    pub fn is_for(op: Op, flags: Flags) -> bool {
+        match op {
+            Op::Write => !flags.contains(DIRECT),
             Op::Discard => true,
             Op::Read | Op::WriteZeroes | Op::Flush => false,
         }
@@ -130,9 +130,8 @@ impl Wbt {
         match way.op {
             _ if !self.enabled => Mark::None,
             Op::Read => Mark::Read,
-            Op::Write if way.flags.contains(DIRECT) => Mark::None,
-            Op::Write | Op::Discard => Mark::Tracked(Self::class(way)),
-            Op::WriteZeroes | Op::Flush => Mark::None,
+            op if Self::is_for(op, way.flags) => Mark::Tracked(Self::class(way)),
+            _ => Mark::None,
         }
     }
 

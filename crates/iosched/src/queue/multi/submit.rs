@@ -20,7 +20,7 @@ impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
     pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
-        if self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio)) {
+        if self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags)) {
             return self.submit_controlled(rules, bio);
         }
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
