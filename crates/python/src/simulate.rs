@@ -67,7 +67,8 @@ pub(crate) fn simulate(
     let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given))?;
     let mode = replay.map(replay_mode).transpose()?;
     let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
-    let machine = asked::machine(machine, &workload.inner, std::slice::from_ref(&setting)).map_err(|error| of_asked(&error))?;
+    let machine =
+        asked::machine(machine, &workload.inner, std::slice::from_ref(&setting)).map_err(|error| of_asked(&error))?;
     let limits = iosched_lab::verify::Limits { warm_up_ns: asked::ns(warm_up), run_for_ns: run_for.map(asked::ns) };
     let plan = Plan {
         seed,
