@@ -41,10 +41,13 @@ const PARTS: [(&str, &str); 3] = [
     ("orders", include_str!("guest/orders.sh")),
 ];
 const EMULATOR: &str = "qemu-system-x86_64";
-/// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries.
-const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 no_timer_check";
-/// How often a guest that does not come as far as its tests is booted.
+/// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries. What goes on
+/// after a fault of its own hangs sooner or later: it panics then, too, and the emulator ends.
+const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
+/// How often a guest is booted that does not come as far as its tests, or whose kernel fails under them.
 const BOOTS: usize = 3;
+/// What is shown of a kernel's failure: its registers and the functions that it was in.
+const FAILURE_LINES: usize = 60;
 
 /// Run a kernel with ublk and controllers of cgroups in QEMU, and test iosched there.
 ///
@@ -74,12 +77,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let console = folder.join("console");
     let image = image(&kernel)?;
     let mut ended = boot(args, &image, &initramfs, &console)?;
-    // An emulator that does not get as far as the tests says nothing of what they are of.
+    // An emulator that does not get as far as the tests says nothing of what they are of, nor does a kernel that fails by itself.
     for _ in 1..BOOTS {
-        if ended.has_begun() {
+        let kernel_said = text(&console);
+        let failure = failure(&kernel_said);
+        if ended.has_begun() && failure.is_empty() {
             break;
         }
-        println!("the guest did not begin: {}; it is booted again", ended.how(&console));
+        println!("the guest is booted again: {}\n{}", ended.how(&console), failure.join("\n"));
         ended = boot(args, &image, &initramfs, &console)?;
     }
     let said = &ended.said;
@@ -216,10 +221,15 @@ impl Ended {
         };
         let said = self.said.last().map_or("nothing", String::as_str);
         let console = text(console);
-        let is_bad = |line: &&str| ["Kernel panic", "BUG:", "Oops"].iter().any(|word| line.contains(word));
-        let kernel = console.lines().find(is_bad).or_else(|| console.lines().last()).unwrap_or("nothing");
+        let kernel = failure(&console).first().copied().or_else(|| console.lines().last()).unwrap_or("nothing");
         format!("{how} after {:.0} s; the last it said: {said}; its kernel: {}", self.seconds, kernel.trim())
     }
+}
+
+/// What a kernel that failed by itself said of it; nothing of one that did not.
+fn failure(console: &str) -> Vec<&str> {
+    let is_bad = |line: &&str| ["Kernel panic", "BUG:", "Oops"].iter().any(|word| line.contains(word));
+    console.lines().skip_while(|line| !is_bad(line)).take(FAILURE_LINES).collect()
 }
 
 /// What a file has; nothing is had of one that is not there.

@@ -23,6 +23,8 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 const CGROUPS: &str = "cgroups";
 /// How long a cgroup may take to notice that its last process has ended.
 const EMPTY_MAX: Duration = Duration::from_secs(2);
+/// How long one may be dying before it is taken for one that memory or a process holds on to.
+const DYING_MAX: Duration = Duration::from_secs(1);
 
 /// Tells the cgroups of one process apart.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -156,10 +158,31 @@ fn is_needed(root: &Path) -> bool {
 }
 
 /// Removes a cgroup and those in it; files of one go with it.
+///
+/// The kernel lets go of them after that, and this waits for it: Linux 6.12.117 falls over if bfq is chosen while a
+/// removed cgroup is still dying, and `low_latency` is written before it is gone.
 pub(crate) fn remove(path: &Path) -> Result<(), DirectoryError> {
+    let stat = path.parent().map(|parent| parent.join("cgroup.stat")).unwrap_or_default();
+    let before = dying(&stat);
+    remove_all(path)?;
+    let began = Instant::now();
+    while dying(&stat) > before && began.elapsed() < DYING_MAX {
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// How many cgroups below are removed and not gone, by a `cgroup.stat`; none where it is not told.
+fn dying(stat: &Path) -> u64 {
+    let stat = read(stat).unwrap_or_default();
+    let count = stat.lines().find_map(|line| line.strip_prefix("nr_dying_descendants "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+fn remove_all(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path())?;
+            remove_all(&entry.path())?;
         }
     }
     let began = Instant::now();
