@@ -34,12 +34,15 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("setpriv", "util-linux"),
 ];
 const INIT: &str = include_str!("guest/init.sh");
-/// The parts of what it does, by name.
-const PARTS: [(&str, &str); 3] = [
+/// The parts of what it does, by name; the last only if it is asked for.
+const PARTS: [(&str, &str); 4] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
     ("orders", include_str!("guest/orders.sh")),
+    (COSTS, include_str!("guest/costs.sh")),
 ];
+/// The part that counts instructions, in a guest whose time they are.
+const COSTS: &str = "costs";
 const EMULATOR: &str = "qemu-system-x86_64";
 /// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries. What goes on
 /// after a fault of its own hangs sooner or later: it panics then, too, and the emulator ends.
@@ -58,7 +61,7 @@ pub(crate) struct Args {
     /// Show all that the guest says.
     #[arg(long)]
     verbose: bool,
-    /// Do these parts only: ublk, cgroups, orders.
+    /// Do these parts only: ublk, cgroups, orders; or costs by itself, where an instruction takes a nanosecond.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
     only: Vec<String>,
     /// The guest is ended then, in seconds.
@@ -244,9 +247,16 @@ fn boot(args: &Args, image: &Path, initramfs: &Path, console: &Path) -> Result<E
     if !args.only.is_empty() {
         arguments.push_str(&format!(" parts={}", args.only.join(",")));
     }
+    let processors: &[&str] = if args.only == [COSTS] {
+        &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]
+    } else {
+        &["-accel", "tcg", "-smp", "2"]
+    };
     let mut child = Command::new("timeout")
         .arg(args.seconds_max.to_string())
-        .args([EMULATOR, "-accel", "tcg", "-smp", "2", "-m", "1024", "-nographic", "-no-reboot", "-nodefaults"])
+        .arg(EMULATOR)
+        .args(processors)
+        .args(["-m", "1024", "-nographic", "-no-reboot", "-nodefaults"])
         .args(["-serial", "stdio", "-append", &arguments])
         .arg("-serial")
         .arg(format!("file:{}", console.display()))
