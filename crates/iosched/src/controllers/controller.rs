@@ -141,6 +141,11 @@ pub trait Controller: Send {
         let _ = (site, elevator);
     }
 
+    /// Whether it has nothing to do with any bio before one of its files is written: they pass by it until then.
+    fn begins_when_written(&self) -> bool {
+        false
+    }
+
     /// The files it has; those of a cgroup begin with `io.`.
     fn files(&self) -> &'static [&'static str];
 
@@ -178,6 +183,8 @@ pub struct Controllers {
     /// What they share.
     pub site: Site,
     list: Vec<Box<dyn Controller>>,
+    /// The places of those that bios meet, in their order.
+    in_force: Vec<usize>,
     waits: Vec<ControllerWaits>,
 }
 
@@ -185,11 +192,14 @@ impl Controllers {
     /// None yet.
     #[must_use]
     pub fn new(site: Site) -> Self {
-        Self { site, list: Vec::new(), waits: Vec::new() }
+        Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
     }
 
     /// One more, behind all others.
     pub fn add(&mut self, controller: Box<dyn Controller>) {
+        if !controller.begins_when_written() {
+            self.in_force.push(self.list.len());
+        }
         self.list.push(controller);
     }
 
@@ -211,6 +221,9 @@ impl Controllers {
     /// The file does not take `text`.
     pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
         let at = self.of_file(file)?;
+        if let Err(place) = self.in_force.binary_search(&at) {
+            self.in_force.insert(place, at);
+        }
         Some(self.list[at].write(&mut self.site, file, group, text))
     }
 
@@ -230,7 +243,7 @@ impl Controllers {
 
     /// A bio comes; if it is held, `Some` is where.
     pub fn enter(&mut self, way: WayId) -> Option<usize> {
-        for at in 0..self.list.len() {
+        for &at in &self.in_force {
             if self.list[at].enter(&mut self.site, way) == Passage::Wait {
                 self.site.ways[way].waits_since = self.site.now;
                 return Some(at);
@@ -296,7 +309,7 @@ impl Controllers {
     }
 
     fn throttle_from(&mut self, way: WayId, from: usize) -> Option<usize> {
-        for at in from..self.list.len() {
+        for &at in self.in_force.iter().filter(|&&at| at >= from) {
             if self.list[at].throttle(&mut self.site, way) == Passage::Wait {
                 self.site.ways[way].waits_since = self.site.now;
                 return Some(at);
@@ -308,24 +321,24 @@ impl Controllers {
 
     /// See [`Controller::merged`].
     pub fn merged(&mut self, way: WayId, target: &Target) {
-        self.each(|controller, site| controller.merged(site, way, target));
+        self.each_in_force(|controller, site| controller.merged(site, way, target));
     }
 
     /// See [`Controller::issued`].
     pub fn issued(&mut self, way: WayId) {
         self.site.ways[way].got = self.site.now;
-        self.each(|controller, site| controller.issued(site, way));
+        self.each_in_force(|controller, site| controller.issued(site, way));
     }
 
     /// See [`Controller::started`].
     pub fn started(&mut self, way: WayId) {
         self.site.ways[way].dispatched = self.site.now;
-        self.each(|controller, site| controller.started(site, way));
+        self.each_in_force(|controller, site| controller.started(site, way));
     }
 
     /// See [`Controller::absorbed`].
     pub fn absorbed(&mut self, way: WayId) {
-        self.each(|controller, site| controller.absorbed(site, way));
+        self.each_in_force(|controller, site| controller.absorbed(site, way));
     }
 
     /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
@@ -333,11 +346,18 @@ impl Controllers {
         let Way { op, asked, got, .. } = self.site.ways[founder];
         let served = Served { founder, op, nr_sectors, asked, got };
         for &way in bios {
-            self.each(|controller, site| controller.bio_done(site, way));
+            self.each_in_force(|controller, site| controller.bio_done(site, way));
         }
-        self.each(|controller, site| controller.completed(site, &served, bios));
+        self.each_in_force(|controller, site| controller.completed(site, &served, bios));
         for &way in bios {
             self.site.ways.end(way);
+        }
+    }
+
+    /// Those that bios meet.
+    fn each_in_force(&mut self, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
+        for &at in &self.in_force {
+            call(self.list[at].as_mut(), &mut self.site);
         }
     }
 

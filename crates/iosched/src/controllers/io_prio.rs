@@ -72,6 +72,10 @@ impl Controller for IoPrio {
         Passage::Pass
     }
 
+    fn begins_when_written(&self) -> bool {
+        true
+    }
+
     fn files(&self) -> &'static [&'static str] {
         &["io.prio.class"]
     }

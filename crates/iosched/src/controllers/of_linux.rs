@@ -98,6 +98,10 @@ impl Controller for Wbt {
         }
     }
 
+    fn begins_when_written(&self) -> bool {
+        self.read() == 0
+    }
+
     fn files(&self) -> &'static [&'static str] {
         &["wbt_lat_usec"]
     }
@@ -137,6 +141,10 @@ impl Controller for IoMax {
 
     fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         self.group_created(site, group);
+    }
+
+    fn begins_when_written(&self) -> bool {
+        true
     }
 
     fn files(&self) -> &'static [&'static str] {
@@ -185,6 +193,10 @@ impl Controller for IoLatency {
 
     fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
         self.group_removed(site, group);
+    }
+
+    fn begins_when_written(&self) -> bool {
+        true
     }
 
     fn files(&self) -> &'static [&'static str] {

@@ -133,6 +133,12 @@ impl Site {
         self.going_on.push(way);
     }
 
+    /// Whether the wait of any bio has ended.
+    #[must_use]
+    pub fn anyone_goes_on(&self) -> bool {
+        !self.going_on.is_empty()
+    }
+
     /// Takes the bios whose wait has ended.
     pub fn take_going_on(&mut self) -> std::vec::Drain<'_, WayId> {
         self.going_on.drain(..)

@@ -137,15 +137,15 @@ impl Wbt {
 
     /// A bio comes.
     pub fn throttle(&mut self, site: &mut Site, id: WayId) -> Passage {
-        let way = site.ways[id];
-        match self.mark(&way) {
+        let way = &site.ways[id];
+        match self.mark(way) {
             Mark::None => Passage::Pass,
             Mark::Read => {
                 self.last_issue = site.jiffies();
                 Passage::Pass
             }
             Mark::Tracked(class) => {
-                let limit = self.limit(site, &way);
+                let limit = self.limit(site, way);
                 let passage = self.waits[class as usize].arrive(id, limit);
                 if passage == Passage::Pass {
                     site.ways[id].wbt_place = Some(class);
@@ -187,7 +187,7 @@ impl Wbt {
 
     /// A request is no more: the device is done with it, or another has absorbed it.
     pub fn done(&mut self, site: &mut Site, id: WayId) {
-        let way = site.ways[id];
+        let way = &site.ways[id];
         let Mark::Tracked(class) = way.wbt else {
             if self.watched.is_some_and(|(watched, _)| watched == id) {
                 self.watched = None;

@@ -146,6 +146,9 @@ impl Controlled {
 
     /// Those whose wait at a controller has ended go on. `true`: the worker is among them.
     pub(super) fn collect_woken(&mut self) -> bool {
+        if !self.controllers.site.anyone_goes_on() {
+            return false;
+        }
         let mut worker = false;
         let ended: Vec<WayId> = self.controllers.site.take_going_on().collect();
         for way in ended {
