@@ -1,7 +1,6 @@
 # What the kernel's own controllers take of an I/O that they let pass, in instructions; read by init.sh. The emulator counts
 # an instruction as a nanosecond, so that a run's milliseconds are millions of instructions.
 insmod /configfs.ko
-insmod /bfq.ko
 insmod /null_blk.ko nr_devices=1 queue_mode=2 irqmode=0 hw_queue_depth=128 gb=1 submit_queues=1
 tree=/sys/fs/cgroup
 mount -t cgroup2 none $tree
