@@ -42,6 +42,12 @@ impl RequestQueue {
         controlled
     }
 
+    /// Whether a context waits with a bio that controllers know nothing of, if it waits.
+    pub(super) fn is_uncontrolled(&self, context: ContextId) -> bool {
+        let waiting = self.controlled.as_ref().and_then(|controlled| controlled.waiting.get(context.index()));
+        waiting.is_none_or(Option::is_none)
+    }
+
     /// A bio comes to a queue with controllers.
     pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
@@ -361,7 +367,10 @@ impl RequestQueue {
             let controllers = &mut self.controlled().controllers;
             match parent {
                 Some(parent) => controllers.create_group(parent),
-                None => controllers.remove_group(cgroup),
+                None => {
+                    controllers.remove_group(cgroup);
+                    self.attend();
+                }
             }
         }
     }
