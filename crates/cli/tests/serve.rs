@@ -93,6 +93,25 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
 }
 
 #[test]
+fn a_shared_disk_does_not_idle_and_keeps_requests_where_they_are_sorted() {
+    let here = directory("serve-shared");
+    let attributes = |args: &[&str]| {
+        let server = Server::serving(&here, &[&["memory:8M"], args].concat());
+        let told = server.client(IOSCHED, &["get", "c"]).unwrap();
+        assert_eq!(server.stop(), Some(0));
+        told
+    };
+    let told = attributes(&["--for", "shared"]);
+    for attribute in ["\niosched/slice_idle=0\n", "device/queue_depth=8\n"] {
+        assert!(told.contains(attribute), "{told}");
+    }
+    let told = attributes(&["--for", "shared", "--depth", "4"]);
+    assert!(told.contains("\niosched/slice_idle=0\n") && told.contains("device/queue_depth=4\n"), "{told}");
+    refused(&here, &["memory:8M", "--for", "shared", "--scheduler", "noop"], 2, "cannot be used with");
+    refused(&here, &["memory:8M", "--for", "speed"], 2, "shared");
+}
+
+#[test]
 fn sigterm_finishes_flushes_and_removes_the_socket() {
     let here = directory("serve-term");
     image(&here, "disk.img", 1 << 20);
