@@ -226,7 +226,7 @@ impl<S: System> Reactor<S> {
         let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
         for Completed { tag: (source, id), result, memory } in &mut self.completed {
             if *source == Source::Backend {
-                self.backend.completed(*id, *result, std::mem::take(memory), ring, &mut self.done);
+                self.backend.completed(now, *id, *result, std::mem::take(memory), ring, &mut self.done);
             }
         }
         self.backend.advance(now, ring, &mut self.done);
