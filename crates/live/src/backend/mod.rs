@@ -3,13 +3,21 @@
 //! A back end takes [commands](crate::disk::Command) and tells when they are complete: at once, when the ring has a
 //! completion for it, or when a time has come. It knows nothing of clients and elevators.
 
+mod cache;
+#[cfg(test)]
+mod cache_tests;
+mod chance;
 mod contract;
 mod faulty;
 mod file;
 mod memory;
 pub(crate) mod modelled;
+#[cfg(test)]
+mod platter;
+mod size;
 mod spec;
 
+pub use cache::{CachePlan, Lie};
 pub use contract::BackendCard;
 pub(crate) use contract::{Backend, Completion};
 pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};

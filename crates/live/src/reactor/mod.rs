@@ -8,7 +8,7 @@ mod record;
 mod start;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iosched::{IoPriority, Op, Time};
 use iosched_system::Segment;
@@ -16,8 +16,8 @@ use slab::Slab;
 
 use crate::backend::{Backend, Completion};
 use crate::disk::{Action, ClientId, Done, Failed, Identity, LiveDisk, Operation};
-use crate::ring::{Completed, Ring, Source, Submissions};
-use crate::{Errno, Messages, sys};
+use crate::ring::{Completed, Source, Submissions, System};
+use crate::{Errno, Messages};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
 use patience::Patience;
@@ -43,15 +43,15 @@ enum Ending {
     Ended,
 }
 
-struct Reactor {
-    ring: Ring,
+/// On the system `S`.
+pub(crate) struct Reactor<S> {
+    ring: S,
     disk: LiveDisk,
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
     recorders: Recorders,
     notes: Messages,
-    began: Instant,
     patience: Patience,
     /// Completions that the present turn of the loop began with.
     came: usize,
@@ -69,9 +69,9 @@ struct Reactor {
     answers: Vec<Done>,
 }
 
-impl Reactor {
+impl<S: System> Reactor<S> {
     fn new(
-        ring: Ring,
+        ring: S,
         disk: LiveDisk,
         backend: Box<dyn Backend>,
         inbox: Arc<Inbox>,
@@ -87,7 +87,6 @@ impl Reactor {
             nbd,
             recorders,
             notes,
-            began: Instant::now(),
             patience: Patience::default(),
             came: 0,
             replies: Slab::new(),
@@ -103,19 +102,14 @@ impl Reactor {
         }
     }
 
-    fn now(&self) -> Time {
-        Time::BEGINNING + self.began.elapsed().as_nanos() as u64
-    }
-
-    fn run(mut self) -> Ended {
-        sys::sleep_exactly();
-        sys::run_before_others();
+    /// Goes on until the disk has ended, or the system fails.
+    fn run(&mut self) {
         self.ring.listen_to(Arc::clone(self.inbox.bell()));
         if let Some(nbd) = &self.nbd {
             nbd.listen(&mut self.ring);
         }
         while self.ending != Ending::Ended {
-            let now = self.now();
+            let now = self.ring.now();
             self.came = self.ring.completions(&mut self.completed);
             // First what has ended, so that the device has the next before more comes.
             self.take_ended(now);
@@ -154,6 +148,10 @@ impl Reactor {
             }
         }
         self.recorders.take(&mut self.disk);
+    }
+
+    /// What is left.
+    fn end(self) -> Ended {
         let gone = self.backend.gone();
         let Self { ring, result, recorders, .. } = self;
         // It ends what is under way.
@@ -165,7 +163,7 @@ impl Reactor {
     fn wait(&mut self) {
         let nbd = self.nbd.as_ref().and_then(nbd::Server::next_time);
         let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.gives_up];
-        let now = self.now();
+        let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
             // Something is due already; what was pushed goes to the kernel all the same.
@@ -183,13 +181,13 @@ impl Reactor {
         let mut now = began;
         while now < gives_up {
             self.submit(Some(Duration::ZERO));
-            now = self.now();
+            now = self.ring.now();
             if self.ring.has_completions() || self.ending == Ending::Ended {
                 return;
             }
         }
         self.submit(next.map(|at| Duration::from_nanos(at.since(now.min(at)))));
-        self.patience.slept(self.now().since(began));
+        self.patience.slept(self.ring.now().since(began));
     }
 
     fn submit(&mut self, timeout: Option<Duration>) {
@@ -228,7 +226,7 @@ impl Reactor {
         let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
         for Completed { tag: (source, id), result, memory } in &mut self.completed {
             if *source == Source::Backend {
-                self.backend.completed(*id, *result, std::mem::take(memory), ring, &mut self.done);
+                self.backend.completed(now, *id, *result, std::mem::take(memory), ring, &mut self.done);
             }
         }
         self.backend.advance(now, ring, &mut self.done);

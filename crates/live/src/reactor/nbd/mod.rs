@@ -16,7 +16,7 @@ use slab::Slab;
 
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, ServerConfig, TlsMode};
-use crate::ring::{Completed, Ring, Source, Submissions};
+use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -190,19 +190,19 @@ impl Server {
         Self { listeners, door, messages, account, connections, asked, touched, deaf: false, agenda, ending: false }
     }
 
-    pub(super) fn listen(&self, ring: &mut Ring) {
+    pub(super) fn listen(&self, ring: &mut dyn Calls) {
         for listener in 0..self.listeners.len() {
             self.accept_on(listener as u32, ring);
         }
     }
 
-    fn accept_on(&self, listener: u32, ring: &mut Ring) {
+    fn accept_on(&self, listener: u32, ring: &mut dyn Calls) {
         let Some(listening) = self.listeners.get(listener as usize) else { return };
         ring.push(listening.fd(), Call::Accept, (Source::Accept, listener));
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (_, listener), result, memory } = completed;
         if self.ending {
             return;
@@ -271,7 +271,7 @@ impl Server {
     }
 
     /// The kernel has sent for a connection.
-    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (source, id), result, memory } = completed;
         let ring = &mut Submissions { ring, source };
         self.act(now, id, disk, |connection, with| connection.sent(result, memory, with, ring));
@@ -288,7 +288,7 @@ impl Server {
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
     /// over.
-    pub(super) fn go_on(&mut self, ring: &mut Ring) {
+    pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
@@ -309,7 +309,7 @@ impl Server {
     }
 
     /// Ends handshakes that take too long and connections that stand still, and listens again.
-    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
                 self.agenda.insert((at, due));
