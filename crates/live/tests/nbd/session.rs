@@ -53,7 +53,7 @@ struct Connection {
     handshake: Handshake,
     decoder: Option<(Decoder, Replies, Offer)>,
     /// Of the write under way, what its data still lacks.
-    lacking: u32,
+    lacking: u64,
     told: SessionRecord,
 }
 
@@ -110,12 +110,12 @@ impl Connection {
         }
         match event {
             Event::NeedMore => {
-                assert_eq!(decoder.data_wanted(), self.lacking);
+                assert_eq!(u64::from(decoder.data_wanted()), self.lacking);
                 return false;
             }
             Event::Data(data) => {
                 assert!((1..=self.lacking as usize).contains(&data.len()));
-                self.lacking -= data.len() as u32;
+                self.lacking -= data.len() as u64;
                 self.told.data.extend_from_slice(data);
             }
             Event::Request(request) => {
@@ -146,13 +146,13 @@ impl Connection {
 /// A request given out is one that can be carried out on the export.
 fn assert_possible(request: &Request, offer: &Offer) {
     let &Request { action, offset, length, no_hole, .. } = request;
-    let end = offset.checked_add(length.into());
+    let end = offset.checked_add(length);
     assert!(end.is_some_and(|end| end <= offer.size_bytes), "{request:?}");
     assert_eq!(length == 0, action == Action::Flush, "{request:?}");
     assert!(!no_hole || action == Action::WriteZeroes, "{request:?}");
     match action {
-        Action::Read => assert!(length <= LENGTH_MAX),
-        Action::Write => assert!(length <= LENGTH_MAX && !offer.read_only),
+        Action::Read => assert!(length <= LENGTH_MAX.into()),
+        Action::Write => assert!(length <= LENGTH_MAX.into() && !offer.read_only),
         Action::Flush => assert_eq!(offset, 0),
         Action::Trim => assert!(offer.trim && !offer.read_only),
         Action::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),

@@ -145,13 +145,13 @@ fn the_end_of_the_export() {
 #[test]
 fn the_longest_requests() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, LENGTH_MAX);
+        assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, u64::from(LENGTH_MAX));
     }
     let longer = LENGTH_MAX + 1;
     assert_eq!(refused(&offer(), true, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
     assert_eq!(refused(&offer(), true, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
-    assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u32::MAX);
-    assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u32::MAX);
+    assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u64::from(u32::MAX));
+    assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u64::from(u32::MAX));
     let broken = Event::Broken(Broken::WriteTooLong { length: longer });
     assert_eq!(event(&offer(), true, wire::CMD_WRITE, 0, 0, longer), broken);
 }
@@ -273,7 +273,7 @@ fn simple_replies() {
 #[test]
 fn structured_replies() {
     assert_eq!(replied(true, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
-    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX);
+    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX.into());
     assert_eq!(replied(true, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
     assert!(Replies::new(true).may_come_in_pieces() && !Replies::new(false).may_come_in_pieces());
     let flags_of = |last| {

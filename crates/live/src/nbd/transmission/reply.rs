@@ -31,7 +31,7 @@ impl Replies {
 
     /// A read has been done: `length` bytes of data, more than 0, as many as it asked for, are to follow.
     #[inline]
-    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
+    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64) {
         if self.structured {
             self.piece(out, cookie, offset, length, true);
         } else {
@@ -49,9 +49,9 @@ impl Replies {
     /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With
     /// structured replies only.
     #[inline]
-    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32, last: bool) {
+    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
-        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length + 8));
+        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length as u32 + 8));
         out.extend_from_slice(&offset.to_be_bytes());
     }
 

@@ -20,7 +20,7 @@ pub struct Request {
     pub offset: u64,
     /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`Action::Read`] and [`Action::Write`]; 0 with
     /// [`Action::Flush`].
-    pub length: u32,
+    pub length: u64,
     /// Answered only once on the medium.
     pub fua: bool,
     /// Of [`Action::WriteZeroes`]: the room is to stay allocated.
@@ -256,7 +256,7 @@ impl Rules {
             action,
             cookie,
             offset,
-            length,
+            length: length.into(),
             fua: flags & wire::CMD_FLAG_FUA != 0,
             no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
             unfragmented: flags & wire::CMD_FLAG_DF != 0,
@@ -302,7 +302,7 @@ impl Rules {
 
     #[inline]
     fn check_range(&self, request: &Request) -> Result<(), Wrong> {
-        let end = request.offset.checked_add(u64::from(request.length));
+        let end = request.offset.checked_add(request.length);
         if end.is_some_and(|end| end <= self.size_bytes) {
             return Ok(());
         }

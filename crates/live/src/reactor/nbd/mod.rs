@@ -131,7 +131,7 @@ struct Asked {
     /// The client's name for it.
     cookie: u64,
     offset: u64,
-    length: u32,
+    length: u64,
     /// Memory that it holds.
     held_bytes: u64,
 }
