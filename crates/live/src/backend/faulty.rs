@@ -8,7 +8,7 @@ use std::str::FromStr;
 use iosched::{Op, Time};
 use iosched_system::{Memory, Segment};
 
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -165,6 +165,10 @@ impl Backend for Faulty {
 
     fn gone(&self) -> Option<PathBuf> {
         self.inner.gone()
+    }
+
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        self.inner.extent(bytes)
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -9,9 +9,10 @@ mod file;
 mod memory;
 pub(crate) mod modelled;
 mod spec;
+mod written;
 
-pub use contract::BackendCard;
 pub(crate) use contract::{Backend, Completion};
+pub use contract::{BackendCard, Extent};
 pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
 pub use file::{File, OpenError};
 pub use memory::Memory;

@@ -10,7 +10,7 @@ use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
-use crate::nbd::{Refusal, Replies, Request};
+use crate::nbd::{Refusal, Replies, Request, RequestKind};
 use crate::{Buffer, Errno};
 
 /// Pieces are no longer than this, bytes.
@@ -96,17 +96,21 @@ fn to_block(offset: u64, length: u64) -> u64 {
 }
 
 impl Connection {
-    fn room_bytes(&self, with: &With<'_>) -> u64 {
+    pub(super) fn room_bytes(&self, with: &With<'_>) -> u64 {
         with.account.room(self.held_bytes(), self.charged)
     }
 
     /// Begins what is asked for; whether there is room for it.
     pub(super) fn take(&mut self, request: Request, with: &mut With<'_>) -> bool {
-        let Request { action, offset, length, .. } = request;
-        if action == Action::Write {
-            self.arriving = Some(Arriving::new(request));
-            return true;
-        }
+        let Request { kind, offset, length, .. } = request;
+        let action = match (kind, kind.action()) {
+            (RequestKind::Write, _) => {
+                self.arriving = Some(Arriving::new(request));
+                return true;
+            }
+            (_, None) => return self.ask_for_extents(request, with),
+            (_, Some(action)) => action,
+        };
         let held_bytes = with.disk.bytes_of(action, offset, length);
         if held_bytes <= self.room_bytes(with) {
             self.ask(request, None, Of::Whole, with);
@@ -320,7 +324,8 @@ impl Connection {
     fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
         let ConnectionStage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
-        let Request { action, cookie, offset, length, fua, no_hole, .. } = request;
+        let Request { kind, cookie, offset, length, fua, no_hole, .. } = request;
+        let Some(action) = kind.action() else { return };
         self.progress.ended();
         if with.ending {
             let errno = Errno::ESHUTDOWN;
