@@ -10,7 +10,7 @@ use iosched_system::{Memory, Segment};
 
 use super::cache::{CachePlan, Lie, VolatileCache};
 use super::chance::mix;
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
 use super::size::bytes_of_size;
 use crate::Errno;
 use crate::disk::Command;
@@ -184,6 +184,10 @@ impl Backend for Faulty {
 
     fn gone(&self) -> Option<PathBuf> {
         self.inner.gone()
+    }
+
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        self.inner.extent(bytes)
     }
 
     fn next_event(&self) -> Option<Time> {

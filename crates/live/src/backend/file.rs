@@ -6,6 +6,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use iosched::{Op, Time};
 use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -336,6 +337,10 @@ impl Backend for File {
         (slot.command, slot.done) = (*command, 0);
         slot.segments.append(segments);
         self.go_on(id, ring, done);
+    }
+
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        sys::extent(&self.file, bytes)
     }
 
     fn gone(&self) -> Option<PathBuf> {

@@ -16,10 +16,11 @@ pub(crate) mod modelled;
 mod platter;
 mod size;
 mod spec;
+mod written;
 
 pub use cache::{CachePlan, Lie};
-pub use contract::BackendCard;
 pub(crate) use contract::{Backend, Completion};
+pub use contract::{BackendCard, Extent};
 pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
 pub use file::{File, OpenError};
 pub use memory::Memory;

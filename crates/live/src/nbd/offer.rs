@@ -1,5 +1,6 @@
 //! What clients are offered: an export as the protocol describes it.
 
+use super::terms::Terms;
 use super::wire;
 
 /// Longest read or write, bytes: the maximum block size announced, and what clients that do not ask must assume.
@@ -48,7 +49,7 @@ impl Offer {
 
     /// The transmission flags, `TRANS_*` of [`wire`].
     #[must_use]
-    pub fn flags(&self, structured_replies: bool) -> u16 {
+    pub fn flags(&self, terms: Terms) -> u16 {
         let always = wire::TRANS_HAS_FLAGS | wire::TRANS_SEND_FLUSH | wire::TRANS_SEND_FUA | wire::TRANS_CAN_MULTI_CONN;
         let writable = !self.read_only;
         let flags = [
@@ -57,7 +58,7 @@ impl Offer {
             (writable && self.trim, wire::TRANS_SEND_TRIM),
             (writable && self.write_zeroes, wire::TRANS_SEND_WRITE_ZEROES),
             (writable && self.write_zeroes && self.fast_zero, wire::TRANS_SEND_FAST_ZERO),
-            (structured_replies, wire::TRANS_SEND_DF),
+            (terms.has_chunks(), wire::TRANS_SEND_DF),
         ];
         flags.iter().filter(|(is, _)| *is).fold(always, |all, (_, flag)| all | flag)
     }

@@ -126,6 +126,7 @@ impl<S: System> Reactor<S> {
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
                 nbd.time(now, &mut self.disk, &mut self.ring);
+                nbd.tell_extents(now, &mut self.disk, &*self.backend);
             }
             loop {
                 self.run_queue(now);

@@ -4,7 +4,7 @@ mod account;
 mod connection;
 mod output;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -14,6 +14,7 @@ use iosched::Time;
 use iosched_system::{Call, Memory, call};
 use slab::Slab;
 
+use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, ServerConfig, TlsMode};
 use crate::ring::{Calls, Completed, Source, Submissions};
@@ -131,7 +132,7 @@ struct Asked {
     /// The client's name for it.
     cookie: u64,
     offset: u64,
-    length: u32,
+    length: u64,
     /// Memory that it holds.
     held_bytes: u64,
 }
@@ -145,6 +146,8 @@ pub(super) struct Server {
     account: Account,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
+    /// Connections that wait to be told what is allocated; some may be over.
+    statuses: VecDeque<u32>,
     /// Connections that something happened to.
     touched: Vec<u32>,
     /// Somebody could not be let in, which was told.
@@ -184,10 +187,19 @@ impl Server {
             ));
         }
         let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
-        let (connections, asked) = (Slab::new(), Slab::new());
-        let (touched, agenda) = (Vec::new(), BTreeSet::new());
-        let account = Account::new(budget_bytes);
-        Self { listeners, door, messages, account, connections, asked, touched, deaf: false, agenda, ending: false }
+        Self {
+            listeners,
+            door,
+            messages,
+            account: Account::new(budget_bytes),
+            connections: Slab::new(),
+            asked: Slab::new(),
+            statuses: VecDeque::new(),
+            touched: Vec::new(),
+            deaf: false,
+            agenda: BTreeSet::new(),
+            ending: false,
+        }
     }
 
     pub(super) fn listen(&self, ring: &mut dyn Calls) {
@@ -253,10 +265,11 @@ impl Server {
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, account, asked, messages, touched, ending, .. } = self;
+        let Self { connections, door, account, asked, statuses, messages, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        act(connection, &mut With { id, now, disk, door, account, asked, messages, kept_bytes, ending: *ending });
+        let ending = *ending;
+        act(connection, &mut With { id, now, disk, door, account, asked, statuses, messages, kept_bytes, ending });
         let held_bytes = connection.held_bytes();
         account.charge(&mut connection.charged, held_bytes);
         if touched.last() != Some(&id) {
@@ -286,6 +299,15 @@ impl Server {
         });
     }
 
+    /// Tells those who wait for it what is allocated, each of them once: who asks again waits until others had their
+    /// turn.
+    pub(super) fn tell_extents(&mut self, now: Time, disk: &mut LiveDisk, backend: &dyn Backend) {
+        for _ in 0..self.statuses.len() {
+            let Some(id) = self.statuses.pop_front() else { return };
+            self.act(now, id, disk, |connection, with| connection.tell_extents(backend, with));
+        }
+    }
+
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
     /// over.
     pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
@@ -303,9 +325,10 @@ impl Server {
         }
     }
 
-    /// When [`Server::time`] has something to do, or a little earlier than that.
+    /// When [`Server::time`] or [`Server::tell_extents`] has something to do, or a little earlier than that.
     pub(super) fn next_time(&self) -> Option<Time> {
-        self.agenda.first().map(|&(at, _)| at)
+        let due = self.agenda.first().map(|&(at, _)| at);
+        if self.statuses.is_empty() { due } else { Some(Time::BEGINNING) }
     }
 
     /// Ends handshakes that take too long and connections that stand still, and listens again.
