@@ -15,6 +15,8 @@ pub(crate) enum Source {
     Receive,
     Send,
     Ublk,
+    #[cfg(feature = "vhost")]
+    Kick,
 }
 
 /// Who made a call, and its number there.

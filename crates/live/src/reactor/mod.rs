@@ -6,6 +6,8 @@ pub mod nbd;
 mod patience;
 mod record;
 mod start;
+#[cfg_attr(not(feature = "vhost"), path = "vhost/absent.rs")]
+pub(crate) mod vhost;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,6 +51,7 @@ struct Reactor {
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
+    vhost: vhost::Server,
     recorders: Recorders,
     notes: Messages,
     began: Instant,
@@ -85,6 +88,7 @@ impl Reactor {
             backend,
             inbox,
             nbd,
+            vhost: vhost::Server::new(notes.clone()),
             recorders,
             notes,
             began: Instant::now(),
@@ -128,6 +132,7 @@ impl Reactor {
             }
             self.take_messages(now);
             self.take_arrived(now);
+            self.vhost.serve(now, &mut self.disk);
             if let Some(nbd) = &mut self.nbd
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
@@ -143,6 +148,7 @@ impl Reactor {
             if let Some(nbd) = &mut self.nbd {
                 nbd.go_on(&mut self.ring);
             }
+            self.vhost.tell();
             self.recorders.take(&mut self.disk);
             if self.ending != Ending::Ended {
                 self.wait();
@@ -184,9 +190,13 @@ impl Reactor {
         while now < gives_up {
             self.submit(Some(Duration::ZERO));
             now = self.now();
-            if self.ring.has_completions() || self.ending == Ending::Ended {
+            if self.ring.has_completions() || self.vhost.has_arrived() || self.ending == Ending::Ended {
                 return;
             }
+        }
+        if self.vhost.arm() {
+            self.submit(Some(Duration::ZERO));
+            return;
         }
         self.submit(next.map(|at| Duration::from_nanos(at.since(now.min(at)))));
         self.patience.slept(self.now().since(began));
@@ -212,11 +222,17 @@ impl Reactor {
                     self.disk.submit(now, client, Operation { cookie, ..operation });
                 }
                 Message::Control(act) => act(&mut self.disk, now),
+                #[cfg(feature = "vhost")]
+                Message::Vhost(act) => {
+                    let (disk, ring) = (&mut self.disk, &mut self.ring);
+                    act(&mut self.vhost, &mut vhost::Hands { now, disk, ring });
+                }
                 Message::Stop if self.ending == Ending::No => {
                     self.ending = Ending::Draining;
                     if let Some(nbd) = &mut self.nbd {
                         nbd.end();
                     }
+                    self.vhost.end();
                 }
                 Message::Stop => {}
             }
@@ -238,12 +254,13 @@ impl Reactor {
     fn take_arrived(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
         for completed in completed.drain(..) {
-            let Some(nbd) = &mut self.nbd else { continue };
-            match completed.tag.0 {
-                Source::Accept => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
-                Source::Receive => nbd.received(now, completed, &mut self.disk),
-                Source::Send => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
-                Source::Backend | Source::Ublk => {}
+            match (completed.tag.0, &mut self.nbd) {
+                (Source::Accept, Some(nbd)) => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
+                (Source::Receive, Some(nbd)) => nbd.received(now, completed, &mut self.disk),
+                (Source::Send, Some(nbd)) => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
+                #[cfg(feature = "vhost")]
+                (Source::Kick, _) => self.vhost.kicked(&completed, &mut self.ring),
+                _ => {}
             }
         }
         self.completed = completed;
@@ -314,11 +331,17 @@ impl Reactor {
                 if let Some(nbd) = &mut self.nbd {
                     nbd.answer(now, done, &mut self.disk);
                 }
+            } else if done.cookie & vhost::COOKIES != 0 {
+                self.vhost.answer(done);
             } else if let Some(reply) = self.replies.try_remove(done.cookie as usize) {
                 reply(done.result);
             }
         }
         self.answers = answers;
+        if any {
+            // What waited for room may have some.
+            self.vhost.serve(now, &mut self.disk);
+        }
         any
     }
 
