@@ -22,6 +22,8 @@ pub(crate) enum Source {
     Receive,
     Send,
     Ublk,
+    #[cfg(feature = "vhost")]
+    Kick,
 }
 
 /// Who made a call, and its number there.
@@ -38,6 +40,10 @@ pub(crate) fn new() -> Result<Ring, RingError> {
 pub(crate) trait Calls {
     /// Has a call made on `file`; its completion comes with `tag`.
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag);
+
+    /// Ends the call with `tag`: it completes with an error, if it is not done before.
+    #[cfg(feature = "vhost")]
+    fn cancel(&mut self, tag: Tag);
 }
 
 /// All that a disk's thread asks of the system.
@@ -66,6 +72,11 @@ impl Calls for Ring {
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag) {
         Ring::push(self, file, call, tag);
     }
+
+    #[cfg(feature = "vhost")]
+    fn cancel(&mut self, tag: Tag) {
+        Ring::cancel(self, tag);
+    }
 }
 
 /// The real system.
@@ -85,6 +96,11 @@ impl Calls for Kernel {
     #[inline]
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag) {
         self.ring.push(file, call, tag);
+    }
+
+    #[cfg(feature = "vhost")]
+    fn cancel(&mut self, tag: Tag) {
+        self.ring.cancel(tag);
     }
 }
 

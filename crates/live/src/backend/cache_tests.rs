@@ -26,6 +26,9 @@ impl Calls for Nobody {
     fn push(&mut self, _file: BorrowedFd<'_>, _call: Call, _tag: Tag) {
         unreachable!("nobody is asked for anything");
     }
+
+    #[cfg(feature = "vhost")]
+    fn cancel(&mut self, _tag: Tag) {}
 }
 
 fn card() -> BackendCard {

@@ -6,6 +6,8 @@ pub mod nbd;
 mod patience;
 mod record;
 mod start;
+#[cfg_attr(not(feature = "vhost"), path = "vhost/absent.rs")]
+pub(crate) mod vhost;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,7 @@ pub(crate) struct Reactor<S> {
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
+    vhost: vhost::Server,
     recorders: Recorders,
     notes: Messages,
     patience: Patience,
@@ -85,6 +88,7 @@ impl<S: System> Reactor<S> {
             backend,
             inbox,
             nbd,
+            vhost: vhost::Server::new(notes.clone()),
             recorders,
             notes,
             patience: Patience::default(),
@@ -122,6 +126,7 @@ impl<S: System> Reactor<S> {
             }
             self.take_messages(now);
             self.take_arrived(now);
+            self.vhost.serve(now, &mut self.disk);
             if let Some(nbd) = &mut self.nbd
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
@@ -138,6 +143,7 @@ impl<S: System> Reactor<S> {
             if let Some(nbd) = &mut self.nbd {
                 nbd.go_on(&mut self.ring);
             }
+            self.vhost.tell();
             self.recorders.take(&mut self.disk);
             if self.ending != Ending::Ended {
                 self.wait();
@@ -183,9 +189,13 @@ impl<S: System> Reactor<S> {
         while now < gives_up {
             self.submit(Some(Duration::ZERO));
             now = self.ring.now();
-            if self.ring.has_completions() || self.ending == Ending::Ended {
+            if self.ring.has_completions() || self.vhost.has_arrived() || self.ending == Ending::Ended {
                 return;
             }
+        }
+        if self.vhost.arm() {
+            self.submit(Some(Duration::ZERO));
+            return;
         }
         self.submit(next.map(|at| Duration::from_nanos(at.since(now.min(at)))));
         self.patience.slept(self.ring.now().since(began));
@@ -211,11 +221,17 @@ impl<S: System> Reactor<S> {
                     self.disk.submit(now, client, Operation { cookie, ..operation });
                 }
                 Message::Control(act) => act(&mut self.disk, now),
+                #[cfg(feature = "vhost")]
+                Message::Vhost(act) => {
+                    let (disk, ring) = (&mut self.disk, &mut self.ring);
+                    act(&mut self.vhost, &mut vhost::Hands { now, disk, ring });
+                }
                 Message::Stop if self.ending == Ending::No => {
                     self.ending = Ending::Draining;
                     if let Some(nbd) = &mut self.nbd {
                         nbd.end();
                     }
+                    self.vhost.end();
                 }
                 Message::Stop => {}
             }
@@ -237,12 +253,13 @@ impl<S: System> Reactor<S> {
     fn take_arrived(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
         for completed in completed.drain(..) {
-            let Some(nbd) = &mut self.nbd else { continue };
-            match completed.tag.0 {
-                Source::Accept => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
-                Source::Receive => nbd.received(now, completed, &mut self.disk),
-                Source::Send => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
-                Source::Backend | Source::Ublk => {}
+            match (completed.tag.0, &mut self.nbd) {
+                (Source::Accept, Some(nbd)) => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
+                (Source::Receive, Some(nbd)) => nbd.received(now, completed, &mut self.disk),
+                (Source::Send, Some(nbd)) => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
+                #[cfg(feature = "vhost")]
+                (Source::Kick, _) => self.vhost.kicked(&completed, &mut self.ring),
+                _ => {}
             }
         }
         self.completed = completed;
@@ -313,11 +330,17 @@ impl<S: System> Reactor<S> {
                 if let Some(nbd) = &mut self.nbd {
                     nbd.answer(now, done, &mut self.disk);
                 }
+            } else if done.cookie & vhost::COOKIES != 0 {
+                self.vhost.answer(done);
             } else if let Some(reply) = self.replies.try_remove(done.cookie as usize) {
                 reply(done.result);
             }
         }
         self.answers = answers;
+        if any {
+            // What waited for room may have some.
+            self.vhost.serve(now, &mut self.disk);
+        }
         any
     }
 
