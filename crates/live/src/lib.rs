@@ -32,6 +32,8 @@ mod socket;
 mod sys;
 pub mod ublk;
 pub mod vhost;
+#[cfg(feature = "vhost")]
+mod virtio;
 
 pub use disk::LiveDisk;
 pub use errno::Errno;

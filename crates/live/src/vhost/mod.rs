@@ -20,16 +20,6 @@
 //! All of it but the names needs the feature `vhost`.
 
 #[cfg(feature = "vhost")]
-pub(crate) mod chain;
-#[cfg(feature = "vhost")]
-pub(crate) mod device;
-#[cfg(feature = "vhost")]
-pub(crate) mod inflight;
-#[cfg(feature = "vhost")]
-pub(crate) mod memory;
-#[cfg(feature = "vhost")]
-pub(crate) mod request;
-#[cfg(feature = "vhost")]
 mod session;
 #[cfg_attr(not(feature = "vhost"), path = "absent.rs")]
 mod sockets;
@@ -70,35 +60,4 @@ pub enum VhostError {
 /// If not.
 pub fn check() -> Result<(), VhostError> {
     if cfg!(feature = "vhost") { Ok(()) } else { Err(VhostError::NotBuilt) }
-}
-
-/// Where the rings of a queue are, in the frontend's own address space.
-#[cfg(feature = "vhost")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Addresses {
-    pub(crate) descriptors: u64,
-    pub(crate) available: u64,
-    pub(crate) used: u64,
-}
-
-/// What a frontend may not say.
-#[cfg(feature = "vhost")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error("there is no queue {number}: a device has {} at most", device::QUEUES_MAX)]
-    Queue { number: u32 },
-    #[error("a queue has a power of two of entries, {} at most, not {size}", device::QUEUE_SIZE_MAX)]
-    Size { size: u32 },
-    #[error("a queue begins at an index of 16 bits, not at {base}")]
-    Base { base: u32 },
-    #[error("a queue is changed while it runs")]
-    Running,
-    #[error("the address {address:#x} of a ring is not in the memory that was shared")]
-    Address { address: u64 },
-    #[error("the rings of a queue are not aligned, or not in the memory that was shared")]
-    Rings,
-    #[error("a queue is to be looked at without being rung for, which is not done")]
-    Polled,
-    #[error("the device is gone")]
-    Gone,
 }

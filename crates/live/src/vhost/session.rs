@@ -13,15 +13,15 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
 
-use super::device::{Card, PROTOCOL_FEATURES, QUEUE_SIZE_MAX, QUEUES_MAX};
-use super::inflight::{self, Region};
-use super::memory::Memory;
-use super::{Addresses, Refusal};
 use crate::Handle;
 use crate::disk::Identity;
 use crate::nbd::Export;
 use crate::reactor::vhost::{Hands, Server};
 use crate::reactor::{ConnectError, Stopped};
+use crate::virtio::device::{Card, PROTOCOL_FEATURES, QUEUE_SIZE_MAX, QUEUES_MAX};
+use crate::virtio::inflight::{self, Region};
+use crate::virtio::memory::Memory;
+use crate::virtio::{Addresses, Refusal};
 
 /// A frontend that is connected.
 pub(super) struct Session {
@@ -42,7 +42,7 @@ impl Session {
     /// # Errors
     /// If the disk has ended, or has too many clients.
     pub(super) fn open(disk: &Handle, export: &Export, identity: Identity) -> std::result::Result<Self, ConnectError> {
-        let card = Card::new(disk, export);
+        let card = Card::new(disk.capacity_bytes(), disk.block_bytes(), export.read_only);
         let serial = if export.name.is_empty() { disk.name() } else { &export.name }.to_owned();
         let device = disk.vhost(move |server, hands| server.open(hands, identity, &serial))??;
         Ok(Self { disk: disk.clone(), card, device, is_open: true })

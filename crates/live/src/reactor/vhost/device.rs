@@ -11,12 +11,12 @@ use slab::Slab;
 use super::queue::{BrokenRings, Queue};
 use super::{COOKIES, Piece};
 use crate::disk::{Action, ClientId, LiveDisk, Operation};
-use crate::vhost::Refusal;
-use crate::vhost::chain::Chain;
-use crate::vhost::device::{F_FLUSH, F_PROTOCOL_FEATURES, QUEUES_MAX};
-use crate::vhost::inflight::Region;
-use crate::vhost::memory::{Memory, Span};
-use crate::vhost::request::{self, ID_BYTES, IOERR, Kind, OK, Request};
+use crate::virtio::Refusal;
+use crate::virtio::chain::Chain;
+use crate::virtio::device::{F_FLUSH, F_PROTOCOL_FEATURES, QUEUES_MAX};
+use crate::virtio::inflight::Region;
+use crate::virtio::memory::{Memory, Span};
+use crate::virtio::request::{self, ID_BYTES, IOERR, Kind, OK, Request};
 use crate::{Buffer, Errno};
 
 /// Data of one operation at most, in bytes: a longer request is done in pieces, none of which takes more memory.

@@ -18,9 +18,9 @@ use slab::Slab;
 use crate::Messages;
 use crate::disk::{Done, Identity, LiveDisk, TooManyClients};
 use crate::ring::{Calls, Completed, Source};
-use crate::vhost::inflight::Region;
-use crate::vhost::memory::Memory;
-use crate::vhost::{Addresses, Refusal};
+use crate::virtio::inflight::Region;
+use crate::virtio::memory::Memory;
+use crate::virtio::{Addresses, Refusal};
 use device::{Device, ServedAs, With};
 
 /// Cookies of operations that came from guests have this, those of others do not.

@@ -9,10 +9,10 @@ use std::sync::mpsc::SyncSender;
 use virtio_queue::{Queue as Rings, QueueOwnedT, QueueT};
 use vm_memory::GuestAddress;
 
-use crate::vhost::device::{F_EVENT_IDX, QUEUE_SIZE_MAX};
-use crate::vhost::inflight::{self, Region};
-use crate::vhost::memory::Memory;
-use crate::vhost::{Addresses, Refusal};
+use crate::virtio::device::{F_EVENT_IDX, QUEUE_SIZE_MAX};
+use crate::virtio::inflight::{self, Region};
+use crate::virtio::memory::Memory;
+use crate::virtio::{Addresses, Refusal};
 
 /// The guest breaks the rules of its rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

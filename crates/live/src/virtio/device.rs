@@ -2,9 +2,6 @@
 
 use vhost::vhost_user::message::VhostUserProtocolFeatures;
 
-use crate::nbd::Export;
-use crate::reactor::Handle;
-
 /// Queues of a device at most; how many there are is the frontend's to say.
 pub(crate) const QUEUES_MAX: u16 = 64;
 /// Requests in a queue at most.
@@ -52,11 +49,11 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// What `disk` is to whoever has `export`. What is beyond its last whole block is not to be seen.
-    pub(crate) fn new(disk: &Handle, export: &Export) -> Self {
-        let block_bytes = disk.block_bytes().next_power_of_two().clamp(SECTOR_BYTES, BLOCK_BYTES_MAX);
-        let capacity_bytes = disk.capacity_bytes() / u64::from(block_bytes) * u64::from(block_bytes);
-        Self { capacity_bytes, block_bytes, read_only: export.read_only }
+    /// Of a disk of that size and block. What is beyond its last whole block is not to be seen.
+    pub(crate) fn new(capacity_bytes: u64, block_bytes: u32, read_only: bool) -> Self {
+        let block_bytes = block_bytes.next_power_of_two().clamp(SECTOR_BYTES, BLOCK_BYTES_MAX);
+        let capacity_bytes = capacity_bytes / u64::from(block_bytes) * u64::from(block_bytes);
+        Self { capacity_bytes, block_bytes, read_only }
     }
 
     /// What the driver may make use of.
@@ -97,7 +94,7 @@ mod tests {
     use super::*;
 
     fn card(block_bytes: u32, read_only: bool) -> Card {
-        Card { capacity_bytes: 1 << 20, block_bytes, read_only }
+        Card::new((1 << 20) + 511, block_bytes, read_only)
     }
 
     #[test]
