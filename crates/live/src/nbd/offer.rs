@@ -3,7 +3,7 @@
 use super::terms::Terms;
 use super::wire;
 
-/// Longest read or write, bytes: the maximum block size announced, and what clients that do not ask must assume.
+/// Longest read or write if nothing else is announced, bytes: what clients that do not ask must assume.
 pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
@@ -28,6 +28,8 @@ pub struct Offer {
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
+    /// Longest read or write, bytes, as announced to clients that ask: a power of two, at least [`LENGTH_MAX`].
+    pub length_max: u32,
 }
 
 impl Offer {
@@ -44,13 +46,18 @@ impl Offer {
             write_zeroes: true,
             fast_zero: false,
             preferred_block_bytes: 4096,
+            length_max: LENGTH_MAX,
         }
     }
 
     /// The transmission flags, `TRANS_*` of [`wire`].
     #[must_use]
     pub fn flags(&self, terms: Terms) -> u16 {
-        let always = wire::TRANS_HAS_FLAGS | wire::TRANS_SEND_FLUSH | wire::TRANS_SEND_FUA | wire::TRANS_CAN_MULTI_CONN;
+        let always = wire::TRANS_HAS_FLAGS
+            | wire::TRANS_SEND_FLUSH
+            | wire::TRANS_SEND_FUA
+            | wire::TRANS_CAN_MULTI_CONN
+            | wire::TRANS_SEND_CACHE;
         let writable = !self.read_only;
         let flags = [
             (self.read_only, wire::TRANS_READ_ONLY),

@@ -40,6 +40,7 @@ fn add_request(sent: Sent, random: &mut Random) -> Sent {
             wire::CMD_TRIM,
             wire::CMD_WRITE_ZEROES,
             wire::CMD_BLOCK_STATUS,
+            wire::CMD_CACHE,
         ]) {
             wire::CMD_WRITE => sent.write(0, cookie, offset, &[0x67; 600][..1 + random.index(599)]),
             command => sent.request(command, wire::CMD_FLAG_FUA, cookie, offset, 1 + random.index(1 << 19) as u32),

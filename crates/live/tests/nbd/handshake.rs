@@ -65,7 +65,8 @@ const WRITABLE: u16 = wire::TRANS_HAS_FLAGS
     | wire::TRANS_SEND_FUA
     | wire::TRANS_SEND_TRIM
     | wire::TRANS_SEND_WRITE_ZEROES
-    | wire::TRANS_CAN_MULTI_CONN;
+    | wire::TRANS_CAN_MULTI_CONN
+    | wire::TRANS_SEND_CACHE;
 
 fn negotiated(offer: usize, structured_replies: bool) -> Progress {
     let form = if structured_replies { ReplyForm::Structured } else { ReplyForm::Simple };
@@ -107,7 +108,8 @@ fn go_tells_size_and_flags_and_enters_transmission() {
         | wire::TRANS_ROTATIONAL
         | wire::TRANS_SEND_FLUSH
         | wire::TRANS_SEND_FUA
-        | wire::TRANS_CAN_MULTI_CONN;
+        | wire::TRANS_CAN_MULTI_CONN
+        | wire::TRANS_SEND_CACHE;
     assert_eq!((facts.u16(), facts.0.len()), (Some(flags), 0));
 }
 
@@ -122,6 +124,10 @@ fn info_tells_what_is_asked_for_and_goes_on() {
     assert_eq!(replies[1].data, b"\x00\x01backup");
     assert_eq!(replies[2].data, b"\x00\x02only at night");
     assert_eq!(replies[3].data, b"\x00\x03\x00\x00\x00\x01\x00\x00\x10\x00\x02\x00\x00\x00");
+    let large: Arc<[Offer]> = Arc::new([Offer { length_max: 128 << 20, ..Offer::new("db", 1 << 30) }]);
+    let sent = hello().ask(wire::OPT_GO, "db", &[wire::INFO_BLOCK_SIZE]);
+    let (_, out, _) = feed(&mut start(large, TlsMode::Off), &sent.0);
+    assert_eq!(client::option_replies(&out)[1].data[10..], (128_u32 << 20).to_be_bytes());
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn carry_out(request: &Request, replies: Replies, memory: &mut [u8], out: &mut V
         }
         RequestKind::BlockStatus => return replies.extents(out, cookie, &[Extent { length, is_hole: false }]),
         RequestKind::Trim | RequestKind::WriteZeroes => memory[range].fill(0),
-        RequestKind::Flush | RequestKind::Write => {}
+        RequestKind::Flush | RequestKind::Write | RequestKind::Cache => {}
     }
     replies.done(out, cookie);
 }

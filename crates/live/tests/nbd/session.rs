@@ -154,7 +154,7 @@ fn assert_possible(request: &Request, offer: &Offer) {
     assert_eq!(length == 0, kind == RequestKind::Flush, "{request:?}");
     assert!(!no_hole || kind == RequestKind::WriteZeroes, "{request:?}");
     match kind {
-        RequestKind::Read => assert!(length <= LENGTH_MAX.into()),
+        RequestKind::Read | RequestKind::Cache => assert!(length <= LENGTH_MAX.into()),
         RequestKind::Write => assert!(length <= LENGTH_MAX.into() && !offer.read_only),
         RequestKind::Flush => assert_eq!(offset, 0),
         RequestKind::BlockStatus => {}

@@ -1,4 +1,4 @@
-//! What is allocated, told to clients that skip holes.
+//! What is allocated, told to clients that skip holes; reading ahead; long requests.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -47,6 +47,8 @@ for count, offset in ((0, 0), (512, 16 * M), (17 * M, 0)):
         assert error.errnum == errno.EINVAL
     else:
         raise AssertionError("succeeded")
+h.cache(M, 0)
+h.cache(16 * M, 0)
 assert h.pread(4, 12 * M) == b"zzzz"
 "#;
     for backend in ["memory:16M", "model:nvme,size=16M", "fault:seed=1:memory:16M", "DIR/disk.img"] {
@@ -88,4 +90,36 @@ fn clients_skip_holes() {
     disk.client("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", "URI", "DIR/out.qcow2"]);
     assert!(disk.bytes_read() - before < 8 * MIB);
     disk.client("qemu-img", &["compare", "-f", "raw", "-F", "qcow2", "URI", "DIR/out.qcow2"]);
+}
+
+#[test]
+fn what_is_cached_is_read_from_the_backing_and_not_sent() {
+    let (small, large) = (Disk::new("memory:64M", 1), Disk::new("memory:64M", 256));
+    for disk in [&small, &large] {
+        let before = disk.bytes_read();
+        // With little memory it is read in pieces.
+        if !disk.libnbd("h.cache(3 << 20, 512)\nh.cache(4096, 8 << 20)\nassert h.pread(512, 0) == bytes(512)") {
+            return;
+        }
+        assert_eq!(disk.bytes_read() - before, (3 << 20) + 4096 + 512);
+    }
+    let faulty = Disk::new("fault:bad=4096+512:memory:64M", 1);
+    faulty.libnbd(
+        "for length in (512, 3 << 20):\n    try:\n        h.cache(length, 4096)\n    except nbd.Error as error:\n        \
+         assert error.errnum == errno.EIO\n    else:\n        raise AssertionError('succeeded')\nh.cache(512, 0)",
+    );
+}
+
+#[test]
+fn a_request_of_more_than_32_mib_fits_into_the_share_of_who_asks_for_it() {
+    let long = "data = bytes(range(256)) * (64 << 12)\nh.pwrite(data, 1 << 20)\n\
+                assert h.pread(64 << 20, 1 << 20) == data\n";
+    let asked = format!("assert h.get_block_size(nbd.SIZE_MAXIMUM) == 128 << 20\n{long}");
+    if !Disk::new("memory:256M", 256).libnbd(&asked) {
+        return;
+    }
+    let refused = "assert h.get_block_size(nbd.SIZE_MAXIMUM) == 32 << 20\ntry:\n    h.pread(33 << 20, 0)\n\
+                   except nbd.Error as error:\n    assert error.errnum == errno.EINVAL\n\
+                   else:\n    raise AssertionError('succeeded')";
+    Disk::new("memory:256M", 64).libnbd(refused);
 }

@@ -59,6 +59,7 @@ fn every_command() {
         (wire::CMD_WRITE, RequestKind::Write),
         (wire::CMD_TRIM, RequestKind::Trim),
         (wire::CMD_WRITE_ZEROES, RequestKind::WriteZeroes),
+        (wire::CMD_CACHE, RequestKind::Cache),
         (wire::CMD_BLOCK_STATUS, RequestKind::BlockStatus),
     ];
     for (number, kind) in commands {
@@ -103,7 +104,7 @@ fn a_disconnect_ends_the_stream() {
 
 #[test]
 fn commands_that_are_not_offered() {
-    for command in [wire::CMD_CACHE, wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
+    for command in [wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
         assert_eq!(refused(&offer(), STRUCTURED, command, 0, 0, 512), Errno::EINVAL);
     }
     let plain = Offer { trim: false, write_zeroes: false, ..offer() };
@@ -120,7 +121,14 @@ fn flags_belong_to_commands() {
         _ => wire::CMD_FLAG_FUA,
     };
     let fast = Offer { fast_zero: true, ..offer() };
-    let commands = [wire::CMD_READ, wire::CMD_FLUSH, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES, wire::CMD_BLOCK_STATUS];
+    let commands = [
+        wire::CMD_READ,
+        wire::CMD_FLUSH,
+        wire::CMD_TRIM,
+        wire::CMD_WRITE_ZEROES,
+        wire::CMD_BLOCK_STATUS,
+        wire::CMD_CACHE,
+    ];
     for command in commands {
         for flag in (0..16).map(|bit| 1 << bit) {
             let length = if command == wire::CMD_FLUSH { 0 } else { 512 };
@@ -166,12 +174,18 @@ fn the_longest_requests() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
         assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, u64::from(LENGTH_MAX));
     }
+    assert_eq!(accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length, u64::from(LENGTH_MAX), "of much the first part");
+    let large = Offer { length_max: 2 * LENGTH_MAX, ..offer() };
+    for command in [wire::CMD_READ, wire::CMD_WRITE] {
+        let event = event(&large, STRUCTURED, command, 0, 0, 2 * LENGTH_MAX);
+        assert!(matches!(event, Event::Request(_)), "{event:?}");
+    }
     let longer = LENGTH_MAX + 1;
     assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
     assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
     assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u64::from(u32::MAX));
     assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u64::from(u32::MAX));
-    let broken = Event::Broken(Broken::WriteTooLong { length: longer });
+    let broken = Event::Broken(Broken::WriteTooLong { length: longer, length_max: LENGTH_MAX });
     assert_eq!(event(&offer(), STRUCTURED, wire::CMD_WRITE, 0, 0, longer), broken);
 }
 

@@ -9,7 +9,7 @@ mod option;
 
 use std::sync::Arc;
 
-use super::offer::{LENGTH_MAX, Offer, find};
+use super::offer::{Offer, find};
 use super::terms::{ReplyForm, Terms};
 use super::wire::{self, OptionHeader};
 pub(super) use context::ALLOCATION_ID;
@@ -348,7 +348,7 @@ impl Handshake {
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_DESCRIPTION), offer.description.as_bytes()]);
         }
         if asked.for_fact(wire::INFO_BLOCK_SIZE) {
-            let sizes = [1, offer.preferred_block_bytes, LENGTH_MAX].map(u32::to_be_bytes);
+            let sizes = [1, offer.preferred_block_bytes, offer.length_max].map(u32::to_be_bytes);
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_BLOCK_SIZE), sizes.as_flattened()]);
         }
     }

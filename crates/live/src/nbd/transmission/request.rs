@@ -4,7 +4,7 @@
 //! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
 //! caller is handed it where it lies, or receives it straight into its own buffer and says so.
 
-use super::super::offer::{LENGTH_MAX, Offer};
+use super::super::offer::Offer;
 use super::super::terms::Terms;
 use super::super::wire::{self, REQUEST_BYTES, RequestHeader};
 use crate::Errno;
@@ -23,6 +23,8 @@ pub enum RequestKind {
     Trim,
     /// To write zeroes, which are not sent.
     WriteZeroes,
+    /// To read bytes ahead, and not to send them: of many only the first.
+    Cache,
     /// Which parts are allocated.
     BlockStatus,
 }
@@ -32,7 +34,7 @@ impl RequestKind {
     #[must_use]
     pub const fn action(self) -> Option<Action> {
         match self {
-            Self::Read => Some(Action::Read),
+            Self::Read | Self::Cache => Some(Action::Read),
             Self::Write => Some(Action::Write),
             Self::Flush => Some(Action::Flush),
             Self::Trim => Some(Action::Trim),
@@ -56,8 +58,8 @@ pub struct Request {
     pub cookie: u64,
     /// First byte on the export; 0 with [`RequestKind::Flush`].
     pub offset: u64,
-    /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`RequestKind::Read`] and [`RequestKind::Write`]; 0
-    /// with [`RequestKind::Flush`].
+    /// Bytes on the export: at least 1; at most [`Offer::length_max`] with [`RequestKind::Read`], [`RequestKind::Write`]
+    /// and [`RequestKind::Cache`]; 0 with [`RequestKind::Flush`].
     pub length: u64,
     /// Answered only once on the medium.
     pub fua: bool,
@@ -90,10 +92,12 @@ pub enum Broken {
         magic: u32,
     },
     /// More data than any write may have.
-    #[error("a write of {length} bytes: {LENGTH_MAX} were announced as the most")]
+    #[error("a write of {length} bytes: {length_max} were announced as the most")]
     WriteTooLong {
         /// Its length, bytes.
         length: u32,
+        /// [`Offer::length_max`].
+        length_max: u32,
     },
 }
 
@@ -237,8 +241,9 @@ impl Decoder {
             return self.broken(Broken::Magic { magic });
         }
         let write = command == wire::CMD_WRITE;
-        if write && length > LENGTH_MAX {
-            return self.broken(Broken::WriteTooLong { length });
+        let length_max = self.rules.length_max;
+        if write && length > length_max {
+            return self.broken(Broken::WriteTooLong { length, length_max });
         }
         if command == wire::CMD_DISC {
             self.over = Some(Over::Disconnect);
@@ -272,6 +277,7 @@ struct Rules {
     trim: bool,
     write_zeroes: bool,
     fast_zero: bool,
+    length_max: u32,
     terms: Terms,
 }
 
@@ -280,8 +286,8 @@ type Wrong = (Errno, &'static str);
 
 impl Rules {
     fn new(offer: &Offer, terms: Terms) -> Self {
-        let &Offer { size_bytes, read_only, trim, write_zeroes, fast_zero, .. } = offer;
-        Self { size_bytes, read_only, trim, write_zeroes, fast_zero, terms }
+        let &Offer { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, .. } = offer;
+        Self { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, terms }
     }
 
     /// The request that `header` is.
@@ -292,7 +298,7 @@ impl Rules {
         if flags & !flags_known != 0 {
             return Err((Errno::EINVAL, "a flag that does not belong to this command or was not offered"));
         }
-        let request = Request {
+        let mut request = Request {
             kind,
             cookie,
             offset,
@@ -313,9 +319,13 @@ impl Rules {
             return Err((Errno::EINVAL, "a request of no bytes"));
         }
         self.check_range(&request)?;
-        if kind == RequestKind::Read && length > LENGTH_MAX {
-            let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
-            return Err((errno, "a read longer than the maximum block size, 32 MiB"));
+        match kind {
+            RequestKind::Read if length > self.length_max => {
+                let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
+                return Err((errno, "a read longer than the maximum block size"));
+            }
+            RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
+            _ => {}
         }
         // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
@@ -337,6 +347,7 @@ impl Rules {
             wire::CMD_WRITE_ZEROES if self.write_zeroes => {
                 Ok((RequestKind::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
             }
+            wire::CMD_CACHE => Ok((RequestKind::Cache, fua)),
             wire::CMD_BLOCK_STATUS if self.terms.block_status => {
                 Ok((RequestKind::BlockStatus, fua | wire::CMD_FLAG_REQ_ONE))
             }

@@ -16,8 +16,8 @@ use slab::Slab;
 
 use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
-use crate::nbd::{Exports, Offer, ServerConfig, TlsMode};
-use crate::ring::{Calls, Completed, Source, Submissions};
+use crate::nbd::{Exports, LENGTH_MAX, Offer, RequestKind, ServerConfig, TlsMode};
+use crate::ring::{Completed, Ring, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -114,6 +114,12 @@ struct Door {
     socket_bytes: usize,
 }
 
+/// Longest read or write, bytes: what one client alone may hold.
+fn length_max(budget_bytes: u64) -> u32 {
+    let share_bytes = u32::try_from(budget_bytes / 2).unwrap_or(u32::MAX).max(LENGTH_MAX);
+    1 << share_bytes.ilog2()
+}
+
 /// What an operation is to its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
@@ -129,6 +135,7 @@ enum Of {
 struct Asked {
     connection: u32,
     of: Of,
+    kind: RequestKind,
     /// The client's name for it.
     cookie: u64,
     offset: u64,
@@ -164,6 +171,7 @@ impl Server {
             rotational: disk.is_rotational(),
             fast_zero: disk.has_fast_zeroes(),
             preferred_block_bytes: disk.block_bytes().max(4096),
+            length_max: length_max(disk.budget_bytes()),
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);

@@ -86,7 +86,12 @@ pub(super) struct Reading {
 impl Reading {
     /// Whether its answer is one, so that an error can only be told before it begins.
     fn is_one(&self, replies: Replies) -> bool {
-        self.request.unfragmented || !replies.may_come_in_pieces()
+        !self.is_dropped() && (self.request.unfragmented || !replies.may_come_in_pieces())
+    }
+
+    /// Whether its data is not sent.
+    fn is_dropped(&self) -> bool {
+        self.request.kind == RequestKind::Cache
     }
 }
 
@@ -300,8 +305,15 @@ impl Connection {
         };
         (reading.at, reading.asked) = (at + length, false);
         let is_last = reading.at == whole;
+        let is_dropped = reading.is_dropped();
         if !is_last {
             self.reading = Some(reading);
+        }
+        if is_dropped {
+            if is_last {
+                self.say(with, |out| replies.done(out, cookie));
+            }
+            return;
         }
         if !is_one {
             self.say(with, |out| replies.piece(out, cookie, offset + at, length, is_last));
@@ -336,7 +348,7 @@ impl Connection {
             };
         }
         let held_bytes = with.disk.bytes_of(action, offset, length);
-        let key = with.asked.insert(Asked { connection: with.id, of, cookie, offset, length, held_bytes }) as u64;
+        let key = with.asked.insert(Asked { connection: with.id, of, kind, cookie, offset, length, held_bytes }) as u64;
         self.asked += 1;
         self.asked_bytes += held_bytes;
         let operation = Operation { action, offset, length, fua, no_hole, data, cookie: COOKIES | key };
@@ -366,6 +378,8 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, cookie) = (*replies, asked.cookie);
         match result {
+            // It was only to be read.
+            Ok(Some(_)) if asked.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, cookie)),
             Ok(None) => self.say(with, |out| replies.done(out, cookie)),
             Ok(data) => {
                 self.say(with, |out| replies.data(out, cookie, asked.offset, asked.length));
