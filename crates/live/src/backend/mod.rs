@@ -12,7 +12,7 @@ mod faulty;
 mod file;
 mod memory;
 pub(crate) mod modelled;
-#[cfg(test)]
+#[cfg(any(test, feature = "histories"))]
 mod platter;
 mod size;
 mod spec;
@@ -25,4 +25,6 @@ pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
 pub use file::{File, OpenError};
 pub use memory::Memory;
 pub use modelled::Modelled;
+#[cfg(any(test, feature = "histories"))]
+pub(crate) use platter::{Image, Platter};
 pub use spec::{Spec, SpecError};

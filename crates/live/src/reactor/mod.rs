@@ -2,6 +2,8 @@
 //! go on.
 
 mod handle;
+#[cfg(any(test, feature = "histories"))]
+pub mod history;
 pub mod nbd;
 mod patience;
 mod record;
@@ -108,47 +110,61 @@ impl<S: System> Reactor<S> {
 
     /// Goes on until the disk has ended, or the system fails.
     fn run(&mut self) {
-        self.ring.listen_to(Arc::clone(self.inbox.bell()));
-        if let Some(nbd) = &self.nbd {
-            nbd.listen(&mut self.ring);
-        }
+        self.begin();
         while self.ending != Ending::Ended {
-            let now = self.ring.now();
-            self.came = self.ring.completions(&mut self.completed);
-            // First what has ended, so that the device has the next before more comes.
-            self.take_ended(now);
-            // A timer and a rerun at most: what is due at once again is heard in the next round.
-            for _ in 0..2 {
-                if !self.disk.timer(now) {
-                    break;
-                }
-                self.start(now);
-            }
-            self.take_messages(now);
-            self.take_arrived(now);
-            self.vhost.serve(now, &mut self.disk);
-            if let Some(nbd) = &mut self.nbd
-                && nbd.next_time().is_some_and(|at| at <= now)
-            {
-                nbd.time(now, &mut self.disk, &mut self.ring);
-                nbd.tell_extents(now, &mut self.disk, &*self.backend);
-            }
-            loop {
-                self.run_queue(now);
-                if !self.answer(now) {
-                    break;
-                }
-            }
-            self.go_on_with_end(now);
-            if let Some(nbd) = &mut self.nbd {
-                nbd.go_on(&mut self.ring);
-            }
-            self.vhost.tell();
-            self.recorders.take(&mut self.disk);
+            self.turn();
             if self.ending != Ending::Ended {
                 self.wait();
             }
         }
+        self.refuse_the_rest();
+    }
+
+    fn begin(&mut self) {
+        self.ring.listen_to(Arc::clone(self.inbox.bell()));
+        if let Some(nbd) = &self.nbd {
+            nbd.listen(&mut self.ring);
+        }
+    }
+
+    /// Does what has come, and what is due.
+    fn turn(&mut self) {
+        let now = self.ring.now();
+        self.came = self.ring.completions(&mut self.completed);
+        // First what has ended, so that the device has the next before more comes.
+        self.take_ended(now);
+        // A timer and a rerun at most: what is due at once again is heard in the next round.
+        for _ in 0..2 {
+            if !self.disk.timer(now) {
+                break;
+            }
+            self.start(now);
+        }
+        self.take_messages(now);
+        self.take_arrived(now);
+        self.vhost.serve(now, &mut self.disk);
+        if let Some(nbd) = &mut self.nbd
+            && nbd.next_time().is_some_and(|at| at <= now)
+        {
+            nbd.time(now, &mut self.disk, &mut self.ring);
+            nbd.tell_extents(now, &mut self.disk, &*self.backend);
+        }
+        loop {
+            self.run_queue(now);
+            if !self.answer(now) {
+                break;
+            }
+        }
+        self.go_on_with_end(now);
+        if let Some(nbd) = &mut self.nbd {
+            nbd.go_on(&mut self.ring);
+        }
+        self.vhost.tell();
+        self.recorders.take(&mut self.disk);
+    }
+
+    /// Nobody works on what still comes.
+    fn refuse_the_rest(&mut self) {
         for message in self.inbox.close() {
             if let Message::Submit(_, _, reply) = message {
                 reply(Err(Errno::ESHUTDOWN));

@@ -17,7 +17,7 @@ use slab::Slab;
 use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, LENGTH_MAX, Offer, RequestKind, ServerConfig, TlsMode};
-use crate::ring::{Completed, Ring, Source, Submissions};
+use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -253,7 +253,9 @@ impl Server {
         if unix || self.connections.len() >= UNBOUND_MAX {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
         }
-        let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let mut connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let held_bytes = connection.held_bytes();
+        self.account.charge(&mut connection.charged, held_bytes);
         let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
         self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
@@ -399,6 +401,31 @@ impl Server {
     /// Whether everything has been sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
+    }
+}
+
+/// What a server's connections are, to be held against each other.
+#[cfg(any(test, feature = "histories"))]
+pub(super) struct Audit {
+    pub(super) connections: usize,
+    /// Operations that the disk has.
+    pub(super) operations: usize,
+    /// What all connections hold, as each says, as is counted, and as much as it may be.
+    pub(super) held_bytes: u64,
+    pub(super) charged_bytes: u64,
+    pub(super) bytes_max: u64,
+}
+
+#[cfg(any(test, feature = "histories"))]
+impl Server {
+    pub(super) fn audit(&self) -> Audit {
+        Audit {
+            connections: self.connections.len(),
+            operations: self.asked.len(),
+            held_bytes: self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum(),
+            charged_bytes: self.account.held_bytes(),
+            bytes_max: self.account.bytes_max(self.connections.len()),
+        }
     }
 }
 
