@@ -184,7 +184,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
     let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
     let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
-    let page = found.page(&advice, lasting);
+    let page = found.page(&advice, lasting, untried);
     let reported = report.map(|out| out.text(&page));
     let kept = kept.finish(&page, lasting);
     let printed = if args.json {
