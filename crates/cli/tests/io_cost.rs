@@ -35,6 +35,31 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
 }
 
 #[test]
+fn what_is_printed_for_hwdb_is_found_there() {
+    let here = directory("io-cost-hwdb");
+    let root = here.to_str().unwrap();
+    let (_, out, _) = run(&["device", "io-cost", "sata-ssd", "--model-name", "A disk"]);
+    let lines = out.lines().skip_while(|line| !line.contains("block:")).take(4);
+    let entry: String = lines.map(|line| [&line[2..], "\n"].concat()).collect();
+    let place = here.join("etc/udev/hwdb.d");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("90-own.hwdb"), entry).unwrap();
+    let hwdb = |args: &[&str]| Command::new("systemd-hwdb").args(["--root", root, "--strict"]).args(args).output();
+    if let Err(error) = hwdb(&["update"]) {
+        assert!(std::env::var_os("CI").is_none(), "systemd-hwdb: {error}");
+        println!("skipped: systemd-hwdb is not here: {error}");
+        return;
+    }
+    let update = hwdb(&["update"]).unwrap();
+    assert!(update.status.success() && update.stderr.is_empty(), "{update:?}");
+    let found = hwdb(&["query", "block:devpath:name:A_disk:fwrev:1:"]).unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    for name in ["IOCOST_SOLUTIONS=measured", "IOCOST_MODEL_MEASURED=rbps=", "IOCOST_QOS_MEASURED="] {
+        assert!(found.contains(name), "{name} is not in {found}");
+    }
+}
+
+#[test]
 fn which_of_several_is_said_and_what_is_wrong_is_told() {
     let here = directory("io-cost-several");
     let file = here.join("lines");
