@@ -90,6 +90,17 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
         assert!(began.elapsed() > Duration::from_millis(1_200), "6 MiB at 4 MiB/s");
         assert!(std::fs::read(here.join("out")).unwrap() == vec![5; 6 << 20]);
     }
+    // The cap is an attribute of the group.
+    let cap = "groups/slow/io.max";
+    assert_eq!(
+        server.client(IOSCHED, &["get", "c", cap]).unwrap().trim(),
+        format!("{cap}=rbps=4194304 wbps=max riops=max wiops=max")
+    );
+    let set = server.client(IOSCHED, &["set", "c", &format!("{cap}=rbps=max/wiops=7")]).unwrap();
+    assert_eq!(set.trim(), format!("{cap}=rbps=max wbps=max riops=max wiops=7"));
+    let wrong = Command::new(IOSCHED).current_dir(&here).args(["set", "c", &format!("{cap}=rbps=0")]).output().unwrap();
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(2) && said.contains("write any of rbps=N"), "{said}");
     assert_eq!(server.stop(), Some(0));
     refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "no cgroup is named");
 }
