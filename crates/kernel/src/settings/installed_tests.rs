@@ -74,8 +74,8 @@ fn systemd_takes_every_line_of_drop_ins() {
     fs::remove_dir_all(here).unwrap();
 }
 
-/// What udev has to say of rules, read in a file system of their own, so that nothing of the machine is touched: they
-/// are tried on a device that they are not about, and no others are read.
+/// What udev has to say of lines of rules, read with mounts of their own, so that nothing of the machine is touched:
+/// they are tried on a device that they are not about, and no others are read.
 fn read_by_udev(rules: &Path) -> Option<String> {
     const TRY: &str = "set -e
 mkdir -p /run/udev
@@ -92,7 +92,8 @@ exec udevadm test /sys/class/mem/zero";
         return None;
     }
     let said = said_by(Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules))?;
-    Some(said.lines().filter(|line| line.contains("/run/udev/rules.d")).collect::<Vec<_>>().join("\n"))
+    let of_a_line = format!("{}:", rule_name("sda"));
+    Some(said.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn udev_reads_every_word_of_rules() {
     assert!(rule.contains("io.cost.qos") && rule.contains("nomerges"), "{rule}");
     fs::write(here.join(rule_name("sda")), &rule).unwrap();
     let Some(said) = read_by_udev(&here) else { return };
-    assert_eq!(said, format!("Reading rules file: /run/udev/rules.d/{}", rule_name("sda")));
+    assert_eq!(said, "");
     // It would have said so.
     fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
     let said = read_by_udev(&here).unwrap();
