@@ -58,7 +58,7 @@ impl Load {
         let (offset, length) = if action == Action::Flush { (0, 0) } else { (offset, length) };
         let data = (action == Action::Write).then(|| self.handle.buffer(length as usize));
         let fua = fua && !matches!(action, Action::Read | Action::Flush);
-        let operation = Operation { fua, data, ..Operation::new(action, offset, length as u32) };
+        let operation = Operation { fua, data, ..Operation::new(action, offset, length) };
         let load = Arc::clone(self);
         let reply = Box::new(move |result: Result<_, _>| {
             assert!(result.is_ok(), "{action:?} at {offset}: {result:?}");

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::path::Path;
 use iosched_system::{Segment, call};
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::backend::Extent;
 
 /// `fallocate`: the range becomes a hole.
 pub(crate) const PUNCH_HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
@@ -46,6 +49,22 @@ pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool
 pub(crate) fn allocate(file: &File, mode: FallocateFlags, offset: u64, length: u64) -> io::Result<usize> {
     rustix::fs::fallocate(file, mode, offset, length)?;
     Ok(0)
+}
+
+/// The data or the hole that begins at `bytes.start`, as far as `bytes` go. Data, if the file system does not say. Moves
+/// the place that reads and writes without an offset of their own begin at.
+pub(crate) fn extent(file: &File, bytes: Range<u64>) -> Extent {
+    use rustix::fs::{SeekFrom, seek};
+    let Range { start, end } = bytes;
+    let (until, is_hole) = match seek(file, SeekFrom::Data(start)) {
+        Ok(data) if data > start => (data, true),
+        // Behind it is no data at all.
+        Err(Errno::NXIO) => (end, true),
+        Ok(_) => (seek(file, SeekFrom::Hole(start)).unwrap_or(end), false),
+        Err(_) => (end, false),
+    };
+    let until = if until > start { until.min(end) } else { end };
+    Extent { length: until - start, is_hole }
 }
 
 /// Whether what is at `path` is in memory anyway.

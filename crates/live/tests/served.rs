@@ -27,18 +27,18 @@ fn call(handle: &Handle, client: ClientId, operation: Operation) -> Result<Optio
     answered.recv().unwrap()
 }
 
-fn operation(action: Action, offset: u64, length: u32) -> Operation {
+fn operation(action: Action, offset: u64, length: u64) -> Operation {
     Operation::new(action, offset, length)
 }
 
 fn write(handle: &Handle, client: ClientId, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
     let mut data = handle.buffer(bytes.len());
     data.copy_from_slice(bytes);
-    let write = Operation { data: Some(data), ..operation(Action::Write, offset, bytes.len() as u32) };
+    let write = Operation { data: Some(data), ..operation(Action::Write, offset, bytes.len() as u64) };
     call(handle, client, write).map(drop)
 }
 
-fn read(handle: &Handle, client: ClientId, offset: u64, length: u32) -> Result<Vec<u8>, Errno> {
+fn read(handle: &Handle, client: ClientId, offset: u64, length: u64) -> Result<Vec<u8>, Errno> {
     call(handle, client, operation(Action::Read, offset, length)).map(|data| data.unwrap().to_vec())
 }
 

@@ -1,5 +1,6 @@
 //! What every back end is, and what a disk needs to know of it.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use iosched::{SECTOR_BYTES, Time};
@@ -34,6 +35,15 @@ impl BackendCard {
     }
 }
 
+/// Part of a disk that is data throughout, or a hole throughout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Bytes.
+    pub length: u64,
+    /// It takes no room, and reads as zeroes.
+    pub is_hole: bool,
+}
+
 /// A command is complete: its number and its result.
 pub(crate) type Completion = (u32, Result<(), Errno>);
 
@@ -57,6 +67,7 @@ pub(crate) trait Backend: Send {
     /// back its memory.
     fn completed(
         &mut self,
+        _now: Time,
         _id: u32,
         _result: i32,
         _memory: system::Memory,
@@ -74,6 +85,12 @@ pub(crate) trait Backend: Send {
     /// its place.
     fn gone(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// The data or the hole that begins at `bytes.start`, as far as `bytes` go, which are within the disk and at least
+    /// one. What the back end does not know is data.
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        Extent { length: bytes.end - bytes.start, is_hole: false }
     }
 
     /// Does what is due at `now`.

@@ -6,6 +6,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use iosched::{Op, Time};
 use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -338,6 +339,10 @@ impl Backend for File {
         self.go_on(id, ring, done);
     }
 
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        sys::extent(&self.file, bytes)
+    }
+
     fn gone(&self) -> Option<PathBuf> {
         let ours = self.file.metadata().ok()?;
         let is_ours =
@@ -347,6 +352,7 @@ impl Backend for File {
 
     fn completed(
         &mut self,
+        _now: Time,
         id: u32,
         result: i32,
         memory: Memory,

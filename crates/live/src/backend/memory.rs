@@ -1,28 +1,39 @@
 //! A disk in memory, gone with the process. Pages that nothing was written to take no memory.
 
 use std::io;
+use std::ops::Range;
 
 use iosched::{Op, Time};
 use iosched_system::Segment;
 use iosched_system::map::ZeroedMap;
 
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
+use super::written::Written;
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// The bytes.
-pub(super) struct Bytes(ZeroedMap);
+/// The bytes, and which of them were written.
+pub(super) struct Bytes {
+    map: ZeroedMap,
+    written: Written,
+}
 
 impl Bytes {
     pub(super) fn new(length: u64) -> io::Result<Self> {
-        ZeroedMap::new(length).map(Self)
+        Ok(Self { map: ZeroedMap::new(length)?, written: Written::new(length)? })
+    }
+
+    /// As [`Backend::extent`].
+    pub(super) fn extent(&self, bytes: Range<u64>) -> Extent {
+        self.written.extent(bytes)
     }
 
     /// Does what `command` says to the bytes.
     pub(super) fn execute(&mut self, command: &Command, segments: &mut [Segment]) -> Result<(), Errno> {
-        let (from, to) = (command.offset as usize, (command.offset + command.length) as usize);
-        let bytes = self.0.get_mut(from..to).ok_or(Errno::EIO)?;
+        let range = command.offset..command.offset + command.length;
+        let (from, to) = (range.start as usize, range.end as usize);
+        let bytes = self.map.get_mut(from..to).ok_or(Errno::EIO)?;
         match command.op {
             Op::Read => {
                 let mut bytes = &*bytes;
@@ -39,9 +50,16 @@ impl Bytes {
                     this.copy_from_slice(segment);
                     bytes = rest;
                 }
+                self.written.write(&range);
             }
-            Op::WriteZeroes if command.no_hole => bytes.fill(0),
-            Op::Discard | Op::WriteZeroes => self.0.zero(from..to),
+            Op::WriteZeroes if command.no_hole => {
+                bytes.fill(0);
+                self.written.write(&range);
+            }
+            Op::Discard | Op::WriteZeroes => {
+                self.map.zero(from..to);
+                self.written.punch(&range);
+            }
             Op::Flush => {}
         }
         Ok(())
@@ -80,7 +98,7 @@ impl Memory {
             fast_zeroes: true,
         };
         let bytes = Bytes::new(capacity_bytes)?;
-        bytes.0.prefer_huge_pages();
+        bytes.map.prefer_huge_pages();
         Ok(Self { card, bytes })
     }
 }
@@ -99,5 +117,9 @@ impl Backend for Memory {
         done: &mut Vec<Completion>,
     ) {
         done.push((command.id, self.bytes.execute(command, segments)));
+    }
+
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        self.bytes.extent(bytes)
     }
 }

@@ -1,12 +1,13 @@
 //! A modelled disk in real time: a profile of a real device decides when commands complete, memory keeps the data.
 
 use std::io;
+use std::ops::Range;
 
 use iosched::Time;
 use iosched_disk::{AnyDevice, Device, Profile};
 use iosched_system::Segment;
 
-use super::contract::{Backend, BackendCard, Completion};
+use super::contract::{Backend, BackendCard, Completion, Extent};
 use super::memory::Bytes;
 use crate::Errno;
 use crate::disk::Command;
@@ -93,6 +94,10 @@ impl Backend for Modelled {
         slot.command = *command;
         slot.segments.append(segments);
         self.device.submit(now, device_command(command));
+    }
+
+    fn extent(&self, bytes: Range<u64>) -> Extent {
+        self.bytes.extent(bytes)
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         let kind = self.next();
         let action =
             [Action::Read, Action::Write, Action::Flush, Action::Trim, Action::WriteZeroes][usize::from(kind) % 5];
-        let (offset, length) = (u64::from(self.next()) * 2048, u32::from(self.next()) * 100);
+        let (offset, length) = (u64::from(self.next()) * 2048, u64::from(self.next()) * 100);
         let data = (action == Action::Write).then(|| self.disk.buffer(length as usize));
         let (fua, no_hole) = (kind & 0x80 != 0, kind & 0x40 != 0);
         self.asked += 1;

@@ -162,7 +162,7 @@ impl ClientStat {
         };
         had.ios += 1;
         if running.action != Action::Flush {
-            had.bytes += u64::from(running.length);
+            had.bytes += running.length;
         }
         had.errors += u64::from(running.result.is_err());
         had.latencies.record(now.since(running.began));

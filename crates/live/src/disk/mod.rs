@@ -333,7 +333,7 @@ impl LiveDisk {
 
     /// Bytes of memory that an operation holds from being submitted to being answered.
     #[must_use]
-    pub fn bytes_of(&self, action: Action, offset: u64, length: u32) -> u64 {
+    pub fn bytes_of(&self, action: Action, offset: u64, length: u64) -> u64 {
         operation::bytes_of(action, offset, length, self.settings.card.block_bytes)
     }
 

@@ -36,7 +36,7 @@ pub struct Operation {
     /// First byte; ignored by a flush.
     pub offset: u64,
     /// Bytes; ignored by a flush.
-    pub length: u32,
+    pub length: u64,
     /// On stable storage when it is answered.
     pub fua: bool,
     /// Of zeroes: their room stays allocated, so that later writes find it.
@@ -50,20 +50,19 @@ pub struct Operation {
 impl Operation {
     /// One of that action on a range, with nothing special asked for and, if it is a write, still without its data.
     #[must_use]
-    pub fn new(action: Action, offset: u64, length: u32) -> Self {
+    pub fn new(action: Action, offset: u64, length: u64) -> Self {
         Self { action, offset, length, fua: false, no_hole: false, data: None, cookie: 0 }
     }
 
     /// Why it cannot be done on a disk of that size, if so.
     pub(super) fn refusal(&self, capacity_bytes: u64, read_only: bool) -> Option<Errno> {
         let writes = !matches!(self.action, Action::Read | Action::Flush);
-        let end = self.offset.checked_add(u64::from(self.length));
+        let end = self.offset.checked_add(self.length);
         if writes && read_only {
             Some(Errno::EPERM)
         } else if self.action != Action::Flush && end.is_none_or(|end| end > capacity_bytes) {
             Some(if writes { Errno::ENOSPC } else { Errno::EINVAL })
-        } else if self.action == Action::Write
-            && self.data.as_ref().map(|data| data.len()) != Some(self.length as usize)
+        } else if self.action == Action::Write && self.data.as_ref().map(|data| data.len() as u64) != Some(self.length)
         {
             Some(Errno::EINVAL)
         } else {
@@ -76,8 +75,8 @@ impl Operation {
 const BYTES_OF_EVERY: u64 = 1024;
 
 /// Memory that an operation takes on blocks of that size, bytes.
-pub(super) fn bytes_of(action: Action, offset: u64, length: u32, block_bytes: u32) -> u64 {
-    let (end, block) = (offset.saturating_add(u64::from(length)), u64::from(block_bytes));
+pub(super) fn bytes_of(action: Action, offset: u64, length: u64, block_bytes: u32) -> u64 {
+    let (end, block) = (offset.saturating_add(length), u64::from(block_bytes));
     let blocks = offset / block * block..end.div_ceil(block).saturating_mul(block);
     let taken = |bytes: u64| usize::try_from(bytes).map_or(bytes, |bytes| Pool::bytes_taken(bytes) as u64);
     // Part of a block is put together in a buffer of its own.
@@ -86,7 +85,7 @@ pub(super) fn bytes_of(action: Action, offset: u64, length: u32, block_bytes: u3
     BYTES_OF_EVERY
         + match action {
             Action::Read => taken(span),
-            Action::Write => taken(u64::from(length)) + if gathers { taken(span) } else { 0 },
+            Action::Write => taken(length) + if gathers { taken(span) } else { 0 },
             Action::WriteZeroes if gathers => taken(2 * block),
             Action::WriteZeroes | Action::Trim | Action::Flush => 0,
         }
@@ -135,7 +134,7 @@ pub(super) struct Running {
     pub(super) parts_under_way: u32,
     pub(super) action: Action,
     pub(super) began: Time,
-    pub(super) length: u32,
+    pub(super) length: u64,
     fua: bool,
     pub(super) no_hole: bool,
     /// The bytes it is about.
@@ -162,7 +161,7 @@ impl Running {
     pub(super) fn new(now: Time, client: ClientId, operation: Operation, block_bytes: u32, pool: &Pool) -> Self {
         let Operation { action, offset, length, fua, no_hole, data, cookie } = operation;
         let block_bytes = u64::from(block_bytes);
-        let bytes = offset..offset + u64::from(length);
+        let bytes = offset..offset + length;
         let blocks = bytes.start / block_bytes * block_bytes..bytes.end.next_multiple_of(block_bytes);
         let aligned = bytes == blocks;
         let mut running = Self {

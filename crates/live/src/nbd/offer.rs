@@ -1,8 +1,9 @@
 //! What clients are offered: an export as the protocol describes it.
 
+use super::terms::Terms;
 use super::wire;
 
-/// Longest read or write, bytes: the maximum block size announced, and what clients that do not ask must assume.
+/// Longest read or write if nothing else is announced, bytes: what clients that do not ask must assume.
 pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
@@ -27,6 +28,8 @@ pub struct Offer {
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
+    /// Longest read or write, bytes, as announced to clients that ask: a power of two, at least [`LENGTH_MAX`].
+    pub length_max: u32,
 }
 
 impl Offer {
@@ -43,13 +46,18 @@ impl Offer {
             write_zeroes: true,
             fast_zero: false,
             preferred_block_bytes: 4096,
+            length_max: LENGTH_MAX,
         }
     }
 
     /// The transmission flags, `TRANS_*` of [`wire`].
     #[must_use]
-    pub fn flags(&self, structured_replies: bool) -> u16 {
-        let always = wire::TRANS_HAS_FLAGS | wire::TRANS_SEND_FLUSH | wire::TRANS_SEND_FUA | wire::TRANS_CAN_MULTI_CONN;
+    pub fn flags(&self, terms: Terms) -> u16 {
+        let always = wire::TRANS_HAS_FLAGS
+            | wire::TRANS_SEND_FLUSH
+            | wire::TRANS_SEND_FUA
+            | wire::TRANS_CAN_MULTI_CONN
+            | wire::TRANS_SEND_CACHE;
         let writable = !self.read_only;
         let flags = [
             (self.read_only, wire::TRANS_READ_ONLY),
@@ -57,7 +65,7 @@ impl Offer {
             (writable && self.trim, wire::TRANS_SEND_TRIM),
             (writable && self.write_zeroes, wire::TRANS_SEND_WRITE_ZEROES),
             (writable && self.write_zeroes && self.fast_zero, wire::TRANS_SEND_FAST_ZERO),
-            (structured_replies, wire::TRANS_SEND_DF),
+            (terms.has_chunks(), wire::TRANS_SEND_DF),
         ];
         flags.iter().filter(|(is, _)| *is).fold(always, |all, (_, flag)| all | flag)
     }

@@ -57,6 +57,8 @@ pub const REP_ACK: u32 = 1;
 pub const REP_SERVER: u32 = 2;
 /// Reply to an option: a fact about an export.
 pub const REP_INFO: u32 = 3;
+/// Reply to an option: a metadata context.
+pub const REP_META_CONTEXT: u32 = 4;
 /// Set in every reply that is an error.
 pub const REP_FLAG_ERROR: u32 = 1 << 31;
 /// Error: no such option here.
@@ -146,8 +148,17 @@ pub const REPLY_TYPE_NONE: u16 = 0;
 pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
 /// Type of a chunk: an offset, and how many zeroes are there.
 pub const REPLY_TYPE_OFFSET_HOLE: u16 = 2;
+/// Type of a chunk: a metadata context, and extents with their states in it.
+pub const REPLY_TYPE_BLOCK_STATUS: u16 = 5;
 /// Type of a chunk: an error and what a person should know of it.
 pub const REPLY_TYPE_ERROR: u16 = (1 << 15) + 1;
+
+/// The metadata context that tells what is allocated.
+pub const BASE_ALLOCATION: &str = "base:allocation";
+/// State in [`BASE_ALLOCATION`]: no room is allocated.
+pub const STATE_HOLE: u32 = 1 << 0;
+/// State in [`BASE_ALLOCATION`]: it reads as zeroes.
+pub const STATE_ZERO: u32 = 1 << 1;
 
 /// Longest string in the protocol (names, descriptions, messages), bytes.
 pub const STRING_BYTES_MAX: usize = 4096;

@@ -179,6 +179,7 @@ impl Worker {
             let _ = inbox.send(Answer { device: place, tag, result });
         });
         let Request { fua, no_hole, offset, length, .. } = request;
+        let length = length.into();
         let operation = Operation { action, offset, length, fua, no_hole, data, cookie: 0 };
         self.disk.submit(device.client, operation, reply);
     }

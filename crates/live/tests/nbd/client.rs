@@ -31,6 +31,11 @@ impl Sent {
         self.ask(wire::OPT_GO, name, &[])
     }
 
+    /// `LIST_META_CONTEXT` or `SET_META_CONTEXT`.
+    pub(crate) fn contexts(self, option: u32, name: &str, queries: &[&str]) -> Self {
+        self.option(option, &contexts(name, queries))
+    }
+
     pub(crate) fn request(mut self, command: u16, flags: u16, cookie: u64, offset: u64, length: u32) -> Self {
         let header = RequestHeader { magic: wire::REQUEST_MAGIC, flags, command, cookie, offset, length };
         self.0.extend_from_slice(&header.to_bytes());
@@ -50,6 +55,16 @@ pub(crate) fn asked(name: &[u8], facts: &[u16]) -> Vec<u8> {
     data.extend_from_slice(name);
     data.extend_from_slice(&u16::try_from(facts.len()).unwrap().to_be_bytes());
     data.extend(facts.iter().flat_map(|fact| fact.to_be_bytes()));
+    data
+}
+
+/// The data of `LIST_META_CONTEXT` or `SET_META_CONTEXT`.
+pub(crate) fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
+    let number = |count: usize| u32::try_from(count).unwrap().to_be_bytes();
+    let mut data = [&number(name.len()), name.as_bytes(), &number(queries.len())].concat();
+    for query in queries {
+        data.extend_from_slice(&[&number(query.len()), query.as_bytes()].concat());
+    }
     data
 }
 
@@ -80,6 +95,7 @@ pub(crate) enum Reply {
     Simple { error: u32, cookie: u64 },
     Data { cookie: u64, offset: u64, length: u32 },
     Error { cookie: u64, error: u32, message: String },
+    Extents { cookie: u64, context: u32, extents: Vec<(u64, u64)> },
 }
 
 /// The header of a reply; a read's data comes after it.
@@ -92,6 +108,12 @@ pub(crate) fn reply(reader: &mut Reader<'_>) -> Reply {
             match kind {
                 wire::REPLY_TYPE_OFFSET_DATA => {
                     Reply::Data { cookie, offset: reader.u64().unwrap(), length: length - 8 }
+                }
+                wire::REPLY_TYPE_BLOCK_STATUS => {
+                    let context = reader.u32().unwrap();
+                    let mut number = || u64::from(reader.u32().unwrap());
+                    let extents = (0..(length - 4) / 8).map(|_| (number(), number())).collect();
+                    Reply::Extents { cookie, context, extents }
                 }
                 wire::REPLY_TYPE_ERROR => {
                     let error = reader.u32().unwrap();

@@ -2,7 +2,8 @@
 
 use iosched_check::Random;
 use iosched_live::nbd::{
-    Decoder, Event, Export, Exports, Handshake, Offer, Progress, TlsMode, wire, wire::OptionHeader, wire::RequestHeader,
+    Decoder, Event, Export, Exports, Handshake, Offer, Progress, ReplyForm, Terms, TlsMode, wire, wire::OptionHeader,
+    wire::RequestHeader,
 };
 use proptest::prelude::*;
 
@@ -10,11 +11,15 @@ use super::client::{self, Sent};
 use super::fuzzing::{bytes, damage, inputs, replay_corpus};
 use super::session::{self, fuzz_nbd};
 
+const STRUCTURED: Terms = Terms { form: ReplyForm::Structured, block_status: true };
+
 fn add_option(sent: Sent, random: &mut Random) -> Sent {
     let name = random.pick(&["db", "backup", "", "nothing"]);
     let facts = [0, 1, 2, 3, 9];
     let facts = &facts[random.index(5)..];
-    match random.index(8) {
+    match random.index(10) {
+        8 => sent.contexts(wire::OPT_LIST_META_CONTEXT, name, &["base:", "", "qemu:"][..random.index(4)]),
+        9 => sent.contexts(wire::OPT_SET_META_CONTEXT, name, &["x:y", wire::BASE_ALLOCATION][..random.index(3)]),
         0 => sent.ask(wire::OPT_INFO, name, facts),
         1 => sent.ask(wire::OPT_GO, name, facts),
         2 => sent.option(wire::OPT_LIST, &[]),
@@ -29,7 +34,14 @@ fn add_option(sent: Sent, random: &mut Random) -> Sent {
 fn add_request(sent: Sent, random: &mut Random) -> Sent {
     if random.index(2) == 0 {
         let (cookie, offset) = (random.next_word(), random.index(1 << 19) as u64);
-        return match random.pick(&[wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES]) {
+        return match random.pick(&[
+            wire::CMD_READ,
+            wire::CMD_WRITE,
+            wire::CMD_TRIM,
+            wire::CMD_WRITE_ZEROES,
+            wire::CMD_BLOCK_STATUS,
+            wire::CMD_CACHE,
+        ]) {
             wire::CMD_WRITE => sent.write(0, cookie, offset, &[0x67; 600][..1 + random.index(599)]),
             command => sent.request(command, wire::CMD_FLAG_FUA, cookie, offset, 1 + random.index(1 << 19) as u32),
         };
@@ -114,7 +126,7 @@ fn requests_allocate_nothing() {
         sent = sent.write(0, index, index << 12, &[1; 4096]).request(wire::CMD_READ, 0, index, 0, 4096);
         sent = sent.request(wire::CMD_READ, 0xff, index, 0, 4096);
     }
-    let mut decoder = Decoder::new(&offer, true);
+    let mut decoder = Decoder::new(&offer, STRUCTURED);
     let mut events = 0;
     let used = allocation_counter::measure(|| {
         for piece in sent.0.chunks(10_007) {
@@ -163,7 +175,7 @@ proptest! {
     #[test]
     fn what_is_no_request_closes(bytes: [u8; 28]) {
         prop_assume!(bytes[..4] != wire::REQUEST_MAGIC.to_be_bytes());
-        let mut decoder = Decoder::new(&Offer::new("disk", u64::MAX), true);
+        let mut decoder = Decoder::new(&Offer::new("disk", u64::MAX), STRUCTURED);
         prop_assert!(matches!(decoder.advance(&mut &bytes[..]), Event::Broken(_)));
     }
 

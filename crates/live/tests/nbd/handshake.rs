@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use iosched_live::nbd::wire::{self, Reader};
-use iosched_live::nbd::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Offer, Progress, TlsMode};
+use iosched_live::nbd::{
+    Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Offer, Progress, ReplyForm, Terms, TlsMode,
+};
 
 use super::client::{self, OptionReply, Sent};
 
@@ -63,10 +65,12 @@ const WRITABLE: u16 = wire::TRANS_HAS_FLAGS
     | wire::TRANS_SEND_FUA
     | wire::TRANS_SEND_TRIM
     | wire::TRANS_SEND_WRITE_ZEROES
-    | wire::TRANS_CAN_MULTI_CONN;
+    | wire::TRANS_CAN_MULTI_CONN
+    | wire::TRANS_SEND_CACHE;
 
 fn negotiated(offer: usize, structured_replies: bool) -> Progress {
-    Progress::Negotiated(Negotiated { offer, structured_replies })
+    let form = if structured_replies { ReplyForm::Structured } else { ReplyForm::Simple };
+    Progress::Negotiated(Negotiated { offer, terms: Terms { form, block_status: false } })
 }
 
 #[test]
@@ -104,7 +108,8 @@ fn go_tells_size_and_flags_and_enters_transmission() {
         | wire::TRANS_ROTATIONAL
         | wire::TRANS_SEND_FLUSH
         | wire::TRANS_SEND_FUA
-        | wire::TRANS_CAN_MULTI_CONN;
+        | wire::TRANS_CAN_MULTI_CONN
+        | wire::TRANS_SEND_CACHE;
     assert_eq!((facts.u16(), facts.0.len()), (Some(flags), 0));
 }
 
@@ -119,6 +124,10 @@ fn info_tells_what_is_asked_for_and_goes_on() {
     assert_eq!(replies[1].data, b"\x00\x01backup");
     assert_eq!(replies[2].data, b"\x00\x02only at night");
     assert_eq!(replies[3].data, b"\x00\x03\x00\x00\x00\x01\x00\x00\x10\x00\x02\x00\x00\x00");
+    let large: Arc<[Offer]> = Arc::new([Offer { length_max: 128 << 20, ..Offer::new("db", 1 << 30) }]);
+    let sent = hello().ask(wire::OPT_GO, "db", &[wire::INFO_BLOCK_SIZE]);
+    let (_, out, _) = feed(&mut start(large, TlsMode::Off), &sent.0);
+    assert_eq!(client::option_replies(&out)[1].data[10..], (128_u32 << 20).to_be_bytes());
 }
 
 #[test]
@@ -197,7 +206,7 @@ fn fast_zeroes_are_offered_where_they_are_fast_and_can_be_written() {
         [(true, false, true), (false, false, true), (true, true, true), (true, false, false)]
     {
         let offer = Offer { fast_zero, read_only, write_zeroes, ..Offer::new("db", 1 << 20) };
-        let offered = offer.flags(false) & wire::TRANS_SEND_FAST_ZERO != 0;
+        let offered = offer.flags(Terms::default()) & wire::TRANS_SEND_FAST_ZERO != 0;
         assert_eq!(offered, fast_zero && !read_only && write_zeroes);
     }
 }
@@ -211,10 +220,88 @@ fn structured_replies_are_agreed_on_and_bring_df() {
     assert_eq!(replies[1].data[10..], (WRITABLE | wire::TRANS_SEND_DF).to_be_bytes());
 }
 
+/// A client's structured replies, and then `ask`.
+fn structured(ask: impl FnOnce(Sent) -> Sent) -> (Progress, Vec<OptionReply>) {
+    let (progress, out) = run(&ask(hello().option(wire::OPT_STRUCTURED_REPLY, &[])));
+    (progress, client::option_replies(&out).split_off(1))
+}
+
+/// Whether block status was agreed on, and with which export.
+fn has_status(progress: Progress) -> (usize, bool) {
+    let Progress::Negotiated(Negotiated { offer, terms }) = progress else { panic!("{progress:?}") };
+    (offer, terms.block_status)
+}
+
+const SET: u32 = wire::OPT_SET_META_CONTEXT;
+const LIST: u32 = wire::OPT_LIST_META_CONTEXT;
+
+#[test]
+fn contexts_are_listed_by_name_by_namespace_and_altogether() {
+    let listed: [&[&str]; 4] = [&[], &["base:"], &[wire::BASE_ALLOCATION], &["qemu:", "x", wire::BASE_ALLOCATION]];
+    for queries in listed {
+        let (_, replies) = structured(|sent| sent.contexts(LIST, "backup", queries));
+        assert_eq!(kinds(&replies), [wire::REP_META_CONTEXT, wire::REP_ACK], "{queries:?}");
+        assert_eq!(&replies[0].data[4..], wire::BASE_ALLOCATION.as_bytes());
+    }
+    for queries in [&["qemu:"], &["base:allocations"], &[""]] {
+        let (_, replies) = structured(|sent| sent.contexts(LIST, "backup", queries));
+        assert_eq!(kinds(&replies), [wire::REP_ACK], "{queries:?}");
+    }
+}
+
+#[test]
+fn a_context_is_chosen_by_its_whole_name_and_the_last_choice_holds() {
+    let chosen: [(&[&str], bool); 4] =
+        [(&[wire::BASE_ALLOCATION], true), (&["x:y", wire::BASE_ALLOCATION], true), (&["base:"], false), (&[], false)];
+    for (queries, expected) in chosen {
+        let (progress, replies) = structured(|sent| sent.contexts(SET, "backup", queries).go("backup"));
+        assert_eq!(has_status(progress), (0, expected), "{queries:?}");
+        assert_eq!(replies[0].kind == wire::REP_META_CONTEXT, expected);
+        let again =
+            |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "backup", queries);
+        assert_eq!(has_status(structured(|sent| again(sent).go("backup")).0), (0, expected));
+    }
+    // A choice that is refused ends the one before.
+    let refused = |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "nothing", &[]);
+    let (progress, replies) = structured(|sent| refused(sent).go("backup"));
+    assert_eq!(has_status(progress), (0, false));
+    assert_eq!(replies[2].kind, wire::REP_ERR_UNKNOWN);
+}
+
+#[test]
+fn a_context_is_of_one_export_and_of_what_was_said_inside_tls() {
+    let chosen = |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
+    assert_eq!(has_status(structured(|sent| chosen(sent).go("archive")).0), (1, false));
+    let by_name = |sent: Sent| chosen(sent).option(wire::OPT_EXPORT_NAME, b"backup");
+    let (progress, _) = run(&by_name(hello().option(wire::OPT_STRUCTURED_REPLY, &[])));
+    assert_eq!(has_status(progress), (0, true));
+    let mut handshake = start(offers(), TlsMode::Available);
+    let before = chosen(hello().option(wire::OPT_STRUCTURED_REPLY, &[])).option(wire::OPT_STARTTLS, &[]);
+    assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
+    let after = Sent::default().option(wire::OPT_STRUCTURED_REPLY, &[]).go("backup");
+    assert_eq!(has_status(feed(&mut handshake, &after.0).0), (0, false));
+}
+
+#[test]
+fn contexts_that_cannot_be_had() {
+    for option in [SET, LIST] {
+        let early = hello().contexts(option, "backup", &[wire::BASE_ALLOCATION]);
+        assert_eq!(refused(&early), wire::REP_ERR_INVALID, "without structured replies");
+        let right = client::contexts("backup", &["base:", wire::BASE_ALLOCATION]);
+        let long = [&right[..], &[0]].concat();
+        let many = [&right[..10], &u32::MAX.to_be_bytes(), &right[14..]].concat();
+        for data in [&right[..right.len() - 1], &long, &many, &right[..10], &right[..3], &[]] {
+            let (_, replies) = structured(|sent| sent.option(option, data));
+            assert_eq!(kinds(&replies), [wire::REP_ERR_INVALID], "{data:?}");
+        }
+        let (_, replies) = structured(|sent| sent.contexts(option, &"x".repeat(4097), &[]));
+        assert_eq!(kinds(&replies), [wire::REP_ERR_TOO_BIG]);
+    }
+}
+
 #[test]
 fn unknown_options_are_unsupported_and_their_data_is_passed_over() {
-    let unknown = [0, wire::OPT_PEEK_EXPORT, wire::OPT_LIST_META_CONTEXT, wire::OPT_SET_META_CONTEXT];
-    for option in unknown.into_iter().chain([wire::OPT_EXTENDED_HEADERS, 12, u32::MAX]) {
+    for option in [0, wire::OPT_PEEK_EXPORT, wire::OPT_EXTENDED_HEADERS, 12, u32::MAX] {
         let (progress, out) = run(&hello().option(option, &[7; 1000]).go("backup"));
         assert_eq!(progress, negotiated(0, false));
         assert_eq!(client::option_replies(&out)[0].kind, wire::REP_ERR_UNSUP);

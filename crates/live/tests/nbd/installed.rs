@@ -41,7 +41,7 @@ fn nbdinfo_shows_an_export() {
         "\"export-size\": 8388608",
         "\"is_read_only\": true",
         "\"is_rotational\": true",
-        "\"can_cache\": false",
+        "\"can_cache\": true",
         "\"can_df\": true",
         "\"can_flush\": true",
         "\"can_fua\": true",
@@ -102,7 +102,8 @@ for structured in (True, False):
     fails(errno.ENOSPC, h.pwrite, data, (8 << 20) - 1)
     fails(errno.ENOSPC, h.zero, 512, 8 << 20)
     fails(errno.ENOTSUP, h.zero, 512, 0, nbd.CMD_FLAG_FAST_ZERO)
-    fails(errno.EINVAL, h.cache, 512, 0)
+    h.cache(512, 0)
+    fails(errno.EINVAL, h.cache, 512, 8 << 20)
     # The stream goes on behind each refusal.
     assert h.pread(4096, 1000) == data
     if structured:

@@ -3,6 +3,7 @@
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+mod disk;
 mod exports;
 mod fuzz;
 #[path = "../common/fuzzing.rs"]
@@ -11,5 +12,6 @@ mod handshake;
 mod installed;
 mod server;
 mod session;
+mod status;
 mod tls;
 mod transmission;

@@ -5,9 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use iosched_live::disk::Action;
+use iosched_live::backend::Extent;
 use iosched_live::nbd::{
-    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, TlsMode, Transport,
+    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, RequestKind, TlsMode, Transport,
 };
 use rustls::ServerConfig;
 
@@ -61,9 +61,9 @@ impl Connection {
     fn serve(socket: UnixStream, served: &Served) -> io::Result<()> {
         let (received, plain) = (Vec::new(), Vec::new());
         let mut connection = Self { socket, transport: Transport::Plain, received, plain };
-        let Some(Negotiated { offer, structured_replies }) = connection.shake_hands(served)? else { return Ok(()) };
-        let decoder = Decoder::new(&served.offers[offer], structured_replies);
-        connection.transmit(decoder, Replies::new(structured_replies), served)
+        let Some(Negotiated { offer, terms }) = connection.shake_hands(served)? else { return Ok(()) };
+        let decoder = Decoder::new(&served.offers[offer], terms);
+        connection.transmit(decoder, Replies::new(terms), served)
     }
 
     /// More plain bytes; `false` at the end.
@@ -134,7 +134,7 @@ impl Connection {
             loop {
                 match decoder.advance(&mut input) {
                     Event::NeedMore => break,
-                    Event::Request(request) if request.action == Action::Write => {
+                    Event::Request(request) if request.kind == RequestKind::Write => {
                         (write, at) = (Some(request.cookie), request.offset as usize);
                     }
                     Event::Request(request) => {
@@ -163,15 +163,16 @@ impl Connection {
 }
 
 fn carry_out(request: &Request, replies: Replies, memory: &mut [u8], out: &mut Vec<u8>) {
-    let &Request { action, cookie, offset, length, .. } = request;
+    let &Request { kind, cookie, offset, length, .. } = request;
     let range = offset as usize..offset as usize + length as usize;
-    match action {
-        Action::Read => {
+    match kind {
+        RequestKind::Read => {
             replies.data(out, cookie, offset, length);
             return out.extend_from_slice(&memory[range]);
         }
-        Action::Trim | Action::WriteZeroes => memory[range].fill(0),
-        Action::Flush | Action::Write => {}
+        RequestKind::BlockStatus => return replies.extents(out, cookie, &[Extent { length, is_hole: false }]),
+        RequestKind::Trim | RequestKind::WriteZeroes => memory[range].fill(0),
+        RequestKind::Flush | RequestKind::Write | RequestKind::Cache => {}
     }
     replies.done(out, cookie);
 }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use iosched_live::disk::Action;
+use iosched_live::backend::Extent;
 use iosched_live::nbd::{
-    Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, TlsMode,
+    Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, RequestKind, TlsMode,
 };
 
 /// No answer to one option or request is longer here, bytes: three names and descriptions, and what frames them.
@@ -53,7 +53,7 @@ struct Connection {
     handshake: Handshake,
     decoder: Option<(Decoder, Replies, Offer)>,
     /// Of the write under way, what its data still lacks.
-    lacking: u32,
+    lacking: u64,
     told: SessionRecord,
 }
 
@@ -90,10 +90,10 @@ impl Connection {
             Progress::NeedMore => return false,
             // The bytes after it are taken as what came out of TLS.
             Progress::Replied | Progress::StartTls => {}
-            Progress::Negotiated(Negotiated { offer, structured_replies }) => {
+            Progress::Negotiated(Negotiated { offer, terms }) => {
                 let offer = self.handshake.offers()[offer].clone();
-                let decoder = Decoder::new(&offer, structured_replies);
-                self.decoder = Some((decoder, Replies::new(structured_replies), offer));
+                let decoder = Decoder::new(&offer, terms);
+                self.decoder = Some((decoder, Replies::new(terms), offer));
             }
             Progress::Close(closed) => self.told.end = Some(closed.to_string()),
         }
@@ -110,23 +110,26 @@ impl Connection {
         }
         match event {
             Event::NeedMore => {
-                assert_eq!(decoder.data_wanted(), self.lacking);
+                assert_eq!(u64::from(decoder.data_wanted()), self.lacking);
                 return false;
             }
             Event::Data(data) => {
                 assert!((1..=self.lacking as usize).contains(&data.len()));
-                self.lacking -= data.len() as u32;
+                self.lacking -= data.len() as u64;
                 self.told.data.extend_from_slice(data);
             }
             Event::Request(request) => {
                 assert_possible(&request, offer);
-                if request.action == Action::Write {
+                if request.kind == RequestKind::Write {
                     self.lacking = request.length;
                 }
-                if request.action == Action::Read {
-                    replies.data(&mut self.told.answers, request.cookie, request.offset, request.length);
-                } else {
-                    replies.done(&mut self.told.answers, request.cookie);
+                let Request { cookie, offset, length, .. } = request;
+                match request.kind {
+                    RequestKind::Read => replies.data(&mut self.told.answers, cookie, offset, length),
+                    RequestKind::BlockStatus => {
+                        replies.extents(&mut self.told.answers, cookie, &[Extent { length, is_hole: true }]);
+                    }
+                    _ => replies.done(&mut self.told.answers, cookie),
                 }
                 self.told.requests.push(Ok(request));
             }
@@ -145,17 +148,18 @@ impl Connection {
 
 /// A request given out is one that can be carried out on the export.
 fn assert_possible(request: &Request, offer: &Offer) {
-    let &Request { action, offset, length, no_hole, .. } = request;
-    let end = offset.checked_add(length.into());
+    let &Request { kind, offset, length, no_hole, .. } = request;
+    let end = offset.checked_add(length);
     assert!(end.is_some_and(|end| end <= offer.size_bytes), "{request:?}");
-    assert_eq!(length == 0, action == Action::Flush, "{request:?}");
-    assert!(!no_hole || action == Action::WriteZeroes, "{request:?}");
-    match action {
-        Action::Read => assert!(length <= LENGTH_MAX),
-        Action::Write => assert!(length <= LENGTH_MAX && !offer.read_only),
-        Action::Flush => assert_eq!(offset, 0),
-        Action::Trim => assert!(offer.trim && !offer.read_only),
-        Action::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),
+    assert_eq!(length == 0, kind == RequestKind::Flush, "{request:?}");
+    assert!(!no_hole || kind == RequestKind::WriteZeroes, "{request:?}");
+    match kind {
+        RequestKind::Read | RequestKind::Cache => assert!(length <= LENGTH_MAX.into()),
+        RequestKind::Write => assert!(length <= LENGTH_MAX.into() && !offer.read_only),
+        RequestKind::Flush => assert_eq!(offset, 0),
+        RequestKind::BlockStatus => {}
+        RequestKind::Trim => assert!(offer.trim && !offer.read_only),
+        RequestKind::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),
     }
 }
 

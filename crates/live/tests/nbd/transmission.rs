@@ -1,13 +1,19 @@
 //! Every request, every flag, every refusal; and the replies.
 
 use iosched_live::Errno;
-use iosched_live::disk::Action;
+use iosched_live::backend::Extent;
 use iosched_live::nbd::wire::{self, Reader};
-use iosched_live::nbd::{Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, Request};
+use iosched_live::nbd::{
+    Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, ReplyForm, Request, RequestKind, Terms,
+};
 
 use super::client::{self, Reply, Sent};
 
 const SIZE: u64 = 1 << 40;
+const SIMPLE: Terms = Terms { form: ReplyForm::Simple, block_status: false };
+const STRUCTURED: Terms = Terms { form: ReplyForm::Structured, block_status: false };
+/// With the metadata context that tells what is allocated.
+const STATUS: Terms = Terms { block_status: true, ..STRUCTURED };
 
 fn offer() -> Offer {
     Offer::new("disk", SIZE)
@@ -20,9 +26,9 @@ fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
 }
 
 /// The one event that a request is on a connection of its own.
-fn event(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u64, length: u32) -> Event<'static> {
+fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> Event<'static> {
     let sent = Sent::default().request(command, flags, 7, offset, length).0;
-    match only(&mut Decoder::new(offer, structured), &sent) {
+    match only(&mut Decoder::new(offer, terms), &sent) {
         Event::Data(_) => panic!("data of no write"),
         Event::NeedMore => Event::NeedMore,
         Event::Request(request) => Event::Request(request),
@@ -33,14 +39,14 @@ fn event(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u64,
 }
 
 fn accepted(command: u16, flags: u16, offset: u64, length: u32) -> Request {
-    match event(&offer(), true, command, flags, offset, length) {
+    match event(&offer(), STATUS, command, flags, offset, length) {
         Event::Request(request) => request,
         other => panic!("{other:?}"),
     }
 }
 
-fn refused(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u64, length: u32) -> Errno {
-    match event(offer, structured, command, flags, offset, length) {
+fn refused(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> Errno {
+    match event(offer, terms, command, flags, offset, length) {
         Event::Refused(Refusal { cookie: 7, errno, message }) if !message.is_empty() => errno,
         other => panic!("{other:?}"),
     }
@@ -49,36 +55,48 @@ fn refused(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u6
 #[test]
 fn every_command() {
     let commands = [
-        (wire::CMD_READ, Action::Read),
-        (wire::CMD_WRITE, Action::Write),
-        (wire::CMD_TRIM, Action::Trim),
-        (wire::CMD_WRITE_ZEROES, Action::WriteZeroes),
+        (wire::CMD_READ, RequestKind::Read),
+        (wire::CMD_WRITE, RequestKind::Write),
+        (wire::CMD_TRIM, RequestKind::Trim),
+        (wire::CMD_WRITE_ZEROES, RequestKind::WriteZeroes),
+        (wire::CMD_CACHE, RequestKind::Cache),
+        (wire::CMD_BLOCK_STATUS, RequestKind::BlockStatus),
     ];
-    for (number, action) in commands {
-        let request =
-            Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false, unfragmented: false };
+    for (number, kind) in commands {
+        let request = Request {
+            kind,
+            cookie: 7,
+            offset: 4097,
+            length: 511,
+            fua: false,
+            no_hole: false,
+            unfragmented: false,
+            one_extent: false,
+        };
         assert_eq!(accepted(number, 0, 4097, 511), request);
         assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
     }
     let flush = Request {
-        action: Action::Flush,
+        kind: RequestKind::Flush,
         cookie: 7,
         offset: 0,
         length: 0,
         fua: false,
         no_hole: false,
         unfragmented: false,
+        one_extent: false,
     };
     assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
     assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
     assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);
     assert!(accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).unfragmented);
+    assert!(accepted(wire::CMD_BLOCK_STATUS, wire::CMD_FLAG_REQ_ONE, 0, 512).one_extent);
 }
 
 #[test]
 fn a_disconnect_ends_the_stream() {
     let sent = Sent::default().request(wire::CMD_DISC, 0, 0, 0, 0).request(wire::CMD_READ, 0, 1, 0, 1).0;
-    let (mut decoder, mut input) = (Decoder::new(&offer(), false), &sent[..]);
+    let (mut decoder, mut input) = (Decoder::new(&offer(), SIMPLE), &sent[..]);
     assert_eq!(decoder.advance(&mut input), Event::Disconnect);
     assert_eq!(decoder.advance(&mut input), Event::Disconnect);
     assert_eq!(input.len(), wire::REQUEST_BYTES);
@@ -86,12 +104,12 @@ fn a_disconnect_ends_the_stream() {
 
 #[test]
 fn commands_that_are_not_offered() {
-    for command in [wire::CMD_CACHE, wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
-        assert_eq!(refused(&offer(), true, command, 0, 0, 512), Errno::EINVAL);
+    for command in [wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
+        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 0, 512), Errno::EINVAL);
     }
     let plain = Offer { trim: false, write_zeroes: false, ..offer() };
-    assert_eq!(refused(&plain, true, wire::CMD_TRIM, 0, 0, 512), Errno::EINVAL);
-    assert_eq!(refused(&plain, true, wire::CMD_WRITE_ZEROES, 0, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_TRIM, 0, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_WRITE_ZEROES, 0, 0, 512), Errno::EINVAL);
 }
 
 #[test]
@@ -99,13 +117,22 @@ fn flags_belong_to_commands() {
     let allowed = |command| match command {
         wire::CMD_READ => wire::CMD_FLAG_FUA | wire::CMD_FLAG_DF,
         wire::CMD_WRITE_ZEROES => wire::CMD_FLAG_FUA | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO,
+        wire::CMD_BLOCK_STATUS => wire::CMD_FLAG_FUA | wire::CMD_FLAG_REQ_ONE,
         _ => wire::CMD_FLAG_FUA,
     };
     let fast = Offer { fast_zero: true, ..offer() };
-    for command in [wire::CMD_READ, wire::CMD_FLUSH, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+    let commands = [
+        wire::CMD_READ,
+        wire::CMD_FLUSH,
+        wire::CMD_TRIM,
+        wire::CMD_WRITE_ZEROES,
+        wire::CMD_BLOCK_STATUS,
+        wire::CMD_CACHE,
+    ];
+    for command in commands {
         for flag in (0..16).map(|bit| 1 << bit) {
             let length = if command == wire::CMD_FLUSH { 0 } else { 512 };
-            let event = event(&fast, true, command, flag, 0, length);
+            let event = event(&fast, STATUS, command, flag, 0, length);
             let expected = allowed(command) & flag != 0;
             assert_eq!(matches!(event, Event::Request(_)), expected, "{command} with {flag:#x}: {event:?}");
             let einval = matches!(event, Event::Refused(Refusal { errno: Errno::EINVAL, .. }));
@@ -116,15 +143,15 @@ fn flags_belong_to_commands() {
 
 #[test]
 fn df_needs_structured_replies() {
-    assert_eq!(refused(&offer(), false, wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&offer(), SIMPLE, wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512), Errno::EINVAL);
 }
 
 #[test]
 fn fast_zero_where_zeroes_are_not_fast() {
-    assert_eq!(refused(&offer(), true, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512), Errno::ENOTSUP);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512), Errno::ENOTSUP);
     let fast = Offer { fast_zero: true, ..offer() };
     let flags = wire::CMD_FLAG_FAST_ZERO | wire::CMD_FLAG_NO_HOLE;
-    assert_eq!(refused(&fast, true, wire::CMD_WRITE_ZEROES, flags, 0, 512), Errno::ENOTSUP);
+    assert_eq!(refused(&fast, STRUCTURED, wire::CMD_WRITE_ZEROES, flags, 0, 512), Errno::ENOTSUP);
 }
 
 #[test]
@@ -133,50 +160,56 @@ fn the_end_of_the_export() {
         assert_eq!(accepted(command, 0, SIZE - 512, 512).offset, SIZE - 512);
     }
     for (offset, length) in [(SIZE - 511, 512), (SIZE, 1), (u64::MAX, 1), (u64::MAX - 511, 512)] {
-        assert_eq!(refused(&offer(), true, wire::CMD_READ, 0, offset, length), Errno::EINVAL);
-        assert_eq!(refused(&offer(), true, wire::CMD_TRIM, 0, offset, length), Errno::EINVAL);
-        assert_eq!(refused(&offer(), true, wire::CMD_WRITE_ZEROES, 0, offset, length), Errno::ENOSPC);
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, offset, length), Errno::EINVAL);
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_TRIM, 0, offset, length), Errno::EINVAL);
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, 0, offset, length), Errno::ENOSPC);
         let sent = Sent::default().write(0, 7, offset, &vec![0; length as usize]).0;
         let refusal = Refusal { cookie: 7, errno: Errno::ENOSPC, message: "beyond the end of the export" };
-        assert_eq!(only(&mut Decoder::new(&offer(), true), &sent), Event::Refused(refusal));
+        assert_eq!(only(&mut Decoder::new(&offer(), STRUCTURED), &sent), Event::Refused(refusal));
     }
 }
 
 #[test]
 fn the_longest_requests() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, LENGTH_MAX);
+        assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, u64::from(LENGTH_MAX));
+    }
+    assert_eq!(accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length, u64::from(LENGTH_MAX), "of much the first part");
+    let large = Offer { length_max: 2 * LENGTH_MAX, ..offer() };
+    for command in [wire::CMD_READ, wire::CMD_WRITE] {
+        let event = event(&large, STRUCTURED, command, 0, 0, 2 * LENGTH_MAX);
+        assert!(matches!(event, Event::Request(_)), "{event:?}");
     }
     let longer = LENGTH_MAX + 1;
-    assert_eq!(refused(&offer(), true, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
-    assert_eq!(refused(&offer(), true, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
-    assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u32::MAX);
-    assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u32::MAX);
-    let broken = Event::Broken(Broken::WriteTooLong { length: longer });
-    assert_eq!(event(&offer(), true, wire::CMD_WRITE, 0, 0, longer), broken);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
+    assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u64::from(u32::MAX));
+    assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u64::from(u32::MAX));
+    let broken = Event::Broken(Broken::WriteTooLong { length: longer, length_max: LENGTH_MAX });
+    assert_eq!(event(&offer(), STRUCTURED, wire::CMD_WRITE, 0, 0, longer), broken);
 }
 
 #[test]
 fn requests_of_nothing() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(refused(&offer(), true, command, 0, 512, 0), Errno::EINVAL);
+        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 512, 0), Errno::EINVAL);
     }
-    assert_eq!(refused(&offer(), true, wire::CMD_FLUSH, 0, 512, 0), Errno::EINVAL);
-    assert_eq!(refused(&offer(), true, wire::CMD_FLUSH, 0, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 512, 0), Errno::EINVAL);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 0, 512), Errno::EINVAL);
 }
 
 #[test]
 fn a_read_only_export() {
     let offer = Offer { read_only: true, ..offer() };
     for command in [wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(refused(&offer, true, command, 0, 0, 512), Errno::EPERM);
+        assert_eq!(refused(&offer, STRUCTURED, command, 0, 0, 512), Errno::EPERM);
     }
-    assert!(matches!(event(&offer, true, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
-    assert!(matches!(event(&offer, true, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
+    assert!(matches!(event(&offer, STRUCTURED, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
+    assert!(matches!(event(&offer, STRUCTURED, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
 
     // The refused write's data is skipped before it is answered, and is not taken for a request.
     let sent = Sent::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
-    let (mut decoder, mut input) = (Decoder::new(&offer, true), &sent[..300]);
+    let (mut decoder, mut input) = (Decoder::new(&offer, STRUCTURED), &sent[..300]);
     assert_eq!(decoder.advance(&mut input), Event::NeedMore);
     assert_eq!((decoder.data_wanted(), decoder.between_requests()), (0, false));
     input = &sent[300..];
@@ -187,7 +220,7 @@ fn a_read_only_export() {
 
 #[test]
 fn what_is_no_request_closes() {
-    let mut decoder = Decoder::new(&offer(), false);
+    let mut decoder = Decoder::new(&offer(), SIMPLE);
     let garbage = b"GET / HTTP/1.1\r\nHost: localhost\r\n";
     let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET ") });
     let mut input = &garbage[..];
@@ -200,7 +233,7 @@ fn what_is_no_request_closes() {
 fn a_writes_data_in_pieces() {
     let data: Vec<u8> = (0..=255).cycle().take(5000).collect();
     let sent = Sent::default().write(wire::CMD_FLAG_FUA, 1, 512, &data).request(wire::CMD_FLUSH, 0, 2, 0, 0).0;
-    let (mut decoder, mut received) = (Decoder::new(&offer(), false), Vec::new());
+    let (mut decoder, mut received) = (Decoder::new(&offer(), SIMPLE), Vec::new());
     let mut requests = Vec::new();
     for piece in sent.chunks(77) {
         let mut input = piece;
@@ -208,19 +241,19 @@ fn a_writes_data_in_pieces() {
             match decoder.advance(&mut input) {
                 Event::NeedMore => break,
                 Event::Data(data) => received.extend_from_slice(data),
-                Event::Request(request) => requests.push((request.action, request.fua)),
+                Event::Request(request) => requests.push((request.kind, request.fua)),
                 other => panic!("{other:?}"),
             }
         }
     }
     assert_eq!(received, data);
-    assert_eq!(requests, [(Action::Write, true), (Action::Flush, false)]);
+    assert_eq!(requests, [(RequestKind::Write, true), (RequestKind::Flush, false)]);
 }
 
 #[test]
 fn a_writes_data_received_by_the_caller() {
     let sent = Sent::default().write(0, 1, 512, &[1; 100]).0;
-    let mut decoder = Decoder::new(&offer(), false);
+    let mut decoder = Decoder::new(&offer(), SIMPLE);
     let mut input = &sent[..wire::REQUEST_BYTES + 30];
     assert!(matches!(decoder.advance(&mut input), Event::Request(_)));
     assert_eq!(decoder.data_wanted(), 100);
@@ -239,7 +272,7 @@ fn a_write_that_the_caller_refuses() {
     let refusal = Refusal { cookie: 1, errno: Errno::ENOMEM, message: "no room" };
     // Whether some, all or nothing of the data has arrived.
     for arrived in [0, 30, 100] {
-        let mut decoder = Decoder::new(&offer(), false);
+        let mut decoder = Decoder::new(&offer(), SIMPLE);
         let (mut first, mut rest) = sent.split_at(wire::REQUEST_BYTES + arrived);
         assert!(matches!(decoder.advance(&mut first), Event::Request(_)));
         if arrived > 0 {
@@ -253,9 +286,9 @@ fn a_write_that_the_caller_refuses() {
 }
 
 /// What a client reads of what `write` wrote.
-fn replied(structured: bool, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
+fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
     let mut out = Vec::new();
-    write(Replies::new(structured), &mut out);
+    write(Replies::new(terms), &mut out);
     let mut reader = Reader(&out);
     let reply = client::reply(&mut reader);
     assert!(reader.0.is_empty(), "{reply:?}");
@@ -264,32 +297,47 @@ fn replied(structured: bool, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply
 
 #[test]
 fn simple_replies() {
-    assert_eq!(replied(false, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
-    assert_eq!(replied(false, |replies, out| replies.data(out, 9, 0, 1)), Reply::Simple { error: 0, cookie: 9 });
+    assert_eq!(replied(SIMPLE, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
+    assert_eq!(replied(SIMPLE, |replies, out| replies.data(out, 9, 0, 1)), Reply::Simple { error: 0, cookie: 9 });
     let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::ENOSPC, "full");
-    assert_eq!(replied(false, failed), Reply::Simple { error: 28, cookie: 9 });
+    assert_eq!(replied(SIMPLE, failed), Reply::Simple { error: 28, cookie: 9 });
 }
 
 #[test]
 fn structured_replies() {
-    assert_eq!(replied(true, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
-    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX);
-    assert_eq!(replied(true, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
-    assert!(Replies::new(true).may_come_in_pieces() && !Replies::new(false).may_come_in_pieces());
+    assert_eq!(replied(STRUCTURED, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
+    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX.into());
+    assert_eq!(replied(STRUCTURED, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
+    assert!(Replies::new(STRUCTURED).may_come_in_pieces() && !Replies::new(SIMPLE).may_come_in_pieces());
     let flags_of = |last| {
         let mut out = Vec::new();
-        Replies::new(true).piece(&mut out, 9, SIZE, 512, last);
+        Replies::new(STRUCTURED).piece(&mut out, 9, SIZE, 512, last);
         u16::from_be_bytes([out[4], out[5]])
     };
     assert_eq!((flags_of(false), flags_of(true)), (0, wire::REPLY_FLAG_DONE), "the last piece is the end of the reply");
     let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::EIO, "voilà");
-    assert_eq!(replied(true, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
+    assert_eq!(replied(STRUCTURED, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
+}
+
+#[test]
+fn extents_of_a_reply_are_of_one_context_and_holes_read_as_zeroes() {
+    let told = [(512, true), (u64::from(u32::MAX) - 512, false)];
+    let extents = told.map(|(length, is_hole)| Extent { length, is_hole });
+    let reply = replied(STATUS, |replies, out| replies.extents(out, 9, &extents));
+    assert_eq!(
+        reply,
+        Reply::Extents { cookie: 9, context: 1, extents: vec![(512, 3), (u64::from(u32::MAX) - 512, 0)] }
+    );
+    let mut out = Vec::new();
+    Replies::new(STATUS).extents(&mut out, 9, &extents);
+    assert_eq!(out.len(), Replies::extents_bytes(extents.len()));
 }
 
 #[test]
 fn a_message_is_cut_at_a_character() {
     let long = format!("x{}", "é".repeat(3000));
-    let Reply::Error { message, .. } = replied(true, |replies, out| replies.failed(out, 1, Errno::EIO, &long)) else {
+    let Reply::Error { message, .. } = replied(STRUCTURED, |replies, out| replies.failed(out, 1, Errno::EIO, &long))
+    else {
         panic!("no error");
     };
     assert_eq!(message.len(), 4095);

@@ -305,7 +305,7 @@ impl Run {
         if self.gone.contains(&client) {
             refusal = Some(Errno::ESHUTDOWN);
         }
-        let length = (bytes.end - bytes.start) as u32;
+        let length = bytes.end - bytes.start;
         let data: Vec<u8> = match action {
             Action::Write => (0..length).map(|_| self.random.next_word() as u8).collect(),
             _ => Vec::new(),
@@ -525,11 +525,11 @@ fn what_an_operation_takes_is_known_before_it_is_submitted() {
     for action in [Action::Read, Action::Write] {
         assert_eq!(run.disk.bytes_of(action, 8192, 65_536), of_none + 65_536);
     }
-    assert_eq!(run.disk.bytes_of(Action::Trim, 1, u32::MAX), of_none);
+    assert_eq!(run.disk.bytes_of(Action::Trim, 1, u64::MAX), of_none);
     assert_eq!(run.disk.bytes_of(Action::WriteZeroes, 0, 1 << 30), of_none);
     assert!(run.disk.bytes_of(Action::WriteZeroes, 1, 1 << 30) >= of_none + 2 * block);
     assert!(run.disk.bytes_of(Action::Write, 1, 65_536) >= of_none + 2 * 65_536, "it is put together elsewhere");
-    assert!(run.disk.bytes_of(Action::Read, u64::MAX, u32::MAX) > 0, "whatever is asked for");
+    assert!(run.disk.bytes_of(Action::Read, u64::MAX, u64::MAX) > 0, "whatever is asked for");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Run {
             let data = (action == Action::Write).then(|| self.disk.buffer(bytes as usize));
             let cookie = self.sent.len() as u64;
             self.sent.push((client, self.now));
-            let operation = Operation { data, cookie, ..Operation::new(action, offset, bytes) };
+            let operation = Operation { data, cookie, ..Operation::new(action, offset, bytes.into()) };
             self.disk.submit(self.now, id, operation);
         }
     }

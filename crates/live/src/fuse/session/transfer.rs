@@ -33,7 +33,7 @@ impl DiskFs {
             return;
         }
         let held = self.budget.take(length.into());
-        let read = Operation::new(Action::Read, offset, length);
+        let read = Operation::new(Action::Read, offset, length.into());
         self.submit(
             request,
             read,
@@ -57,7 +57,7 @@ impl DiskFs {
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
         let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let write = Operation { fua, data: Some(data), ..Operation::new(Action::Write, offset, length) };
+        let write = Operation { fua, data: Some(data), ..Operation::new(Action::Write, offset, length.into()) };
         self.submit(
             request,
             write,
@@ -82,9 +82,9 @@ impl DiskFs {
         let mut pieces = Vec::new();
         for (action, mut offset, mut left) in actions {
             while left > 0 {
-                let length = left.min(RANGE_BYTES_MAX) as u32;
+                let length = left.min(RANGE_BYTES_MAX);
                 pieces.push(Operation { no_hole, ..Operation::new(action, offset, length) });
-                (offset, left) = (offset + u64::from(length), left - u64::from(length));
+                (offset, left) = (offset + length, left - length);
             }
         }
         if pieces.is_empty() {

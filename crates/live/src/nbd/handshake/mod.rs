@@ -4,18 +4,24 @@
 //! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of
 //! data in all.
 
+mod context;
 mod option;
 
 use std::sync::Arc;
 
-use super::offer::{LENGTH_MAX, Offer, find};
+use super::offer::{Offer, find};
+use super::terms::{ReplyForm, Terms};
 use super::wire::{self, OptionHeader};
+pub(super) use context::ALLOCATION_ID;
+use context::ContextsAsked;
 use option::Asked;
 
 /// Most options of one connection. Clients that look at every export of a long list stay below it.
 pub const OPTIONS_MAX: u32 = 1024;
 /// Most data of all options of one connection, bytes.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
+
+const NO_SUCH_EXPORT: &str = "there is no export of this name: NBD_OPT_LIST names them";
 
 /// What a server makes of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,8 +56,8 @@ pub enum Progress {
 pub struct Negotiated {
     /// Which of the offers.
     pub offer: usize,
-    /// Reads are answered with structured replies.
-    pub structured_replies: bool,
+    /// How requests and replies look.
+    pub terms: Terms,
 }
 
 /// Why a handshake ended without transmission.
@@ -111,7 +117,9 @@ pub struct Handshake {
     option_bytes: u32,
     client_flags: u32,
     secure: bool,
-    structured_replies: bool,
+    form: ReplyForm,
+    /// Which of the offers block status was chosen for.
+    status_of: Option<usize>,
 }
 
 impl Handshake {
@@ -128,7 +136,8 @@ impl Handshake {
             option_bytes: 0,
             client_flags: 0,
             secure: false,
-            structured_replies: false,
+            form: ReplyForm::Simple,
+            status_of: None,
         }
     }
 
@@ -235,9 +244,10 @@ impl Handshake {
                 refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY has no data");
             }
             wire::OPT_STRUCTURED_REPLY => {
-                self.structured_replies = true;
+                self.form = ReplyForm::Structured;
                 reply(out, option, wire::REP_ACK, &[]);
             }
+            wire::OPT_LIST_META_CONTEXT | wire::OPT_SET_META_CONTEXT => self.contexts(option, data, out),
             _ => refuse(out, option, wire::REP_ERR_UNSUP, "this server does not know this option"),
         }
         Progress::Replied
@@ -253,7 +263,7 @@ impl Handshake {
         } else {
             // What was said before TLS could have been said by anybody.
             self.secure = true;
-            self.structured_replies = false;
+            (self.form, self.status_of) = (ReplyForm::Simple, None);
             reply(out, wire::OPT_STARTTLS, wire::REP_ACK, &[]);
             return Progress::StartTls;
         };
@@ -266,11 +276,11 @@ impl Handshake {
         let Some(offer) = found else { return Progress::Close(Closed::UnknownExport) };
         let Offer { size_bytes, .. } = self.offers[offer];
         out.extend_from_slice(&size_bytes.to_be_bytes());
-        out.extend_from_slice(&self.offers[offer].flags(self.structured_replies).to_be_bytes());
+        out.extend_from_slice(&self.offers[offer].flags(self.terms(offer)).to_be_bytes());
         if self.client_flags & wire::FLAG_C_NO_ZEROES == 0 {
             out.extend_from_slice(&[0; wire::EXPORT_NAME_PADDING_BYTES]);
         }
-        Progress::Negotiated(Negotiated { offer, structured_replies: self.structured_replies })
+        Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
     /// GO and INFO differ in what follows only.
@@ -283,20 +293,53 @@ impl Handshake {
             }
         };
         let Some(offer) = find(&self.offers, asked.name) else {
-            refuse(out, option, wire::REP_ERR_UNKNOWN, "there is no export of this name: NBD_OPT_LIST names them");
+            refuse(out, option, wire::REP_ERR_UNKNOWN, NO_SUCH_EXPORT);
             return Progress::Replied;
         };
-        self.describe(option, &self.offers[offer], &asked, out);
+        self.describe(option, offer, &asked, out);
         reply(out, option, wire::REP_ACK, &[]);
         if option == wire::OPT_INFO {
             return Progress::Replied;
         }
-        Progress::Negotiated(Negotiated { offer, structured_replies: self.structured_replies })
+        Progress::Negotiated(Negotiated { offer, terms: self.terms(offer) })
     }
 
-    fn describe(&self, option: u32, offer: &Offer, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    /// What was agreed on, if the offer is chosen.
+    fn terms(&self, offer: usize) -> Terms {
+        Terms { form: self.form, block_status: self.status_of == Some(offer) }
+    }
+
+    /// `LIST_META_CONTEXT` and `SET_META_CONTEXT`: of what is chosen only the last choice holds.
+    fn contexts(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
+        let sets = option == wire::OPT_SET_META_CONTEXT;
+        if sets {
+            self.status_of = None;
+        }
+        if self.form == ReplyForm::Simple {
+            return refuse(out, option, wire::REP_ERR_INVALID, "metadata contexts need structured replies");
+        }
+        let asked = match ContextsAsked::read(data) {
+            Ok(asked) => asked,
+            Err((error, message)) => return refuse(out, option, error, message),
+        };
+        let Some(offer) = find(&self.offers, asked.name) else {
+            return refuse(out, option, wire::REP_ERR_UNKNOWN, NO_SUCH_EXPORT);
+        };
+        if sets && asked.chooses_allocation() {
+            self.status_of = Some(offer);
+        }
+        if if sets { asked.chooses_allocation() } else { asked.lists_allocation() } {
+            let (id, name) = (ALLOCATION_ID.to_be_bytes(), wire::BASE_ALLOCATION.as_bytes());
+            reply(out, option, wire::REP_META_CONTEXT, &[&id, name]);
+        }
+        reply(out, option, wire::REP_ACK, &[]);
+    }
+
+    fn describe(&self, option: u32, offer: usize, asked: &Asked<'_>, out: &mut Vec<u8>) {
+        let terms = self.terms(offer);
+        let offer = &self.offers[offer];
         let kind = |kind: u16| kind.to_be_bytes();
-        let (size, flags) = (offer.size_bytes.to_be_bytes(), offer.flags(self.structured_replies).to_be_bytes());
+        let (size, flags) = (offer.size_bytes.to_be_bytes(), offer.flags(terms).to_be_bytes());
         reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_EXPORT), &size, &flags]);
         if asked.for_fact(wire::INFO_NAME) {
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_NAME), offer.name.as_bytes()]);
@@ -305,7 +348,7 @@ impl Handshake {
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_DESCRIPTION), offer.description.as_bytes()]);
         }
         if asked.for_fact(wire::INFO_BLOCK_SIZE) {
-            let sizes = [1, offer.preferred_block_bytes, LENGTH_MAX].map(u32::to_be_bytes);
+            let sizes = [1, offer.preferred_block_bytes, offer.length_max].map(u32::to_be_bytes);
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_BLOCK_SIZE), sizes.as_flattened()]);
         }
     }

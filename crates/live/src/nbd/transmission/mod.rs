@@ -4,4 +4,4 @@ mod reply;
 mod request;
 
 pub use reply::Replies;
-pub use request::{Broken, Decoder, Event, Refusal, Request};
+pub use request::{Broken, Decoder, Event, Refusal, Request, RequestKind};

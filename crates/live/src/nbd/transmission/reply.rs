@@ -1,7 +1,9 @@
 //! Replies: what goes before a read's data, and all of every other reply.
 
-use super::super::wire;
+use super::super::handshake::ALLOCATION_ID;
+use super::super::{Terms, wire};
 use crate::Errno;
+use crate::backend::Extent;
 
 /// Writes the replies of one connection.
 ///
@@ -19,8 +21,8 @@ impl Replies {
 
     /// For a connection.
     #[must_use]
-    pub const fn new(structured_replies: bool) -> Self {
-        Self { structured: structured_replies }
+    pub const fn new(terms: Terms) -> Self {
+        Self { structured: terms.has_chunks() }
     }
 
     /// Whatever else than a read has been done.
@@ -31,7 +33,7 @@ impl Replies {
 
     /// A read has been done: `length` bytes of data, more than 0, as many as it asked for, are to follow.
     #[inline]
-    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
+    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64) {
         if self.structured {
             self.piece(out, cookie, offset, length, true);
         } else {
@@ -49,10 +51,30 @@ impl Replies {
     /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With
     /// structured replies only.
     #[inline]
-    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32, last: bool) {
+    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
-        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length + 8));
+        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length as u32 + 8));
         out.extend_from_slice(&offset.to_be_bytes());
+    }
+
+    /// Bytes of the reply that tells of `count` extents.
+    #[must_use]
+    pub const fn extents_bytes(count: usize) -> usize {
+        wire::CHUNK_HEADER_BYTES + 4 + 8 * count
+    }
+
+    /// What is allocated: `extents`, at least one, from the request's offset on, none longer than it. With structured
+    /// replies only.
+    pub fn extents(self, out: &mut Vec<u8>, cookie: u64, extents: &[Extent]) {
+        let length = Self::extents_bytes(extents.len()) - wire::CHUNK_HEADER_BYTES;
+        let kind = wire::REPLY_TYPE_BLOCK_STATUS;
+        out.extend_from_slice(&wire::chunk_header(wire::REPLY_FLAG_DONE, kind, cookie, length as u32));
+        out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+        for extent in extents {
+            let state = if extent.is_hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 };
+            out.extend_from_slice(&(extent.length as u32).to_be_bytes());
+            out.extend_from_slice(&state.to_be_bytes());
+        }
     }
 
     /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing

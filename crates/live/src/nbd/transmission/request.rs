@@ -4,29 +4,71 @@
 //! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
 //! caller is handed it where it lies, or receives it straight into its own buffer and says so.
 
-use super::super::offer::{LENGTH_MAX, Offer};
+use super::super::offer::Offer;
+use super::super::terms::Terms;
 use super::super::wire::{self, REQUEST_BYTES, RequestHeader};
 use crate::Errno;
 use crate::disk::Action;
+
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestKind {
+    /// Bytes.
+    Read,
+    /// To keep the bytes that follow.
+    Write,
+    /// That everything answered so far is on the medium.
+    Flush,
+    /// To forget what is there.
+    Trim,
+    /// To write zeroes, which are not sent.
+    WriteZeroes,
+    /// To read bytes ahead, and not to send them: of many only the first.
+    Cache,
+    /// Which parts are allocated.
+    BlockStatus,
+}
+
+impl RequestKind {
+    /// What a disk does for it, if anything.
+    #[must_use]
+    pub const fn action(self) -> Option<Action> {
+        match self {
+            Self::Read | Self::Cache => Some(Action::Read),
+            Self::Write => Some(Action::Write),
+            Self::Flush => Some(Action::Flush),
+            Self::Trim => Some(Action::Trim),
+            Self::WriteZeroes => Some(Action::WriteZeroes),
+            Self::BlockStatus => None,
+        }
+    }
+
+    /// Whether it changes what is on the export.
+    const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Trim | Self::WriteZeroes)
+    }
+}
 
 /// A request that can be carried out: the export has what it asks for and allows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// What is to be done.
-    pub action: Action,
+    pub kind: RequestKind,
     /// Comes back in the reply.
     pub cookie: u64,
-    /// First byte on the export; 0 with [`Action::Flush`].
+    /// First byte on the export; 0 with [`RequestKind::Flush`].
     pub offset: u64,
-    /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`Action::Read`] and [`Action::Write`]; 0 with
-    /// [`Action::Flush`].
-    pub length: u32,
+    /// Bytes on the export: at least 1; at most [`Offer::length_max`] with [`RequestKind::Read`], [`RequestKind::Write`]
+    /// and [`RequestKind::Cache`]; 0 with [`RequestKind::Flush`].
+    pub length: u64,
     /// Answered only once on the medium.
     pub fua: bool,
-    /// Of [`Action::WriteZeroes`]: the room is to stay allocated.
+    /// Of [`RequestKind::WriteZeroes`]: the room is to stay allocated.
     pub no_hole: bool,
-    /// Of [`Action::Read`]: its data is to come in one chunk.
+    /// Of [`RequestKind::Read`]: its data is to come in one chunk.
     pub unfragmented: bool,
+    /// Of [`RequestKind::BlockStatus`]: one extent is asked for.
+    pub one_extent: bool,
 }
 
 /// A request that is not carried out, and what to answer ([`super::Replies::failed`]).
@@ -50,10 +92,12 @@ pub enum Broken {
         magic: u32,
     },
     /// More data than any write may have.
-    #[error("a write of {length} bytes: {LENGTH_MAX} were announced as the most")]
+    #[error("a write of {length} bytes: {length_max} were announced as the most")]
     WriteTooLong {
         /// Its length, bytes.
         length: u32,
+        /// [`Offer::length_max`].
+        length_max: u32,
     },
 }
 
@@ -62,7 +106,7 @@ pub enum Broken {
 pub enum Event<'a> {
     /// The input is used up; more is to be received.
     NeedMore,
-    /// A request. After [`Action::Write`] its data comes.
+    /// A request. After [`RequestKind::Write`] its data comes.
     Request(Request),
     /// The next bytes, at least one, of the data of the last write.
     Data(&'a [u8]),
@@ -97,9 +141,9 @@ pub struct Decoder {
 impl Decoder {
     /// For a connection that has chosen `offer`.
     #[must_use]
-    pub fn new(offer: &Offer, structured_replies: bool) -> Self {
+    pub fn new(offer: &Offer, terms: Terms) -> Self {
         Self {
-            rules: Rules::new(offer, structured_replies),
+            rules: Rules::new(offer, terms),
             header: [0; REQUEST_BYTES],
             header_bytes: 0,
             data_left: 0,
@@ -197,8 +241,9 @@ impl Decoder {
             return self.broken(Broken::Magic { magic });
         }
         let write = command == wire::CMD_WRITE;
-        if write && length > LENGTH_MAX {
-            return self.broken(Broken::WriteTooLong { length });
+        let length_max = self.rules.length_max;
+        if write && length > length_max {
+            return self.broken(Broken::WriteTooLong { length, length_max });
         }
         if command == wire::CMD_DISC {
             self.over = Some(Over::Disconnect);
@@ -232,49 +277,55 @@ struct Rules {
     trim: bool,
     write_zeroes: bool,
     fast_zero: bool,
-    structured_replies: bool,
+    length_max: u32,
+    terms: Terms,
 }
 
 /// An error and what it says to a person.
 type Wrong = (Errno, &'static str);
 
 impl Rules {
-    fn new(offer: &Offer, structured_replies: bool) -> Self {
-        let &Offer { size_bytes, read_only, trim, write_zeroes, fast_zero, .. } = offer;
-        Self { size_bytes, read_only, trim, write_zeroes, fast_zero, structured_replies }
+    fn new(offer: &Offer, terms: Terms) -> Self {
+        let &Offer { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, .. } = offer;
+        Self { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, terms }
     }
 
     /// The request that `header` is.
     #[inline]
     fn check(&self, header: &RequestHeader) -> Result<Request, Wrong> {
         let &RequestHeader { flags, cookie, offset, length, .. } = header;
-        let (action, flags_known) = self.action(header.command)?;
+        let (kind, flags_known) = self.kind(header.command)?;
         if flags & !flags_known != 0 {
             return Err((Errno::EINVAL, "a flag that does not belong to this command or was not offered"));
         }
-        let request = Request {
-            action,
+        let mut request = Request {
+            kind,
             cookie,
             offset,
-            length,
+            length: length.into(),
             fua: flags & wire::CMD_FLAG_FUA != 0,
             no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
             unfragmented: flags & wire::CMD_FLAG_DF != 0,
+            one_extent: flags & wire::CMD_FLAG_REQ_ONE != 0,
         };
-        if action == Action::Flush {
+        if kind == RequestKind::Flush {
             let whole = offset == 0 && length == 0;
             return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush has offset and length 0")) };
         }
-        if self.read_only && action != Action::Read {
+        if self.read_only && kind.writes() {
             return Err((Errno::EPERM, "the export is read-only"));
         }
         if length == 0 {
             return Err((Errno::EINVAL, "a request of no bytes"));
         }
         self.check_range(&request)?;
-        if action == Action::Read && length > LENGTH_MAX {
-            let errno = if flags & wire::CMD_FLAG_DF != 0 { Errno::EOVERFLOW } else { Errno::EINVAL };
-            return Err((errno, "a read longer than the maximum block size, 32 MiB"));
+        match kind {
+            RequestKind::Read if length > self.length_max => {
+                let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
+                return Err((errno, "a read longer than the maximum block size"));
+            }
+            RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
+            _ => {}
         }
         // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
@@ -283,32 +334,37 @@ impl Rules {
         Ok(request)
     }
 
-    /// What the command of that number does, and its flags.
+    /// What the command of that number asks for, and its flags.
     #[inline]
-    fn action(&self, number: u16) -> Result<(Action, u16), Wrong> {
+    fn kind(&self, number: u16) -> Result<(RequestKind, u16), Wrong> {
         let fua = wire::CMD_FLAG_FUA;
         match number {
-            wire::CMD_READ if self.structured_replies => Ok((Action::Read, fua | wire::CMD_FLAG_DF)),
-            wire::CMD_READ => Ok((Action::Read, fua)),
-            wire::CMD_WRITE => Ok((Action::Write, fua)),
-            wire::CMD_FLUSH => Ok((Action::Flush, fua)),
-            wire::CMD_TRIM if self.trim => Ok((Action::Trim, fua)),
+            wire::CMD_READ if self.terms.has_chunks() => Ok((RequestKind::Read, fua | wire::CMD_FLAG_DF)),
+            wire::CMD_READ => Ok((RequestKind::Read, fua)),
+            wire::CMD_WRITE => Ok((RequestKind::Write, fua)),
+            wire::CMD_FLUSH => Ok((RequestKind::Flush, fua)),
+            wire::CMD_TRIM if self.trim => Ok((RequestKind::Trim, fua)),
             wire::CMD_WRITE_ZEROES if self.write_zeroes => {
-                Ok((Action::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
+                Ok((RequestKind::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
             }
+            wire::CMD_CACHE => Ok((RequestKind::Cache, fua)),
+            wire::CMD_BLOCK_STATUS if self.terms.block_status => {
+                Ok((RequestKind::BlockStatus, fua | wire::CMD_FLAG_REQ_ONE))
+            }
+            wire::CMD_BLOCK_STATUS => Err((Errno::EINVAL, "no metadata context was chosen for this export")),
             _ => Err((Errno::EINVAL, "a command that was not offered")),
         }
     }
 
     #[inline]
     fn check_range(&self, request: &Request) -> Result<(), Wrong> {
-        let end = request.offset.checked_add(u64::from(request.length));
+        let end = request.offset.checked_add(request.length);
         if end.is_some_and(|end| end <= self.size_bytes) {
             return Ok(());
         }
-        let errno = match request.action {
-            Action::Write | Action::WriteZeroes => Errno::ENOSPC,
-            Action::Read | Action::Trim | Action::Flush => Errno::EINVAL,
+        let errno = match request.kind {
+            RequestKind::Write | RequestKind::WriteZeroes => Errno::ENOSPC,
+            _ => Errno::EINVAL,
         };
         Err((errno, "beyond the end of the export"))
     }

@@ -4,7 +4,7 @@ mod account;
 mod connection;
 mod output;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -14,9 +14,10 @@ use iosched::Time;
 use iosched_system::{Call, Memory, call};
 use slab::Slab;
 
+use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
-use crate::nbd::{Exports, Offer, ServerConfig, TlsMode};
-use crate::ring::{Completed, Ring, Source, Submissions};
+use crate::nbd::{Exports, LENGTH_MAX, Offer, RequestKind, ServerConfig, TlsMode};
+use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -113,6 +114,12 @@ struct Door {
     socket_bytes: usize,
 }
 
+/// Longest read or write, bytes: what one client alone may hold.
+fn length_max(budget_bytes: u64) -> u32 {
+    let share_bytes = u32::try_from(budget_bytes / 2).unwrap_or(u32::MAX).max(LENGTH_MAX);
+    1 << share_bytes.ilog2()
+}
+
 /// What an operation is to its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
@@ -128,10 +135,11 @@ enum Of {
 struct Asked {
     connection: u32,
     of: Of,
+    kind: RequestKind,
     /// The client's name for it.
     cookie: u64,
     offset: u64,
-    length: u32,
+    length: u64,
     /// Memory that it holds.
     held_bytes: u64,
 }
@@ -145,6 +153,8 @@ pub(super) struct Server {
     account: Account,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
+    /// Connections that wait to be told what is allocated; some may be over.
+    statuses: VecDeque<u32>,
     /// Connections that something happened to.
     touched: Vec<u32>,
     /// Somebody could not be let in, which was told.
@@ -161,6 +171,7 @@ impl Server {
             rotational: disk.is_rotational(),
             fast_zero: disk.has_fast_zeroes(),
             preferred_block_bytes: disk.block_bytes().max(4096),
+            length_max: length_max(disk.budget_bytes()),
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);
@@ -184,25 +195,34 @@ impl Server {
             ));
         }
         let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
-        let (connections, asked) = (Slab::new(), Slab::new());
-        let (touched, agenda) = (Vec::new(), BTreeSet::new());
-        let account = Account::new(budget_bytes);
-        Self { listeners, door, messages, account, connections, asked, touched, deaf: false, agenda, ending: false }
+        Self {
+            listeners,
+            door,
+            messages,
+            account: Account::new(budget_bytes),
+            connections: Slab::new(),
+            asked: Slab::new(),
+            statuses: VecDeque::new(),
+            touched: Vec::new(),
+            deaf: false,
+            agenda: BTreeSet::new(),
+            ending: false,
+        }
     }
 
-    pub(super) fn listen(&self, ring: &mut Ring) {
+    pub(super) fn listen(&self, ring: &mut dyn Calls) {
         for listener in 0..self.listeners.len() {
             self.accept_on(listener as u32, ring);
         }
     }
 
-    fn accept_on(&self, listener: u32, ring: &mut Ring) {
+    fn accept_on(&self, listener: u32, ring: &mut dyn Calls) {
         let Some(listening) = self.listeners.get(listener as usize) else { return };
         ring.push(listening.fd(), Call::Accept, (Source::Accept, listener));
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (_, listener), result, memory } = completed;
         if self.ending {
             return;
@@ -233,7 +253,9 @@ impl Server {
         if unix || self.connections.len() >= UNBOUND_MAX {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
         }
-        let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let mut connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let held_bytes = connection.held_bytes();
+        self.account.charge(&mut connection.charged, held_bytes);
         let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
         self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
@@ -253,10 +275,11 @@ impl Server {
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, account, asked, messages, touched, ending, .. } = self;
+        let Self { connections, door, account, asked, statuses, messages, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        act(connection, &mut With { id, now, disk, door, account, asked, messages, kept_bytes, ending: *ending });
+        let ending = *ending;
+        act(connection, &mut With { id, now, disk, door, account, asked, statuses, messages, kept_bytes, ending });
         let held_bytes = connection.held_bytes();
         account.charge(&mut connection.charged, held_bytes);
         if touched.last() != Some(&id) {
@@ -271,7 +294,7 @@ impl Server {
     }
 
     /// The kernel has sent for a connection.
-    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (source, id), result, memory } = completed;
         let ring = &mut Submissions { ring, source };
         self.act(now, id, disk, |connection, with| connection.sent(result, memory, with, ring));
@@ -286,9 +309,18 @@ impl Server {
         });
     }
 
+    /// Tells those who wait for it what is allocated, each of them once: who asks again waits until others had their
+    /// turn.
+    pub(super) fn tell_extents(&mut self, now: Time, disk: &mut LiveDisk, backend: &dyn Backend) {
+        for _ in 0..self.statuses.len() {
+            let Some(id) = self.statuses.pop_front() else { return };
+            self.act(now, id, disk, |connection, with| connection.tell_extents(backend, with));
+        }
+    }
+
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
     /// over.
-    pub(super) fn go_on(&mut self, ring: &mut Ring) {
+    pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
@@ -303,13 +335,14 @@ impl Server {
         }
     }
 
-    /// When [`Server::time`] has something to do, or a little earlier than that.
+    /// When [`Server::time`] or [`Server::tell_extents`] has something to do, or a little earlier than that.
     pub(super) fn next_time(&self) -> Option<Time> {
-        self.agenda.first().map(|&(at, _)| at)
+        let due = self.agenda.first().map(|&(at, _)| at);
+        if self.statuses.is_empty() { due } else { Some(Time::BEGINNING) }
     }
 
     /// Ends handshakes that take too long and connections that stand still, and listens again.
-    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
                 self.agenda.insert((at, due));
@@ -368,6 +401,31 @@ impl Server {
     /// Whether everything has been sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
+    }
+}
+
+/// What a server's connections are, to be held against each other.
+#[cfg(any(test, feature = "histories"))]
+pub(super) struct Audit {
+    pub(super) connections: usize,
+    /// Operations that the disk has.
+    pub(super) operations: usize,
+    /// What all connections hold, as each says, as is counted, and as much as it may be.
+    pub(super) held_bytes: u64,
+    pub(super) charged_bytes: u64,
+    pub(super) bytes_max: u64,
+}
+
+#[cfg(any(test, feature = "histories"))]
+impl Server {
+    pub(super) fn audit(&self) -> Audit {
+        Audit {
+            connections: self.connections.len(),
+            operations: self.asked.len(),
+            held_bytes: self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum(),
+            charged_bytes: self.account.held_bytes(),
+            bytes_max: self.account.bytes_max(self.connections.len()),
+        }
     }
 }
 

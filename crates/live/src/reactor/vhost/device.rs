@@ -244,7 +244,7 @@ impl Device {
             return true;
         }
         let moves = matches!(action, Action::Read | Action::Write);
-        let bytes = left.min(if moves { PIECE_BYTES_MAX } else { RANGE_BYTES_MAX }) as u32;
+        let bytes = left.min(if moves { PIECE_BYTES_MAX } else { RANGE_BYTES_MAX });
         let at = under_way.begun;
         let first = offset.saturating_add(at);
         let held = with.disk.bytes_of(action, first, bytes);
@@ -266,7 +266,7 @@ impl Device {
         }
         let piece = Piece { device: with.id, request: number, at, held_bytes: held };
         operation.cookie = COOKIES | with.pieces.insert(piece) as u64;
-        under_way.begun += u64::from(bytes);
+        under_way.begun += bytes;
         under_way.pieces += 1;
         if under_way.begun == length {
             self.waiting.pop_front();

@@ -17,7 +17,7 @@ use slab::Slab;
 
 use crate::Messages;
 use crate::disk::{Done, Identity, LiveDisk, TooManyClients};
-use crate::ring::{Completed, Ring, Source};
+use crate::ring::{Calls, Completed, Source};
 use crate::virtio::inflight::Region;
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
@@ -47,7 +47,7 @@ struct Kick {
 pub(crate) struct Hands<'a> {
     pub(crate) now: Time,
     pub(crate) disk: &'a mut LiveDisk,
-    pub(crate) ring: &'a mut Ring,
+    pub(crate) ring: &'a mut dyn Calls,
 }
 
 /// The server.
@@ -190,14 +190,14 @@ impl Server {
 
     // ---- the disk's thread
 
-    fn listen(&self, kick: usize, ring: &mut Ring) {
+    fn listen(&self, kick: usize, ring: &mut dyn Calls) {
         if let Some(Kick { file, .. }) = self.kicks.get(kick) {
             ring.push(file.as_fd(), Call::WaitReadable, (Source::Kick, kick as u32));
         }
     }
 
     /// Nobody listens for it any more. Its file is the kernel's until that says so.
-    fn forget(&mut self, kick: u32, ring: &mut Ring) {
+    fn forget(&mut self, kick: u32, ring: &mut dyn Calls) {
         if let Some(kept) = self.kicks.get_mut(kick as usize) {
             kept.device = None;
             ring.cancel((Source::Kick, kick));
@@ -205,7 +205,7 @@ impl Server {
     }
 
     /// A guest has rung.
-    pub(super) fn kicked(&mut self, completed: &Completed, ring: &mut Ring) {
+    pub(super) fn kicked(&mut self, completed: &Completed, ring: &mut dyn Calls) {
         let Completed { tag: (_, number), result, .. } = *completed;
         let Some(kick) = self.kicks.get(number as usize) else { return };
         if kick.device.is_none() || result < 0 {

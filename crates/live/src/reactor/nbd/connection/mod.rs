@@ -2,8 +2,10 @@
 
 mod progress;
 mod receive;
+mod status;
 mod transfer;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -69,6 +71,8 @@ pub(super) struct Connection {
     next: Option<Request>,
     arriving: Option<Arriving>,
     reading: Option<Reading>,
+    /// A request to be told what is allocated.
+    status: Option<Request>,
     parted: Slab<Parted>,
     receiving: Receiving,
     pub(super) output: Output,
@@ -101,6 +105,8 @@ pub(super) struct With<'a> {
     pub(super) door: &'a Door,
     pub(super) account: &'a Account,
     pub(super) asked: &'a mut Slab<Asked>,
+    /// Connections that wait to be told what is allocated.
+    pub(super) statuses: &'a mut VecDeque<u32>,
     pub(super) messages: &'a Messages,
     /// Bytes that it may keep for what it receives.
     pub(super) kept_bytes: usize,
@@ -127,6 +133,7 @@ impl Connection {
             next: None,
             arriving: None,
             reading: None,
+            status: None,
             parted: Slab::new(),
             receiving: Receiving::No,
             output,
@@ -255,7 +262,9 @@ impl Connection {
     /// most so many bytes more may be looked at.
     fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
         let ConnectionStage::Transmission { client, .. } = &self.stage else { return None };
-        if self.reading.is_some() || (self.arriving.is_none() && !with.disk.has_room(*client)) {
+        // Who does not take answers is not listened to, not even to be refused.
+        let has_room = with.disk.has_room(*client) && self.room_bytes(with) > 0;
+        if self.reading.is_some() || self.status.is_some() || (self.arriving.is_none() && !has_room) {
             return None;
         }
         if let Some(request) = self.next.take()
@@ -264,7 +273,7 @@ impl Connection {
             self.next = Some(request);
             return None;
         }
-        if self.reading.is_some() {
+        if self.reading.is_some() || self.status.is_some() {
             return None;
         }
         if self.arriving.is_some() { self.make_room(with) } else { Some(usize::MAX) }
@@ -329,7 +338,7 @@ impl Connection {
     }
 
     fn begin_transmission(&mut self, negotiated: Negotiated, with: &mut With<'_>) {
-        let Negotiated { offer, structured_replies } = negotiated;
+        let Negotiated { offer, terms } = negotiated;
         let (Some(export), Some(offer)) = (with.door.exports.as_slice().get(offer), with.door.offers.get(offer)) else {
             return self.close(with);
         };
@@ -345,9 +354,8 @@ impl Connection {
         match with.disk.connect(with.now, identity) {
             Ok(client) => {
                 self.deadline = None;
-                let decoder = Box::new(Decoder::new(offer, structured_replies));
-                self.stage =
-                    ConnectionStage::Transmission { decoder, replies: Replies::new(structured_replies), client };
+                let decoder = Box::new(Decoder::new(offer, terms));
+                self.stage = ConnectionStage::Transmission { decoder, replies: Replies::new(terms), client };
             }
             Err(error) => {
                 self.tell("clients refused", error, with);
@@ -397,7 +405,8 @@ impl Connection {
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
         self.go_on_reading(with);
-        if self.asked == 0 && self.reading.is_none() && !matches!(self.stage, ConnectionStage::Over) {
+        let waits = self.asked > 0 || self.reading.is_some() || self.status.is_some();
+        if !waits && !matches!(self.stage, ConnectionStage::Over) {
             self.end_stage(with);
             if self.transport.finish(self.output.raw()).is_err() {
                 self.close(with);
@@ -410,7 +419,7 @@ impl Connection {
         {
             with.disk.disconnect(with.now, client);
         }
-        self.reading = None;
+        (self.reading, self.status) = (None, None);
         if self.receiving != Receiving::Data {
             self.arriving = None;
         }

@@ -10,13 +10,13 @@ use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
-use crate::nbd::{Refusal, Replies, Request};
+use crate::nbd::{Refusal, Replies, Request, RequestKind};
 use crate::{Buffer, Errno};
 
 /// Pieces are no longer than this, bytes.
-const PIECE_BYTES_MAX: u32 = 4 << 20;
+const PIECE_BYTES_MAX: u64 = 4 << 20;
 /// No piece of a read is shorter than this, but for the last, bytes.
-const PIECE_BYTES_MIN: u32 = (LEAST_BYTES / 2) as u32;
+const PIECE_BYTES_MIN: u64 = LEAST_BYTES / 2;
 /// Pieces end at multiples of this on the disk, bytes: no block is written twice.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -24,7 +24,7 @@ const BLOCK_BYTES: u64 = 4096;
 pub(super) struct Arriving {
     request: Request,
     /// Bytes that went to the disk before the present piece.
-    at: u32,
+    at: u64,
     /// The present piece: as much of it is filled, and may be.
     data: Option<Buffer>,
     pub(super) filled: usize,
@@ -54,10 +54,10 @@ impl Arriving {
 
     /// Where the present piece is on the disk.
     fn offset(&self) -> u64 {
-        self.request.offset + u64::from(self.at)
+        self.request.offset + self.at
     }
 
-    fn left(&self) -> u32 {
+    fn left(&self) -> u64 {
         self.request.length - self.at
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct Parted {
 pub(super) struct Reading {
     request: Request,
     /// Bytes that are answered.
-    at: u32,
+    at: u64,
     /// The next piece is under way.
     asked: bool,
 }
@@ -86,28 +86,36 @@ pub(super) struct Reading {
 impl Reading {
     /// Whether its answer is one, so that an error can only be told before it begins.
     fn is_one(&self, replies: Replies) -> bool {
-        self.request.unfragmented || !replies.may_come_in_pieces()
+        !self.is_dropped() && (self.request.unfragmented || !replies.may_come_in_pieces())
+    }
+
+    /// Whether its data is not sent.
+    fn is_dropped(&self) -> bool {
+        self.request.kind == RequestKind::Cache
     }
 }
 
 /// As much of `length` bytes from `offset` on as ends with a block.
-fn to_block(offset: u64, length: u32) -> u32 {
-    let beyond = (offset + u64::from(length)) % BLOCK_BYTES;
-    length.saturating_sub(beyond as u32)
+fn to_block(offset: u64, length: u64) -> u64 {
+    length.saturating_sub((offset + length) % BLOCK_BYTES)
 }
 
 impl Connection {
-    fn room_bytes(&self, with: &With<'_>) -> u64 {
+    pub(super) fn room_bytes(&self, with: &With<'_>) -> u64 {
         with.account.room(self.held_bytes(), self.charged)
     }
 
     /// Begins what is asked for; whether there is room for it.
     pub(super) fn take(&mut self, request: Request, with: &mut With<'_>) -> bool {
-        let Request { action, offset, length, .. } = request;
-        if action == Action::Write {
-            self.arriving = Some(Arriving::new(request));
-            return true;
-        }
+        let Request { kind, offset, length, .. } = request;
+        let action = match (kind, kind.action()) {
+            (RequestKind::Write, _) => {
+                self.arriving = Some(Arriving::new(request));
+                return true;
+            }
+            (_, None) => return self.ask_for_extents(request, with),
+            (_, Some(action)) => action,
+        };
         let held_bytes = with.disk.bytes_of(action, offset, length);
         if held_bytes <= self.room_bytes(with) {
             self.ask(request, None, Of::Whole, with);
@@ -154,22 +162,22 @@ impl Connection {
         let (offset, left) = (arriving.offset(), arriving.left());
         let whole = arriving.data.as_ref().map_or_else(
             || if left > PIECE_BYTES_MAX { to_block(offset, PIECE_BYTES_MAX) } else { left },
-            |data| data.len() as u32,
+            |data| data.len() as u64,
         );
-        let step = with.account.step(arriving.filled as u64).min(u64::from(whole)) as u32;
-        let mut granted = whole.min(arriving.granted as u32 + step);
+        let step = with.account.step(arriving.filled as u64);
+        let mut granted = whole.min(arriving.granted as u64 + step);
         let bytes_of = |length| with.disk.bytes_of(Action::Write, offset, length);
         loop {
             if granted < whole {
                 granted = to_block(offset, granted);
             }
-            if granted as usize <= arriving.granted {
+            if granted <= arriving.granted as u64 {
                 return false;
             }
             if bytes_of(granted) <= room_bytes + arriving.held_bytes {
                 break;
             }
-            granted = (arriving.granted as u32 + granted) / 2;
+            granted = (arriving.granted as u64 + granted) / 2;
         }
         if arriving.data.is_none() {
             // Pages that nothing is written to take no memory.
@@ -208,7 +216,7 @@ impl Connection {
     fn hand_over(&mut self, with: &mut With<'_>) {
         let Some(mut arriving) = self.arriving.take() else { return };
         let Some(mut data) = arriving.data.take() else { return };
-        let length = arriving.filled as u32;
+        let length = arriving.filled as u64;
         data.narrow(0, arriving.filled);
         let request = Request { offset: arriving.offset(), length, ..arriving.request };
         let is_last = length == arriving.left();
@@ -261,7 +269,7 @@ impl Connection {
     pub(super) fn go_on_reading(&mut self, with: &mut With<'_>) {
         let (room_bytes, is_free) = (self.room_bytes(with), self.held_bytes() == 0);
         let Some(reading) = self.reading.as_mut().filter(|reading| !reading.asked) else { return };
-        let offset = reading.request.offset + u64::from(reading.at);
+        let offset = reading.request.offset + reading.at;
         let left = reading.request.length - reading.at;
         let mut length = left.min(PIECE_BYTES_MAX);
         while length > PIECE_BYTES_MIN && with.disk.bytes_of(Action::Read, offset, length) > room_bytes {
@@ -278,7 +286,7 @@ impl Connection {
         self.ask(request, None, Of::Read, with);
     }
 
-    fn piece_read(&mut self, length: u32, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
+    fn piece_read(&mut self, length: u64, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         let Some(mut reading) = self.reading.take() else { return };
@@ -297,11 +305,18 @@ impl Connection {
         };
         (reading.at, reading.asked) = (at + length, false);
         let is_last = reading.at == whole;
+        let is_dropped = reading.is_dropped();
         if !is_last {
             self.reading = Some(reading);
         }
+        if is_dropped {
+            if is_last {
+                self.say(with, |out| replies.done(out, cookie));
+            }
+            return;
+        }
         if !is_one {
-            self.say(with, |out| replies.piece(out, cookie, offset + u64::from(at), length, is_last));
+            self.say(with, |out| replies.piece(out, cookie, offset + at, length, is_last));
         } else if at == 0 {
             self.say(with, |out| replies.data(out, cookie, offset, whole));
         }
@@ -321,7 +336,8 @@ impl Connection {
     fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
         let ConnectionStage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
-        let Request { action, cookie, offset, length, fua, no_hole, .. } = request;
+        let Request { kind, cookie, offset, length, fua, no_hole, .. } = request;
+        let Some(action) = kind.action() else { return };
         self.progress.ended();
         if with.ending {
             let errno = Errno::ESHUTDOWN;
@@ -332,7 +348,7 @@ impl Connection {
             };
         }
         let held_bytes = with.disk.bytes_of(action, offset, length);
-        let key = with.asked.insert(Asked { connection: with.id, of, cookie, offset, length, held_bytes }) as u64;
+        let key = with.asked.insert(Asked { connection: with.id, of, kind, cookie, offset, length, held_bytes }) as u64;
         self.asked += 1;
         self.asked_bytes += held_bytes;
         let operation = Operation { action, offset, length, fua, no_hole, data, cookie: COOKIES | key };
@@ -362,6 +378,8 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, cookie) = (*replies, asked.cookie);
         match result {
+            // It was only to be read.
+            Ok(Some(_)) if asked.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, cookie)),
             Ok(None) => self.say(with, |out| replies.done(out, cookie)),
             Ok(data) => {
                 self.say(with, |out| replies.data(out, cookie, asked.offset, asked.length));

@@ -1,0 +1,55 @@
+//! The data of `LIST_META_CONTEXT` and `SET_META_CONTEXT`: which export, and which contexts of it.
+
+use super::super::wire::{self, Reader};
+
+/// The number of [`wire::BASE_ALLOCATION`], the only context there is.
+pub(in super::super) const ALLOCATION_ID: u32 = 1;
+
+/// What a client asks for with either option.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ContextsAsked<'a> {
+    pub(super) name: &'a str,
+    /// There was no query.
+    is_open: bool,
+    /// A query was for what is allocated.
+    names_allocation: bool,
+    /// A query was for all contexts whose names begin with `base:`.
+    names_base: bool,
+}
+
+impl<'a> ContextsAsked<'a> {
+    /// # Errors
+    /// The kind of reply and what it says to a person.
+    pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
+        let mut reader = Reader(data);
+        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not add up");
+        let mut string = || {
+            let bytes = reader.u32()? as usize;
+            reader.bytes(bytes)
+        };
+        let name = string().ok_or(malformed)?;
+        if name.len() > wire::STRING_BYTES_MAX {
+            return Err((wire::REP_ERR_TOO_BIG, "the name of an export has at most 4096 bytes"));
+        }
+        let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "the name of an export is UTF-8"))?;
+        let count = reader.u32().ok_or(malformed)?;
+        let mut asked = Self { name, is_open: count == 0, names_allocation: false, names_base: false };
+        for _ in 0..count {
+            let bytes = reader.u32().ok_or(malformed)? as usize;
+            let query = reader.bytes(bytes).ok_or(malformed)?;
+            asked.names_allocation |= query == wire::BASE_ALLOCATION.as_bytes();
+            asked.names_base |= query == b"base:";
+        }
+        if reader.0.is_empty() { Ok(asked) } else { Err(malformed) }
+    }
+
+    /// Whether what is allocated is to be listed.
+    pub(super) fn lists_allocation(&self) -> bool {
+        self.is_open || self.names_base || self.names_allocation
+    }
+
+    /// Whether what is allocated is chosen: only by its whole name.
+    pub(super) fn chooses_allocation(&self) -> bool {
+        self.names_allocation
+    }
+}

@@ -1,0 +1,91 @@
+//! A disk as it is served, with its elevator and its back end, for clients that are programs of their own.
+
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iosched::Setting;
+use iosched_live::nbd::Exports;
+use iosched_live::reactor::nbd::{Config, Limits, Listener};
+use iosched_live::reactor::{self, ServeOptions, Served};
+
+use super::common::{available, output};
+
+/// A served disk, as long as it is kept.
+pub(crate) struct Disk {
+    folder: tempfile::TempDir,
+    served: Option<Served>,
+}
+
+impl Disk {
+    /// On `backend`, in which `DIR` is a folder of its own; clients hold so many MiB together.
+    pub(crate) fn new(backend: &str, budget_mib: u64) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), backend, budget_mib)
+    }
+
+    /// In that folder.
+    pub(crate) fn within(folder: tempfile::TempDir, backend: &str, budget_mib: u64) -> Self {
+        let backend = backend.replace("DIR", &folder.path().display().to_string()).parse().unwrap();
+        let options = ServeOptions::new("disk", backend, Setting::defaults("cfq"));
+        let listener = UnixListener::bind(folder.path().join("s")).unwrap();
+        let config = Config {
+            listeners: vec![Listener::Unix(listener)],
+            exports: Exports::default().or_default("disk"),
+            tls: None,
+            plain: true,
+            limits: Limits::default(),
+        };
+        let served = reactor::start(&ServeOptions { budget_bytes: budget_mib << 20, ..options }, Some(config)).unwrap();
+        Self { folder, served: Some(served) }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// Bytes that its back end has read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        let stat = self.served.as_ref().unwrap().handle.control(|disk, now| disk.stat(now)).unwrap();
+        let read = stat.to_string().split_whitespace().nth(2).unwrap().parse::<u64>().unwrap();
+        read * iosched::SECTOR_BYTES
+    }
+
+    /// What a client prints, `URI` and `DIR` in its arguments filled in; `None` without the client.
+    #[track_caller]
+    pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
+        let (folder, uri) =
+            (self.folder().display().to_string(), format!("nbd+unix:///?socket={}", self.path("s").display()));
+        let fill = |arg: &&str| arg.replace("URI", &uri).replace("DIR", &folder);
+        output(Command::new(program).args(args.iter().map(fill)))
+    }
+
+    /// Has libnbd do what `script` says to `h`, which is connected; it must end without an exception. Whether there is
+    /// libnbd.
+    #[track_caller]
+    pub(crate) fn libnbd(&self, script: &str) -> bool {
+        // Debian's libnbd is for Debian's Python, whichever comes first in PATH.
+        const PYTHON: &str = "/usr/bin/python3";
+        let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
+        let is_there = has_module.is_ok_and(|output| output.status.success());
+        if !available(is_there, "Python's module nbd (package python3-libnbd)") {
+            return false;
+        }
+        let head = "import errno, nbd\nh = nbd.NBD()\nh.set_strict_mode(0)\nh.add_meta_context('base:allocation')\n\
+                    h.connect_uri('URI')\n";
+        self.client(PYTHON, &["-c", &format!("{head}{script}\nh.shutdown()\n")]).is_some()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(served) = self.served.take() {
+            served.handle.stop();
+            let ended = served.wait();
+            assert!(std::thread::panicking() || ended.flushed.is_ok(), "{ended:?}");
+        }
+    }
+}

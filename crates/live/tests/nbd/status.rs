@@ -1,0 +1,125 @@
+//! What is allocated, told to clients that skip holes; reading ahead; long requests.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::disk::Disk;
+
+const MIB: u64 = 1 << 20;
+
+/// A disk of 16 MiB whose file is sparse, if its back end is one.
+fn disk(backend: &str) -> Disk {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("disk.img")).unwrap();
+    file.set_len(16 * MIB).unwrap();
+    Disk::within(folder, backend, 64)
+}
+
+#[test]
+fn what_was_written_is_data_and_the_rest_are_holes() {
+    const SCRIPT: &str = r#"
+def extents(count=16 << 20, offset=0, flags=0):
+    told = []
+    def note(context, at, entries, error):
+        assert context == "base:allocation" and at == offset
+        told.extend(zip(entries[::2], entries[1::2]))
+    h.block_status(count, offset, note, flags)
+    return told
+
+assert h.can_meta_context("base:allocation")
+assert extents() == [(16 << 20, 3)]
+h.pwrite(b"x" * (1 << 20), 4 << 20)
+h.pwrite(b"y" * (1 << 20), 5 << 20)
+h.pwrite(b"z" * (1 << 16), 12 << 20)
+M = 1 << 20
+assert extents() == [(4 * M, 3), (2 * M, 0), (6 * M, 3), (1 << 16, 0), (4 * M - (1 << 16), 3)], extents()
+assert extents(flags=nbd.CMD_FLAG_REQ_ONE) == [(4 * M, 3)]
+assert extents(3 * M, 5 * M) == [(M, 0), (2 * M, 3)]
+assert extents(512, 5 * M + 512, nbd.CMD_FLAG_REQ_ONE) == [(512, 0)]
+h.trim(M, 5 * M)
+h.zero(M // 2, 4 * M)
+assert extents(4 * M, 4 * M) == [(M // 2, 3), (M // 2, 0), (3 * M, 3)], extents(4 * M, 4 * M)
+# What has room stays told as data, though it is zeroes, where the back end can tell.
+assert h.pread(M, 5 * M) == bytes(M)
+for count, offset in ((0, 0), (512, 16 * M), (17 * M, 0)):
+    try:
+        extents(count, offset)
+    except nbd.Error as error:
+        assert error.errnum == errno.EINVAL
+    else:
+        raise AssertionError("succeeded")
+h.cache(M, 0)
+h.cache(16 * M, 0)
+assert h.pread(4, 12 * M) == b"zzzz"
+"#;
+    for backend in ["memory:16M", "model:nvme,size=16M", "fault:seed=1:memory:16M", "DIR/disk.img"] {
+        if !disk(backend).libnbd(SCRIPT) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn clients_skip_holes() {
+    // Who reads all of it takes long, and does not fit into the test's folder.
+    let disk = Disk::new("memory:64G", 64);
+    if !disk.libnbd("h.pwrite(b'x' * 70000, 40 << 30)\nh.pwrite(b'y' * (1 << 20), 1 << 20)") {
+        return;
+    }
+    let Some(map) = disk.client("nbdinfo", &["--map", "URI"]) else { return };
+    let line = |line: &str| line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>().join(" ");
+    let map: Vec<String> = map.lines().map(line).collect();
+    let (data, end) = (40_u64 << 30, (64_u64 << 30) - (40 << 30) - 73_728);
+    let expected = [
+        "0 1048576 3".into(),
+        "1048576 1048576 0".into(),
+        format!("2097152 {} 3", data - 2 * MIB),
+        format!("{data} 73728 0"),
+        format!("{} {end} 3", data + 73_728),
+    ];
+    assert_eq!(map, expected);
+    let before = disk.bytes_read();
+    disk.client("nbdcopy", &["URI", "DIR/out"]);
+    let read = disk.bytes_read() - before;
+    assert!((MIB..4 * MIB).contains(&read), "{read} bytes");
+    let out = std::fs::metadata(disk.path("out")).unwrap();
+    assert_eq!(out.len(), 64 << 30);
+    assert!(out.blocks() * 512 < 16 * MIB, "it is as sparse");
+    let Some(map) = disk.client("qemu-img", &["map", "--output=json", "-f", "raw", "URI"]) else { return };
+    assert!(map.contains(&format!("\"start\": {data}, \"length\": 73728,")), "{map}");
+    assert_eq!(map.matches("\"zero\": true").count(), 3, "{map}");
+    disk.client("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", "URI", "DIR/out.qcow2"]);
+    assert!(disk.bytes_read() - before < 8 * MIB);
+    disk.client("qemu-img", &["compare", "-f", "raw", "-F", "qcow2", "URI", "DIR/out.qcow2"]);
+}
+
+#[test]
+fn what_is_cached_is_read_from_the_backing_and_not_sent() {
+    let (small, large) = (Disk::new("memory:64M", 1), Disk::new("memory:64M", 256));
+    for disk in [&small, &large] {
+        let before = disk.bytes_read();
+        // With little memory it is read in pieces.
+        if !disk.libnbd("h.cache(3 << 20, 512)\nh.cache(4096, 8 << 20)\nassert h.pread(512, 0) == bytes(512)") {
+            return;
+        }
+        assert_eq!(disk.bytes_read() - before, (3 << 20) + 4096 + 512);
+    }
+    let faulty = Disk::new("fault:bad=4096+512:memory:64M", 1);
+    faulty.libnbd(
+        "for length in (512, 3 << 20):\n    try:\n        h.cache(length, 4096)\n    except nbd.Error as error:\n        \
+         assert error.errnum == errno.EIO\n    else:\n        raise AssertionError('succeeded')\nh.cache(512, 0)",
+    );
+}
+
+#[test]
+fn a_request_of_more_than_32_mib_fits_into_the_share_of_who_asks_for_it() {
+    let long = "data = bytes(range(256)) * (64 << 12)\nh.pwrite(data, 1 << 20)\n\
+                assert h.pread(64 << 20, 1 << 20) == data\n";
+    let asked = format!("assert h.get_block_size(nbd.SIZE_MAXIMUM) == 128 << 20\n{long}");
+    if !Disk::new("memory:256M", 256).libnbd(&asked) {
+        return;
+    }
+    let refused = "assert h.get_block_size(nbd.SIZE_MAXIMUM) == 32 << 20\ntry:\n    h.pread(33 << 20, 0)\n\
+                   except nbd.Error as error:\n    assert error.errnum == errno.EINVAL\n\
+                   else:\n    raise AssertionError('succeeded')";
+    Disk::new("memory:256M", 64).libnbd(refused);
+}
