@@ -1,4 +1,4 @@
-//! What `serve`, `mount` and `ublk` have in common: a disk that is served until it is told to stop.
+//! What `serve`, `mount`, `ublk` and `vhost` have in common: a disk that is served until it is told to stop.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

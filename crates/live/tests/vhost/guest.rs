@@ -1,4 +1,5 @@
 //! A guest's side of vhost-user-blk: memory in a file, queues in it, and the messages of a frontend.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -248,6 +249,16 @@ impl Guest {
                 std::thread::sleep(Duration::from_micros(20));
             }
         }
+    }
+
+    pub(crate) fn has_free(&self, queue: usize) -> bool {
+        !self.queues[queue].free.is_empty()
+    }
+
+    /// An answer, if there is one at once: its slot and the status.
+    pub(crate) fn answered(&mut self, queue: usize) -> Option<(u16, u8)> {
+        let (head, _) = self.used(queue)?;
+        Some((head / 3, self.take(queue, head / 3).0))
     }
 
     /// Waits for an answer: its slot, the status and what was read.
