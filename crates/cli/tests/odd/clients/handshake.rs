@@ -85,7 +85,8 @@ pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     }
     target.answers();
     let taken_kib = target.taken_kib();
-    assert!(taken_kib < 64 * 64, "{taken_kib} KiB for 64 clients");
+    // Unsent answers are 25 KiB a client; all that was asked for is 9 MiB a client. Pages of the program come on top.
+    assert!(taken_kib < 64 * 128, "{taken_kib} KiB for 64 clients");
     drop(greedy);
     target.unharmed();
 }
