@@ -19,6 +19,8 @@ pub(crate) enum Broken {
     Descriptor(u16),
     #[error("a table of descriptors is not in the guest's memory")]
     Table,
+    #[error("{0:#x}+{1} ends behind the last address")]
+    Address(u64, u32),
     #[error("an indirect table has a length of {0} bytes, or is in another one")]
     Indirect(u32),
     #[error("a chain has more descriptors than its table")]
@@ -80,6 +82,9 @@ impl Chain {
                 continue;
             }
             let span = Span { address: descriptor.addr().0, bytes: descriptor.len() };
+            if span.address.checked_add(span.bytes.into()).is_none() {
+                return Err(Broken::Address(span.address, span.bytes));
+            }
             if descriptor.is_write_only() {
                 self.writable.push(span);
             } else if self.writable.is_empty() {
@@ -147,6 +152,7 @@ pub(crate) mod tests {
         assert_eq!(broken(&[(0, 0, INDIRECT, 0)]), Broken::Indirect(0));
         assert_eq!(broken(&[(0, 16, INDIRECT, 0)]), Broken::Indirect(16), "a table in a table");
         assert_eq!(broken(&[(u64::MAX - 8, 16, INDIRECT, 0)]), Broken::Table);
+        assert_eq!(broken(&[(u64::MAX - 8, 16, 0, 0)]), Broken::Address(u64::MAX - 8, 16));
         assert_eq!(broken(&[(0, 16 * 1025, INDIRECT, 0)]), Broken::Indirect(16 * 1025));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Outside {
     pub(crate) bytes: u64,
 }
 
-/// Bytes of the guest's memory.
+/// Bytes of the guest's memory, if it has any there; none is behind the last address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) address: u64,

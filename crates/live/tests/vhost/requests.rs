@@ -134,6 +134,12 @@ fn guests_that_break_the_rules_end_their_own_queue() {
         bad.offer(1, 0);
         assert_eq!(bad.wait_used(1).1, 0);
     }
+    // As does one whose data ends behind the last address, where its second piece would begin.
+    bad.describe(1, 0, (1 << 30, 16, next, 1));
+    bad.describe(1, 1, (u64::MAX - 511, 2 << 20, next | write, 2));
+    bad.describe(1, 2, ((1 << 30) + 64, 1, write, 0));
+    bad.offer(1, 0);
+    assert_eq!(bad.wait_used(1).1, 0);
     // A head that is nowhere does not come back.
     bad.offer(1, 9999);
     assert_eq!(bad.read(0, 512), [0; 512]);
