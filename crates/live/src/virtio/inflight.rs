@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use vhost::vhost_user::message::VhostUserInflight;
-use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
+use vm_memory::{Bytes, MmapRegion, VolatileMemory, VolatileSlice};
+
+use super::memory::map_file;
 
 /// Bytes of a queue before its descriptors.
 const HEADER_BYTES: usize = 16;
@@ -62,7 +64,7 @@ impl Region {
     /// Maps what a frontend has kept.
     ///
     /// # Errors
-    /// If it is too small for its queues, or the system refuses.
+    /// If it is too small for its queues or longer than its file, or the system refuses.
     pub(crate) fn map(about: &VhostUserInflight, file: File) -> io::Result<Self> {
         let &VhostUserInflight { mmap_size, mmap_offset, num_queues: queues, queue_size: size } = about;
         let needed = usize::from(queues) * queue_bytes(size);
@@ -71,8 +73,7 @@ impl Region {
             let why = format!("{queues} queues of {size} need {needed} bytes for requests under way, not {bytes}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let map = MmapRegion::from_file(FileOffset::new(file, mmap_offset), bytes).map_err(io::Error::other)?;
-        Ok(Self { map, queues, size })
+        Ok(Self { map: map_file(file, mmap_offset, bytes)?, queues, size })
     }
 
     fn format(&self) {
@@ -216,5 +217,6 @@ mod tests {
         assert_eq!(left.len(), 8);
         let short = VhostUserInflight::new(64, 0, 2, 8);
         assert!(Region::map(&short, tempfile::tempfile().unwrap()).is_err());
+        assert!(Region::map(&about, tempfile::tempfile().unwrap()).is_err(), "behind the end of its file");
     }
 }

@@ -29,6 +29,20 @@ struct Place {
     bytes: u64,
 }
 
+/// Maps so many bytes of a frontend's file. What is behind the file's end would end this process when it is touched.
+///
+/// # Errors
+/// If the file ends before, or the system refuses.
+pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<MmapRegion> {
+    let about = file.metadata()?;
+    // Memory that is a device has no length.
+    if about.is_file() && offset.checked_add(bytes as u64).is_none_or(|end| end > about.len()) {
+        let why = format!("{bytes} bytes from byte {offset} on are not in a file of {}", about.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
+}
+
 /// A guest's memory, mapped.
 pub(crate) struct Memory {
     pub(crate) guest: GuestMemoryMmap,
@@ -46,7 +60,7 @@ impl Memory {
             let &VhostUserMemoryRegion { guest_phys_addr: guest, memory_size: bytes, user_addr: user, mmap_offset } =
                 region;
             let length = usize::try_from(bytes).map_err(io::Error::other)?;
-            let map = MmapRegion::from_file(FileOffset::new(file, mmap_offset), length).map_err(io::Error::other)?;
+            let map = map_file(file, mmap_offset, length)?;
             let region = GuestRegionMmap::new(map, GuestAddress(guest));
             mapped.push(region.ok_or_else(|| io::Error::other("a region ends behind the last address"))?);
             places.push(Place { user, guest, bytes });
@@ -135,6 +149,20 @@ pub(crate) mod tests {
         assert_eq!(&part, b"4567");
         memory.read(200, &mut part[..2]).unwrap();
         assert_eq!(&part[..2], b"b4");
+    }
+
+    #[test]
+    fn memory_behind_the_end_of_its_file_is_refused() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8192).unwrap();
+        let map = |mmap_offset, memory_size| {
+            let region = VhostUserMemoryRegion { guest_phys_addr: 0, memory_size, user_addr: 0, mmap_offset };
+            Memory::map(&[region], vec![file.try_clone().unwrap()]).map(|memory| memory.write(memory_size - 1, &[1]))
+        };
+        assert_eq!(map(4096, 4096).unwrap(), Ok(()));
+        for (offset, bytes) in [(0, 8193), (4096, 8192), (8192, 1), (u64::MAX - 4095, 4096)] {
+            assert_eq!(map(offset, bytes).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{offset}+{bytes}");
+        }
     }
 
     #[test]
