@@ -105,9 +105,9 @@ class Servers:
         return os.path.join(self.scratch, f"{self.count}.sock")
 
     @contextlib.contextmanager
-    def ours(self, backing, scheduler="cfq", *options):
+    def ours(self, backing, *options):
         path = self.socket()
-        command = [self.iosched, "serve", backing, "--unix", path, "--scheduler", scheduler, *options]
+        command = [self.iosched, "serve", backing, "--unix", path, *options]
         with running(command, listening(uri(path))):
             yield uri(path)
 
@@ -252,8 +252,8 @@ def filled(server, image):
 
 def bench_cost(servers, options):
     table = Table("Cost of scheduling: memory, 4 KiB random reads", GOAL["cost"])
-    kit = {"iosched": lambda: servers.ours(f"memory:{DISK_MIB}M", "cfq"),
-           "noop": lambda: servers.ours(f"memory:{DISK_MIB}M", "noop")}
+    kit = {"iosched": lambda: servers.ours(f"memory:{DISK_MIB}M"),
+           "noop": lambda: servers.ours(f"memory:{DISK_MIB}M", *NOOP)}
     for depth, count in [(1, 1), (32, 1), (128, 4)]:
         found = rounds(options.rounds, kit,
                        lambda at: connections(at, "randread", "4k", depth, count, options.seconds))
@@ -261,9 +261,9 @@ def bench_cost(servers, options):
     return table
 
 
-# What a disk that several share is served with: CFQ as it comes idles for a reader that thinks, and lets a device hold as much as it takes.
-SHARED = "cfq:slice_idle=0"
-SHARED_DEPTH = ["--depth", "8"]
+# CFQ as it comes idles for a reader that thinks, and lets a device hold as much as it takes.
+SHARED = ["--for", "shared"]
+NOOP = ["--scheduler", "noop"]
 
 
 def bench_shield(servers, options):
@@ -276,13 +276,13 @@ def bench_shield(servers, options):
         @contextlib.contextmanager
         def over_a_mount(serve):
             """Another's server over our modelled disk as a file, with nothing scheduled."""
-            with mounted(servers, disk, "--scheduler", "noop") as file, serve(file) as at:
+            with mounted(servers, disk, *NOOP) as file, serve(file) as at:
                 yield at
 
         kit = {
-            "iosched": lambda: servers.ours(disk, SHARED, *SHARED_DEPTH),
-            "iosched, cfq as it comes": lambda: servers.ours(disk, "cfq"),
-            "noop": lambda: servers.ours(disk, "noop"),
+            "iosched": lambda: servers.ours(disk, *SHARED),
+            "iosched, cfq as it comes": lambda: servers.ours(disk),
+            "noop": lambda: servers.ours(disk, *NOOP),
             "nbdkit": lambda: over_a_mount(lambda file: servers.nbdkit("file", file)),
             "qemu-nbd": lambda: over_a_mount(servers.qemu),
         }
@@ -318,9 +318,8 @@ def bench_tenants(servers, options):
             done = fio(jobs, options.seconds * 3)
             return bytes_per_s(done[:1]) / bytes_per_s(done) * 100
 
-        kit = {f"{scheduler} {' '.join(depth)}": lambda scheduler=scheduler, depth=depth: servers.ours(
-            f"model:{model},size={MODEL_MIB}M", scheduler, *depth, *exports)
-            for scheduler, depth in ((SHARED, SHARED_DEPTH), ("cfq", []), ("noop", []))}
+        kit = {name: lambda options=options: servers.ours(f"model:{model},size={MODEL_MIB}M", *options, *exports)
+               for name, options in (("for shared", SHARED), ("cfq", []), ("noop", NOOP))}
         found = rounds(options.rounds, kit, share)
         for name, shares in found.items():
             print(f"  {name:28} A has {statistics.median(shares):.1f} % ({min(shares):.1f} to {max(shares):.1f})",
@@ -401,7 +400,7 @@ def bench_isolation(servers, options):
             fields = [f"class={io_class}"] + [f"level={level}"] * (level is not None)
             fields += [f"weight={weight}"] * (weight is not None)
             exports += ["--export", ",".join([name, *fields])]
-        with slow_disk(servers) as file, servers.ours(file, "cfq", "--depth", "1", *exports) as at:
+        with slow_disk(servers) as file, servers.ours(file, "--depth", "1", *exports) as at:
             jobs = [(f"{name}{number}", nbd_job(at.replace("///", f"///{name}"), "randread", "4k", 8))
                     for name in names for number in range(2)]
             return ratio(fio(jobs, seconds))

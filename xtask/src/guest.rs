@@ -34,11 +34,12 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("setpriv", "util-linux"),
 ];
 const INIT: &str = include_str!("guest/init.sh");
-/// The parts of what it does, by name; the last only if it is asked for.
-const PARTS: [(&str, &str); 4] = [
+/// The parts of what it does, by name; the last two only if they are asked for.
+const PARTS: [(&str, &str); 5] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
     ("orders", include_str!("guest/orders.sh")),
+    ("weights", include_str!("guest/weights.sh")),
     (COSTS, include_str!("guest/costs.sh")),
 ];
 /// The part that counts instructions, in a guest whose time they are.
@@ -59,7 +60,8 @@ pub(crate) struct Args {
     /// Show all that the guest says.
     #[arg(long)]
     verbose: bool,
-    /// Do these parts only: ublk, cgroups, orders; or costs by itself, where an instruction takes a nanosecond.
+    /// Do these parts only: ublk, cgroups, orders, weights (done only if it is named); or costs by itself, where an
+    /// instruction takes a nanosecond.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
     only: Vec<String>,
     /// The guest is ended then, in seconds.

@@ -9,6 +9,7 @@ mod dist;
 mod elevators;
 mod golden;
 mod guest;
+mod histories;
 mod page;
 mod parallel;
 mod reference;
@@ -20,6 +21,7 @@ mod tune;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use iosched_live::reactor::history::Theme;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Conformance, measurements and house rules of this repository")]
@@ -38,6 +40,10 @@ enum Command {
     Soak(soak::Args),
     /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
     Crash(crash::Args),
+    /// Live whole histories of served disks in virtual time: clients, network, reactor, back ends, power cuts.
+    Histories(histories::Args),
+    /// Cut the power of served disks in virtual time, and look whether what was promised is there.
+    Cuts(histories::Args),
     Guest(guest::Args),
     Dist(dist::Args),
     /// Write the public surface of the policy library, as rustdoc tells it.
@@ -62,6 +68,8 @@ fn main() -> ExitCode {
         Command::Cost(args) => cost::run(&args),
         Command::Soak(args) => soak::run_soak(&args),
         Command::Crash(args) => crash::run(&args),
+        Command::Histories(args) => histories::run(&args, Theme::All),
+        Command::Cuts(args) => histories::run(&args, Theme::Cuts),
         Command::Guest(args) => guest::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Api(args) => api::run(&args),

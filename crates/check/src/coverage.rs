@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use iosched::Decision;
+use iosched::{ControlledEvent, Decision};
 
 macro_rules! coverage {
     ($($(#[$doc:meta])* $name:ident: $shown:literal),* $(,)?) => {
@@ -50,6 +50,8 @@ coverage! {
     errors: "errors",
     /// Bios that found all requests allocated.
     full: "full",
+    /// Bios that waited at wbt; counted where decisions are recorded.
+    throttled: "waits at wbt",
     /// Tasks that waited and were called.
     woken: "woken",
     /// Plugs that were full.
@@ -98,6 +100,7 @@ impl Coverage {
             Decision::CooperatorSplit { .. } => self.cooperator_splits += 1,
             Decision::Yield { .. } => self.yields += 1,
             Decision::WaitBusy { .. } => self.wait_busy += 1,
+            Decision::Controlled(ControlledEvent::Wait { .. }) => self.throttled += 1,
             _ => {}
         }
     }

@@ -6,6 +6,8 @@
 //! with a [`Violation`]. An operation is one 64-bit word, so a seed, a fuzzer's bytes and a list that shrinks all make
 //! them alike; a run follows from its [`Config`] and its operations alone.
 //!
+//! [`Contents`] is apart from that: what a disk has to hold, now and after a power failure, by what its clients know.
+//!
 //! `cargo test` does short lists on every elevator of the registry; `cargo soak` long ones for as long as asked;
 //! `fuzz/` has a target.
 //!
@@ -30,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod contents;
 mod coverage;
 pub mod fuzz;
 mod host;
@@ -40,6 +43,7 @@ mod run;
 mod violation;
 
 pub use config::{Config, Preset, elevator_index, elevators};
+pub use contents::{Contents, Moment, Stamp, Wrong, bytes_of};
 pub use coverage::Coverage;
 pub use host::Host;
 pub use operation::{Mix, Near, Operation, SectorChoice, Theme, Value};

@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Job(crate::job::JobCommand),
     Mount(crate::mount::MountArgs),
     Ublk(Box<crate::ublk::UblkArgs>),
+    Vhost(Box<crate::vhost::VhostArgs>),
     Doctor(crate::doctor::DoctorArgs),
     Ls(crate::ls::LsArgs),
     Get(crate::get::GetArgs),

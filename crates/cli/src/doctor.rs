@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
-use iosched_kernel::doctor::{Disk, Finding, Ioprio, Looks, Snapshot, Sure, Throttling, Weight, examine};
+use iosched_kernel::doctor::{Disk, Finding, Ioprio, Looks, Snapshot, Sure, Throttling, Weight, examine, load};
 use iosched_kernel::{BlockDevice, FindError, Roots};
 use iosched_lab::asked::nearest;
+use iosched_trace::read_rates;
 use serde::Serialize;
 
 use crate::fail::usage;
@@ -29,6 +30,10 @@ pub(crate) struct DoctorArgs {
     #[arg(value_name = "DISK", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
+    /// What iostat -x or sar -d printed of these disks, as text or JSON: whether anything waits there for a scheduler
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    rates: Option<PathBuf>,
+
     /// Print everything that is found, as one JSON document
     #[arg(long)]
     json: bool,
@@ -39,6 +44,8 @@ Examples:
   iosched doctor
   iosched doctor sda
   iosched doctor /srv/data
+  iosched doctor sda --rates iostat.txt
+      after: iostat -x 1 60 > iostat.txt
   iosched doctor --json";
 
 /// The version of the JSON document: another one if a field changes its meaning or goes.
@@ -51,9 +58,14 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
     let name = args.disk.as_deref().map(|given| find(&roots, given)).transpose()?;
     fs::read_dir(SYS_BLOCK).map_err(|error| anyhow!("{SYS_BLOCK}: {error}; nothing is known of disks without it"))?;
     let machine = Snapshot::of(&roots);
+    let mut findings = examine(&machine);
+    if let Some(file) = &args.rates {
+        findings.extend(of_rates(&machine, file)?);
+        findings.sort_by_key(|finding| finding.weight);
+    }
     let report = match &name {
-        Some(name) => Report::of_disk(&machine, name)?,
-        None => Report::of_all(&machine),
+        Some(name) => Report::of_disk(&machine, name, findings)?,
+        None => Report::of_all(&machine, findings),
     };
     if args.json {
         return output::json(&report.document());
@@ -61,6 +73,21 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
     let look = Look::of_standard_output();
     let look = Look { width: Some(look.width.map_or(WIDTH, |width| width.min(WIDTH))), ..look };
     output::print(&if name.is_some() { report.in_full(look) } else { report.briefly(look) })
+}
+
+/// What iostat or sar say in a file of the disks of this machine.
+fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
+    let shown = file.display();
+    let rates = read_rates(file)?;
+    let rates = rates.ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;
+    let found = load(machine, &rates, &shown.to_string());
+    if found.is_empty() {
+        let seen: Vec<&str> = rates.devices.iter().map(|own| own.device.as_str()).collect();
+        let disks: Vec<&str> = machine.disks.iter().map(|own| own.name.as_str()).collect();
+        let (seen, disks) = (seen.join(", "), disks.join(", "));
+        return Err(usage(format!("{shown}: is of {seen}; none of these has a scheduler here, where {disks} are")));
+    }
+    Ok(found)
 }
 
 /// The disk that is meant; a name that there is not is told with the nearest one.
@@ -102,12 +129,12 @@ struct Document<'r> {
 }
 
 impl<'m> Report<'m> {
-    fn of_all(machine: &'m Snapshot) -> Self {
-        Self { machine, disks: machine.disks.iter().collect(), findings: examine(machine) }
+    fn of_all(machine: &'m Snapshot, findings: Vec<Finding>) -> Self {
+        Self { machine, disks: machine.disks.iter().collect(), findings }
     }
 
     /// Of a disk, of what it is made of, and of layers that are made of it.
-    fn of_disk(machine: &'m Snapshot, name: &str) -> Result<Self> {
+    fn of_disk(machine: &'m Snapshot, name: &str, mut findings: Vec<Finding>) -> Result<Self> {
         let disks = machine.way(name);
         if disks.is_empty() {
             return Err(usage(format!(
@@ -125,7 +152,6 @@ impl<'m> Report<'m> {
                 disks.iter().position(|disk| disk.name == *own).or(above)
             }
         };
-        let mut findings = examine(machine);
         findings.retain(|finding| place(finding).is_some());
         findings.sort_by_key(|finding| (finding.weight, place(finding)));
         Ok(Self { machine, disks, findings })
@@ -356,7 +382,10 @@ mod tests {
         let machine = machine();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
         let page = fs::read_to_string(&path).unwrap();
-        let samples = [Report::of_all(&machine).briefly(LOOK), Report::of_disk(&machine, "sda").unwrap().in_full(LOOK)];
+        let samples = [
+            Report::of_all(&machine, examine(&machine)).briefly(LOOK),
+            Report::of_disk(&machine, "sda", examine(&machine)).unwrap().in_full(LOOK),
+        ];
         let parts: Vec<&str> = page.split("```text\n").collect();
         assert_eq!(parts.len(), samples.len() + 1);
         let mut written = parts[0].to_owned();
@@ -374,7 +403,7 @@ mod tests {
     #[test]
     fn what_matters_comes_first_and_lines_fit() {
         let machine = machine();
-        let report = Report::of_disk(&machine, "dm-0").unwrap();
+        let report = Report::of_disk(&machine, "dm-0", examine(&machine)).unwrap();
         let names: Vec<&str> = report.disks.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["dm-0", "sda"]);
         assert!(report.findings.is_sorted_by_key(|own| own.weight));
@@ -387,16 +416,16 @@ mod tests {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
         // Of what is above a disk only the layer is told.
-        let above: Vec<_> = Report::of_disk(&machine, "sda").unwrap().findings;
+        let above: Vec<_> = Report::of_disk(&machine, "sda", examine(&machine)).unwrap().findings;
         let above: Vec<_> = above.iter().filter(|own| own.disk.as_deref() == Some("dm-0")).collect();
         assert!(above.len() == 1 && above[0].id.is_of_layer(), "{above:?}");
-        assert!(Report::of_disk(&machine, "sdb").is_err());
+        assert!(Report::of_disk(&machine, "sdb", examine(&machine)).is_err());
     }
 
     #[test]
     fn the_document_has_every_finding() {
         let machine = machine();
-        let report = Report::of_all(&machine);
+        let report = Report::of_all(&machine, examine(&machine));
         let document = serde_json::to_value(report.document()).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         assert_eq!(document["disks"].as_array().unwrap().len(), 2);

@@ -26,6 +26,23 @@ impl ExportArgs {
         Ok(self.declared().map_err(usage)?.or_default(disk))
     }
 
+    /// One for each of so many sockets, in the order in which they were declared; of a disk of that name, if there is
+    /// one socket and no export is declared.
+    pub(crate) fn load_each(&self, disk: &str, sockets: usize) -> Result<(Exports, Vec<Export>)> {
+        let exports = self.load(disk)?;
+        let given = self.exports.iter().map(|export| Export::from_option(export)).collect::<Result<Vec<_>, _>>();
+        let mut each = given.map_err(usage)?;
+        // Those of a file have no other order than that of their names.
+        each.extend(exports.as_slice().iter().filter(|&export| !each.contains(export)).cloned().collect::<Vec<_>>());
+        if each.len() != sockets {
+            return Err(usage(format!(
+                "--socket: {sockets} sockets for {} exports: each virtual machine has a socket and an export of its own",
+                each.len()
+            )));
+        }
+        Ok((exports, each))
+    }
+
     fn declared(&self) -> Result<Exports, ExportsError> {
         let mut exports = match &self.exports_file {
             Some(file) => Exports::load(file)?,

@@ -32,6 +32,7 @@ pub(crate) fn found(roots: &Roots) -> String {
     }
     let name = &first.name;
     let commands = [
+        (format!("iosched doctor {name}"), "what is in force, and what does nothing"),
         (format!("iosched record {name} --for 60"), "what it is asked, as a trace (as root)"),
         (format!("iosched advise {name} --workload {name}.blktrace.0"), "what to set on it, and how one knows"),
         ("iosched top".to_owned(), "what disks do now, and who waits"),

@@ -18,8 +18,8 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(crate) enum ImportCommand {
     /// Make a profile of DiskSim's description of a disk
     Disksim(DisksimArgs),
-    /// Make a profile of what io.cost was told of a device: lines of io.cost.model and io.cost.qos, or an entry of
-    /// systemd's hwdb
+    /// Make a profile of what io.cost was told of a device: lines of io.cost.model and io.cost.qos, an entry of
+    /// systemd's hwdb, or a result of resctl-bench
     ///
     /// Nothing but rates at saturation is in them: the profile reaches those, and says that no latency was measured.
     #[command(name = "io-cost")]
@@ -28,10 +28,10 @@ pub(crate) enum ImportCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct IoCostArgs {
-    /// The lines, as the kernel's files have them, or *.hwdb
+    /// The lines, as the kernel's files have them, *.hwdb, or *.json, compressed or not
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Which device of several: its number, or the model name of hwdb
+    /// Which device of several: its number, its model name, or where it stands in the JSON
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
     /// The device's size, in GB

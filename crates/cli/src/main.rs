@@ -51,6 +51,7 @@ mod tree;
 mod tune;
 mod ublk;
 mod validate;
+mod vhost;
 mod watched;
 
 use std::io::IsTerminal;
@@ -100,6 +101,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Job(command) => return job::job(&command),
         Command::Mount(args) => return mount::run(&args),
         Command::Ublk(args) => return ublk::run(&args),
+        Command::Vhost(args) => return vhost::run(&args),
         Command::Ls(args) => ls::run(&args)?,
         Command::Doctor(args) => doctor::run(&args)?,
         Command::Get(args) => get::run(&args)?,

@@ -1,11 +1,11 @@
-//! What `serve`, `mount` and `ublk` have in common: a disk that is served until it is told to stop.
+//! What `serve`, `mount`, `ublk` and `vhost` have in common: a disk that is served until it is told to stop.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::{Result, anyhow};
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
@@ -36,6 +36,10 @@ pub(crate) struct DiskArgs {
     /// The elevator, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64
     #[arg(short, long, value_name = "SETTING", default_value = "cfq")]
     scheduler: Setting,
+
+    /// What the disk is for, if that is to say the scheduler, and the depth unless it is said
+    #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
+    purpose: Option<Purpose>,
 
     /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their
     /// own]
@@ -69,6 +73,27 @@ pub(crate) struct DiskArgs {
     force: bool,
 }
 
+/// What a disk is for, where that says how it is best served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Purpose {
+    /// Tenants, and clients that ask for all they can get: --scheduler cfq:slice_idle=0 --depth 8
+    Shared,
+}
+
+impl Purpose {
+    fn scheduler(self) -> &'static str {
+        match self {
+            Self::Shared => "cfq:slice_idle=0",
+        }
+    }
+
+    fn depth(self) -> u32 {
+        match self {
+            Self::Shared => 8,
+        }
+    }
+}
+
 /// A disk that is ready to be served: what can be wrong with it has been found, and nothing has changed yet.
 pub(crate) struct Opened {
     disk: reactor::Opened,
@@ -90,6 +115,13 @@ impl DiskArgs {
         Ok(())
     }
 
+    fn setting(&self) -> Result<Setting> {
+        match self.purpose {
+            Some(purpose) => Ok(purpose.scheduler().parse()?),
+            None => Ok(self.scheduler.clone()),
+        }
+    }
+
     /// Gets it ready to be served.
     pub(crate) fn open(&self) -> Result<Opened> {
         self.check_name()?;
@@ -98,9 +130,9 @@ impl DiskArgs {
             name: self.name(),
             backend: self.backing.clone(),
             shared: self.force,
-            setting: self.scheduler.clone(),
+            setting: self.setting()?,
             registry: Registry::linux(),
-            depth: self.depth,
+            depth: self.depth.or(self.purpose.map(Purpose::depth)),
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
             record: self.record.clone(),

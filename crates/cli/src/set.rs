@@ -50,7 +50,7 @@ Examples:
   iosched set sda cgroup/backup.slice/io.max=wbps=50000000/wiops=100
   iosched set sda cgroup/io.cost.qos=enable=1 cgroup/db.slice/io.weight=800
   iosched set live:db scheduler=cfq slice_idle=0
-  iosched set live:db clients/3/ioprio=idle";
+  iosched set live:db clients/3/ioprio=idle groups/backup/io.max=wbps=50000000/wiops=100";
 
 #[derive(Clone, Debug)]
 struct Assignment {
@@ -169,7 +169,11 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     if let Some(problem) = disks.wrong(file, &scheduler, value) {
         return Err(usage(problem));
     }
-    if let Err(error) = disks.tree.write(&file.path, value) {
+    let declaration = Disks::declaration(file, &scheduler);
+    // As in settings a slash stands for a space, which the kernel's tree knows by itself.
+    let is_words = matches!(declaration, Some(Declaration::Cgroup(_))) && !disks.are_the_kernels;
+    let written = if is_words { value.replace('/', " ") } else { value.to_owned() };
+    if let Err(error) = disks.tree.write(&file.path, &written) {
         if error.kind != io::ErrorKind::InvalidInput {
             bail!("{error}");
         }
@@ -184,7 +188,6 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     }
     let read = disks.tree.read(&file.path)?;
     let read = read.trim();
-    let declaration = Disks::declaration(file, &scheduler);
     if is_exactly(declaration, read, value) {
         return Ok(chosen(read).to_owned());
     }

@@ -51,6 +51,35 @@ fn a_name_that_there_is_not_is_told_with_the_nearest() {
 }
 
 #[test]
+fn rates_are_held_against_the_disks_that_are_here() {
+    let here = directory("doctor-rates");
+    let disks = BlockDevice::disks(&Roots::default());
+    let file = here.join("rates.txt");
+    let rates = |text: &str| {
+        fs::write(&file, text).unwrap();
+        run(&["doctor", "--json", "--rates", file.to_str().unwrap()])
+    };
+    let (code, _, errors) = rates("nothing of the kind\n");
+    assert_eq!((code, errors.contains("is not what iostat -x or sar -d print")), (2, true), "{errors}");
+    let report = |name: &str| format!("Device r/s w/s r_await w_await aqu-sz %util\n{name} 1 1 4.0 2.0 8.0 99\n");
+    let (code, _, errors) = rates(&report("nosuchdisk"));
+    assert_eq!((code, errors.contains("is of nosuchdisk; none of these")), (2, true), "{errors}");
+    let (_, json, _) = run(&["doctor", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let known = document["disks"].as_array().unwrap().iter().find(|disk| disk["scheduler"].is_string());
+    // Another test may have the loop device of this name detached meanwhile.
+    let Some(name) = known.and_then(|disk| disk["name"].as_str()).filter(|name| !name.starts_with("loop")) else {
+        println!("skipped: none of {} disks has a scheduler", disks.len());
+        return;
+    };
+    let (code, json, errors) = rates(&report(name));
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, errors.as_str()), (0, ""));
+    let found = document["findings"].as_array().unwrap().iter().find(|own| own["id"] == "load-waits").unwrap();
+    assert_eq!((found["disk"].as_str(), found["file"].as_str()), (Some(name), file.to_str()));
+}
+
+#[test]
 fn a_loop_device_is_told_by_its_file_and_by_its_scheduler() {
     if !is_root() {
         return;

@@ -3,6 +3,8 @@
 mod common;
 
 use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use common::{directory, run};
 
@@ -33,6 +35,31 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
 }
 
 #[test]
+fn what_is_printed_for_hwdb_is_found_there() {
+    let here = directory("io-cost-hwdb");
+    let root = here.to_str().unwrap();
+    let (_, out, _) = run(&["device", "io-cost", "sata-ssd", "--model-name", "A disk"]);
+    let lines = out.lines().skip_while(|line| !line.contains("block:")).take(4);
+    let entry: String = lines.map(|line| [&line[2..], "\n"].concat()).collect();
+    let place = here.join("etc/udev/hwdb.d");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("90-own.hwdb"), entry).unwrap();
+    let hwdb = |args: &[&str]| Command::new("systemd-hwdb").args(["--root", root, "--strict"]).args(args).output();
+    if let Err(error) = hwdb(&["update"]) {
+        assert!(std::env::var_os("CI").is_none(), "systemd-hwdb: {error}");
+        println!("skipped: systemd-hwdb is not here: {error}");
+        return;
+    }
+    let update = hwdb(&["update"]).unwrap();
+    assert!(update.status.success() && update.stderr.is_empty(), "{update:?}");
+    let found = hwdb(&["query", "block:devpath:name:A_disk:fwrev:1:"]).unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    for name in ["IOCOST_SOLUTIONS=measured", "IOCOST_MODEL_MEASURED=rbps=", "IOCOST_QOS_MEASURED="] {
+        assert!(found.contains(name), "{name} is not in {found}");
+    }
+}
+
+#[test]
 fn which_of_several_is_said_and_what_is_wrong_is_told() {
     let here = directory("io-cost-several");
     let file = here.join("lines");
@@ -49,6 +76,33 @@ fn which_of_several_is_said_and_what_is_wrong_is_told() {
     fs::write(&file, "rbps=1").unwrap();
     let (code, _, err) = import(&[]);
     assert!(code == 2 && err.contains("line 1: rseqiops is missing"), "{err}");
+}
+
+#[test]
+fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
+    let here = directory("io-cost-json");
+    let file = here.join("result.json.gz");
+    let model =
+        r#"{"rbps": 3e6, "rseqiops": 2000, "rrandiops": 1000, "wbps": 3e6, "wseqiops": 2000, "wrandiops": 1000}"#;
+    let qos = r#"{"rpct": 95, "rlat": 400, "wpct": 95, "wlat": 900, "min": 50, "max": 150}"#;
+    let write = |text: &str| {
+        let mut gzip =
+            Command::new("gzip").stdin(Stdio::piped()).stdout(fs::File::create(&file).unwrap()).spawn().unwrap();
+        gzip.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(gzip.wait().unwrap().success());
+    };
+    let import = || run(&["import", "io-cost", file.to_str().unwrap()]);
+    write(&format!(r#"[{{"sysinfo": {{"dev_model": "ACME 1"}}, "result": {{"model": {model}, "qos": {qos}}}}}]"#));
+    let (code, out, err) = import();
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("# A model of ACME 1: ") && out.contains("rates_only = true"), "{out}");
+    assert!(
+        out.contains("# enable=1 ctrl=user rpct=95.00 rlat=400 wpct=95.00 wlat=900 min=50.00 max=150.00\n"),
+        "{out}"
+    );
+    write(&model.replace("wrandiops", "wrandomiops"));
+    let (code, _, err) = import();
+    assert!(code == 2 && err.contains("result.json.gz: at the top: wrandiops is missing: a model has rbps"), "{err}");
 }
 
 #[test]

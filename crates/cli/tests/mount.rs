@@ -48,6 +48,10 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     fs::create_dir(mounted.attribute("groups/db")).unwrap();
     assert_eq!(mounted.echo("groups/db/weight", "300"), Ok(()));
     assert_eq!(mounted.read("groups/db/weight"), "300");
+    assert_eq!(mounted.echo("groups/db/io.max", "wbps=5000000 riops=100"), Ok(()));
+    assert_eq!(mounted.read("groups/db/io.max"), "rbps=max wbps=5000000 riops=100 wiops=max");
+    assert_eq!(mounted.echo("groups/db/io.max", "wbps=0"), Err(34));
+    assert_eq!(mounted.echo("groups/db/io.max", "wbps"), Err(22));
     assert!(File::create(mounted.at.join("new")).is_err());
     assert!(fs::remove_file(mounted.disk()).is_err());
     // Shell scripts written for /sys/block.

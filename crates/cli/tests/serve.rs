@@ -81,15 +81,47 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let here = directory("serve-cap");
     let caps = "none:io.max=slow:rbps=4194304";
     let server = Server::serving(&here, &["memory:6M", "--scheduler", caps, "--export", "fast", "--export", "slow"]);
-    let began = Instant::now();
-    if server.client("nbdcopy", &["nbd+unix:///slow?socket=s", "null:"]).is_some() {
+    // Holes are not read, so they would not be capped.
+    std::fs::write(here.join("in"), vec![5; 6 << 20]).unwrap();
+    if server.client("nbdcopy", &["in", "nbd+unix:///fast?socket=s"]).is_some() {
+        let began = Instant::now();
+        server.client("nbdcopy", &["nbd+unix:///slow?socket=s", "out"]);
         // A slice's worth passes at once.
         assert!(began.elapsed() > Duration::from_millis(1_200), "6 MiB at 4 MiB/s");
-        server.client("nbdcopy", &["nbd+unix:///fast?socket=s", "out"]);
-        assert!(std::fs::read(here.join("out")).unwrap() == vec![0; 6 << 20]);
+        assert!(std::fs::read(here.join("out")).unwrap() == vec![5; 6 << 20]);
     }
+    // The cap is an attribute of the group.
+    let cap = "groups/slow/io.max";
+    assert_eq!(
+        server.client(IOSCHED, &["get", "c", cap]).unwrap().trim(),
+        format!("{cap}=rbps=4194304 wbps=max riops=max wiops=max")
+    );
+    let set = server.client(IOSCHED, &["set", "c", &format!("{cap}=rbps=max/wiops=7")]).unwrap();
+    assert_eq!(set.trim(), format!("{cap}=rbps=max wbps=max riops=max wiops=7"));
+    let wrong = Command::new(IOSCHED).current_dir(&here).args(["set", "c", &format!("{cap}=rbps=0")]).output().unwrap();
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(2) && said.contains("write any of rbps=N"), "{said}");
     assert_eq!(server.stop(), Some(0));
     refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "no cgroup is named");
+}
+
+#[test]
+fn a_shared_disk_does_not_idle_and_keeps_requests_where_they_are_sorted() {
+    let here = directory("serve-shared");
+    let attributes = |args: &[&str]| {
+        let server = Server::serving(&here, &[&["memory:8M"], args].concat());
+        let told = server.client(IOSCHED, &["get", "c"]).unwrap();
+        assert_eq!(server.stop(), Some(0));
+        told
+    };
+    let told = attributes(&["--for", "shared"]);
+    for attribute in ["\niosched/slice_idle=0\n", "device/queue_depth=8\n"] {
+        assert!(told.contains(attribute), "{told}");
+    }
+    let told = attributes(&["--for", "shared", "--depth", "4"]);
+    assert!(told.contains("\niosched/slice_idle=0\n") && told.contains("device/queue_depth=4\n"), "{told}");
+    refused(&here, &["memory:8M", "--for", "shared", "--scheduler", "noop"], 2, "cannot be used with");
+    refused(&here, &["memory:8M", "--for", "speed"], 2, "shared");
 }
 
 #[test]

@@ -58,7 +58,12 @@ fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
     assert!(piped.contains("answer:") && !piped.contains("here: "), "{piped}");
     // A machine may have no disk but those in memory.
     if let Some(found) = at_terminal.split("\nhere: ").nth(1) {
-        assert!(found.contains("on them:   iosched record ") && found.contains("iosched top"), "{found}");
+        assert!(
+            found.contains("on them:   iosched doctor ")
+                && found.contains("  iosched record ")
+                && found.contains("iosched top"),
+            "{found}"
+        );
         assert!(found.lines().all(|line| line.chars().count() <= 100), "{found}");
     }
 }

@@ -186,6 +186,37 @@ fn wbt_keeps_buffered_writes_few_beside_a_reader() {
 }
 
 #[test]
+fn a_place_at_wbt_that_an_exited_process_had_waited_for_is_the_next_ones() {
+    let mut machine = Machine::new("none", 1, MS);
+    machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
+    let writers = [(); 3].map(|()| machine.task(CgroupId::ROOT));
+    let sent = writers.map(|writer| machine.send(writer, Op::Write, Flags::empty(), 1024 * writer.index() as u64, 8));
+    assert_eq!(sent, [true, false, false]);
+    let bio = machine.waiting.remove(&writers[1]).unwrap();
+    machine.open.remove(&bio.cookie);
+    machine.driver.exit(machine.now, writers[1]);
+    // A window of wbt, whose timer looks after everybody, is longer.
+    machine.run(10 * MS);
+    assert!(machine.open.is_empty(), "{:?} wait", machine.waiting);
+}
+
+#[test]
+fn what_a_controller_makes_of_a_removed_cgroup_is_told_at_once() {
+    let mut machine = Machine::new("none", 1, MS);
+    machine.driver.record_decisions(true);
+    let group = machine.group("group", CgroupId::ROOT);
+    machine.set(CgroupId::ROOT, "io.cost.qos", "enable=1");
+    let task = machine.task(group);
+    assert!(machine.send(task, Op::Read, Flags::empty(), 0, 8));
+    machine.run(2 * MS);
+    machine.driver.exit(machine.now, task);
+    machine.driver.take_decisions();
+    machine.driver.remove_cgroup(machine.now, group);
+    let told: Vec<_> = machine.driver.take_decisions().collect();
+    assert!(told.iter().any(|(_, told)| matches!(told, Decision::Controlled(ControlledEvent::IoCost(_)))), "{told:?}");
+}
+
+#[test]
 fn io_cost_shares_the_device_by_weight() {
     let mut machine = Machine::new("none", 32, MS / 5);
     let groups = ["db", "backup"].map(|name| machine.group(name, CgroupId::ROOT));

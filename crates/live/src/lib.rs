@@ -11,6 +11,7 @@
 //! | [`metrics`] | what Prometheus reads |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`ublk`] | a disk as block devices |
+//! | [`vhost`] | a disk as disks of virtual machines |
 //!
 //! Between front ends and [`disk`] goes an operation with a cookie, between [`disk`] and a back end a command with
 //! segments of memory: neither side knows the other.
@@ -30,6 +31,9 @@ mod ring;
 mod socket;
 mod sys;
 pub mod ublk;
+pub mod vhost;
+#[cfg(feature = "vhost")]
+mod virtio;
 
 pub use disk::LiveDisk;
 pub use errno::Errno;

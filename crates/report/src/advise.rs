@@ -2,6 +2,7 @@
 //! model is.
 
 use iosched_advise::calibrate::{Calibration, Measurements};
+use iosched_advise::tune::Standing;
 use iosched_advise::{Advice, Prediction};
 use iosched_kernel::settings::Lasting;
 use iosched_lab::Records;
@@ -18,6 +19,7 @@ pub(super) fn page(
     records: &Records,
     calibration: Option<(&Measurements, &Calibration)>,
     lasting: Option<&Lasting>,
+    untried: Option<&Lasting>,
 ) -> Markup {
     let header = advice.measured.header;
     let title = format!("What to set on {} for {}", header.device.name, header.workload.name);
@@ -34,6 +36,9 @@ pub(super) fn page(
                 @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
             }
             @if let Some(lasting) = lasting { (section("set", "How to set it, and to undo it", &how(lasting))) }
+            @if let (Some(best), Some(lasting)) = (advice.untried(), untried) {
+                (section("untried", "What was not tried on the device", &not_tried(advice, best, lasting)))
+            }
             (section("confirmed", "What was confirmed on the device", &confirmed(advice)))
             @if let Some(view) = &view {
                 @for (id, title, body) in sections(view) { (section(id, title, &body)) }
@@ -67,6 +72,17 @@ fn how(lasting: &Lasting) -> Markup {
         pre { (lasting.profile) }
         p { "What was set before comes back with:" }
         (lines(&lasting.undo))
+    }
+}
+
+/// What the search found best, and the device was not asked about.
+fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup {
+    html! {
+        p {
+            "It belongs to cgroups, and was run in simulation only: " strong { (best.label) } ", best there: "
+            (unbroken(&advice.predicted.against_baseline(best))) ". Set it, and look whether it is so."
+        }
+        (how(lasting))
     }
 }
 

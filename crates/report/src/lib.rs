@@ -57,6 +57,7 @@ mod turns;
 mod units;
 mod validation;
 mod view;
+mod waits;
 
 use iosched_advise::Advice;
 use iosched_advise::calibrate::{Calibration, Measurements};
@@ -102,15 +103,17 @@ pub fn calibration_html(measurements: &Measurements, calibration: &Calibration) 
 }
 
 /// Advice for a device as one HTML page: `records` are the runs on the device, `calibration` what its model was made
-/// of, `lasting` how what is recommended is set.
+/// of, `lasting` how what is recommended is set, `untried` how that is set which was best in simulation and could not be
+/// tried on the device.
 #[must_use]
 pub fn advice_html(
     advice: &Advice<'_>,
     records: &Records,
     calibration: Option<(&Measurements, &Calibration)>,
     lasting: Option<&Lasting>,
+    untried: Option<&Lasting>,
 ) -> String {
-    advise::page(advice, records, calibration, lasting).into_string()
+    advise::page(advice, records, calibration, lasting, untried).into_string()
 }
 
 /// A page of others with our looks; `version` is that of iosched.

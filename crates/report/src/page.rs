@@ -8,7 +8,7 @@ use super::units::counted;
 use super::view::View;
 use super::{
     context, differences, doubts, figures, head, heat, latency, over_time, processes, reproduce, runs, scan, shares,
-    sizes, slices, throughput,
+    sizes, slices, throughput, waits,
 };
 
 /// The page of one device.
@@ -60,6 +60,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
             ("head", "Where the device was sent", head::section(view)),
         ]);
     }
+    sections.extend(waits::section(view).map(|waits| ("waits", "Who waited for controllers", waits)));
     if view.header().workload.kind != WorkloadKind::Command {
         sections.push(("processes", "Processes", processes::section(view)));
     }

@@ -6,7 +6,7 @@ use iosched::Setting;
 use iosched_advise::tune::{Selection, TuneResults, Tuning, tune};
 use iosched_advise::{Advice, Confirmed, candidates};
 use iosched_disk::Profile;
-use iosched_kernel::settings::{DropIn, Lasting};
+use iosched_kernel::settings::{DropIn, Lasting, Named, OfControllers};
 use iosched_lab::{Control, Experiment, execute};
 use iosched_report::advice_html;
 use iosched_workload::{TaskSet, Workload};
@@ -33,6 +33,53 @@ iodepth = 64
 fn experiment(settings: Vec<Setting>) -> Experiment {
     let workload = Workload::Tasks(TaskSet::parse("tasks.toml", TASKS).unwrap().into());
     Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap()
+}
+
+#[test]
+fn what_belongs_to_cgroups_and_was_not_tried_is_told_with_how_to_set_it() {
+    let capped = "none:io.max=backup:wiops=60";
+    let tasks = TASKS.replace("name = \"backup\"", "name = \"backup\"\ncgroup = \"backup\"")
+        + "\n[[cgroups]]\nname = \"backup\"\n";
+    let of = |settings: Vec<Setting>| {
+        let workload = Workload::Tasks(TaskSet::parse("tasks.toml", &tasks).unwrap().into());
+        Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap()
+    };
+    let settings = ["none", capped].map(|setting| setting.parse().unwrap()).to_vec();
+    let goals = vec!["mean(lookup)".parse().unwrap()];
+    let mut tuning = Tuning::new(of(settings), &Selection::default(), goals).unwrap();
+    tuning.baseline = "none".parse().unwrap();
+    tuning.budget = 30;
+    let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
+    let mut on_device = of(vec![Setting::defaults("none")]);
+    on_device.runs = 2;
+    let mut records = execute(&on_device, &Control::new(2), |_| Ok(())).unwrap().records;
+    records.header.settings[0].label = Setting::present().to_string();
+    let confirmed = Confirmed::of(&search.header, &records);
+    let predicted = TuneResults::of(&search.header, &search.runs);
+    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None);
+    assert_eq!(advice.untried().expect("the search found something").label, capped);
+    let setting: Setting = capped.parse().unwrap();
+    let device = Named { node: "/dev/sda", number: "8:0" };
+    let own = OfControllers::of(&setting);
+    let lasting = Lasting {
+        commands: own.commands(device),
+        rule_path: "/etc/udev/rules.d/90-iosched-sda.rules".to_owned(),
+        rule: "KERNEL==\"sda\"".to_owned(),
+        profile_name: "iosched-sda".to_owned(),
+        profile_path: "/etc/tuned/iosched-sda/tuned.conf".to_owned(),
+        profile: "[main]".to_owned(),
+        drop_ins: own.drop_ins(device),
+        undo: own.undo(device),
+    };
+    let page = advice_html(&advice, &records, None, None, Some(&lasting));
+    common::whole_page(&page);
+    let from = page.find("<section id=\"untried\">").unwrap();
+    let section = &page[from..from + page[from..].find("</section>").unwrap()];
+    for text in [capped, "mean(lookup)", "IOWriteIOPSMax=/dev/sda 60", "backup.service.d/50-iosched.conf"] {
+        assert!(section.contains(text), "{text} is not in {section}");
+    }
+    let without = advice_html(&advice, &records, None, None, None);
+    assert!(!without.contains("id=\"untried\""));
 }
 
 #[test]
@@ -66,7 +113,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
         }],
         undo: vec!["echo none > /sys/block/sda/queue/scheduler".to_owned()],
     };
-    let page = advice_html(&advice, &records, None, Some(&lasting));
+    let page = advice_html(&advice, &records, None, Some(&lasting), None);
     common::whole_page(&page);
     assert!(page.contains("<h1>What to set on ") && page.contains("than with none, which was set."), "{page}");
     for text in [

@@ -9,6 +9,7 @@ mod samples;
 use std::path::Path;
 
 use iosched_lab::{Overview, Record, RecordReader, RecordWriter, Records, Results};
+use iosched_sim::Note;
 use samples::{MIXED, records_on};
 
 fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
@@ -65,6 +66,35 @@ fn the_answer_comes_first_and_everything_is_there() {
     }
     // A third of it is the plotting library and what our scripts are told.
     assert!(html.len() < 600_000, "{} bytes", html.len());
+}
+
+#[test]
+fn who_waited_for_which_controller_is_told_by_setting() {
+    let tasks = MIXED.replace("name = \"scan\"", "name = \"scan\"\n    cgroup = \"batch\"")
+        + "\n[[cgroups]]\nname = \"batch\"\n";
+    let records =
+        records_of(&tasks, &["none:wbt_lat_usec=0", "none:wbt_lat_usec=0,io.max=batch:riops=10"], 2, "sata-7200");
+    let html = check(&records);
+    let waits = section(&html, "waits");
+    let lines: Vec<&str> = waits.split("<tr>").skip(2).collect();
+    let [line] = lines.as_slice() else { panic!("{lines:?}") };
+    let (mut bios, mut wait_ns, mut latency_ns) = (0, 0, 0);
+    for run in records.runs.iter().filter(|run| run.setting == 1) {
+        for note in &run.result.notes {
+            if let Note::Throttled { bios: own, wait_ns: ns, .. } = note {
+                (bios, wait_ns) = (bios + own, wait_ns + ns);
+            }
+        }
+        latency_ns += run.result.tasks[1].latency.sum_ns();
+    }
+    assert!(bios > 0, "{bios}");
+    let share = format!("{:.1}\u{a0}%", wait_ns as f64 / latency_ns as f64 * 100.0);
+    let bios = (bios as f64 / 2.0).round().to_string();
+    for text in [">batch<", ">scan<", ">io.max<", &format!(">{bios}<"), &format!(">{share}<")] {
+        assert!(line.contains(text), "{text} is not in {line}");
+    }
+    let without = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
+    assert!(!without.contains("<section id=\"waits\""), "nobody waited");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! What controllers beside the elevator add to the space: for each cgroup of the workload, from what it does under the
 //! baseline and from what the device does at saturation, the values worth trying.
 //!
-//! A controller is one dimension or a few, each off by default: the least a cgroup can be capped to is a hundredth of
-//! what it does, the laxest is no cap at all. io.cost comes with the device's own linear model, as measured on the
-//! profile, and one latency for reads and writes.
+//! A controller is one dimension or a few, each off by default but wbt, which is at the device's own: the least a cgroup
+//! can be capped to is a hundredth of what it does, the laxest is no cap at all. io.cost comes with the device's own
+//! linear model, as measured on the profile, and one latency for reads and writes.
 
 use std::fmt;
 use std::str::FromStr;
 
+use iosched::controllers::Wbt;
 use iosched::{Setting, Span};
 use iosched_disk::Profile;
 use iosched_disk::io_cost::IoCostQos;
@@ -28,9 +29,8 @@ const TARGET_US: u64 = 2_000;
 /// Weights, likewise.
 const WEIGHTS: Span = Span { low: 10, high: 1_000, zero: false };
 const WEIGHT: u64 = 100;
-/// Targets of wbt, likewise.
+/// Targets of wbt that are worth trying, us, in steps of two from the device's own; 0 is off.
 const WBT_US: Span = Span { low: 500, high: 128_000, zero: true };
-const WBT_TARGET_US: u64 = 2_000;
 /// Latencies of io.cost's QoS go up to this, us.
 const QOS_US_MAX: u64 = 128_000;
 /// The share of I/Os that is to keep them, per cent.
@@ -117,7 +117,7 @@ pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &
     for controller in Controller::ALL.into_iter().filter(|own| controllers.contains(own)) {
         match controller {
             // Writers past the page cache are not throttled.
-            Controller::Wbt => all.extend((!run.latency.writes_async.is_empty()).then(wbt)),
+            Controller::Wbt => all.extend((!run.latency.writes_async.is_empty()).then(|| wbt(profile))),
             Controller::IoMax => all.extend(doing.iter().flat_map(caps)),
             Controller::IoLatency => all.extend(doing.iter().map(target)),
             Controller::IoCost => {
@@ -215,9 +215,9 @@ fn weight(doing: &Doing<'_>) -> Dimension {
     Dimension { name: format!("io.weight of {}", doing.name), unit: String::new(), values, default, written }
 }
 
-fn wbt() -> Dimension {
-    let (name, unit) = ("wbt_lat_usec".to_owned(), "us".to_owned());
-    Dimension { name, unit, values: ladder(WBT_US, WBT_TARGET_US), default: 0, written: Vec::new() }
+fn wbt(profile: &Profile) -> Dimension {
+    let own_us = Wbt::target_default_us(profile.card().rotational);
+    Dimension::attribute("wbt_lat_usec", "us", ladder(WBT_US, own_us))
 }
 
 /// Two significant digits: nobody needs more, and nobody can read them.
@@ -228,6 +228,8 @@ fn rounded(value: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use iosched_sim::BlockLayer;
+
     use super::super::space::{ElevatorSpace, Space};
     use super::*;
 
@@ -248,9 +250,37 @@ mod tests {
     }
 
     fn space(controllers: &[Controller]) -> Space {
-        let profile = Profile::named("sata-ssd").unwrap();
-        let dimensions = dimensions(controllers, &run(), &profile);
-        Space { elevators: vec![ElevatorSpace { defaults: Setting::defaults("none"), dimensions }] }
+        space_on("sata-ssd", &["none"], controllers)
+    }
+
+    fn space_on(profile: &str, elevators: &[&str], controllers: &[Controller]) -> Space {
+        let profile = Profile::named(profile).unwrap();
+        let of = |name: &&str| ElevatorSpace { defaults: Setting::defaults(name), dimensions: Vec::new() };
+        let mut space = Space { elevators: elevators.iter().map(of).collect() };
+        let config = BlockLayer::default().queue_config(&profile);
+        space.add(&dimensions(controllers, &run(), &profile), &[], &config);
+        space
+    }
+
+    #[test]
+    fn wbt_is_at_the_devices_own_unless_it_is_set_and_off_is_tried() {
+        let wbt = |profile: &str, elevator: &str| {
+            let space = space_on(profile, &[elevator], &[Controller::Wbt]);
+            let own = &space.elevators[0].dimensions[0];
+            let mut off = space.defaults().next().unwrap();
+            off.levels[0] = own.values.iter().position(|&value| value == 0).unwrap();
+            (own.text(own.default), space.setting(&off).to_string(), own.values.clone())
+        };
+        let (default, off, values) = wbt("sata-ssd", "none");
+        assert_eq!((default.as_str(), off.as_str()), ("2000", "none:wbt_lat_usec=0"));
+        assert_eq!(values, [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000]);
+        let (default, off, values) = wbt("sata-7200", "mq-deadline");
+        assert_eq!((default.as_str(), off.as_str()), ("75000", "mq-deadline:wbt_lat_usec=0"));
+        assert_eq!(values, [0, 585, 1_171, 2_343, 4_687, 9_375, 18_750, 37_500, 75_000]);
+        // bfq throttles writes itself.
+        let (default, off, _) = wbt("sata-ssd", "bfq");
+        assert_eq!((default.as_str(), off.as_str()), ("0", "bfq"));
+        assert!(space_on("sata-ssd", &["cfq"], &[Controller::Wbt]).elevators[0].dimensions.is_empty());
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Tuning {
         let mut space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
         if !selection.beside.is_empty() {
-            space.add(&beside(&experiment, &baseline, selection)?, &selection.beside_elevators);
+            space.add(&beside(&experiment, &baseline, selection)?, &selection.beside_elevators, &config);
         }
         Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }

@@ -209,8 +209,8 @@ impl Space {
     }
 
     /// Adds dimensions to every elevator that controllers can stand beside, or those of `only`; but none of files that
-    /// are fixed.
-    pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String]) {
+    /// are fixed. The default of an attribute is what is in effect beside that elevator, on a queue of `config`.
+    pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String], config: &QueueConfig) {
         for own in &mut self.elevators {
             let is_meant = only.is_empty() || only.iter().any(|name| name == own.defaults.name());
             let is_multi_queue = own.defaults.registered().is_ok_and(|known| known.layer.is_multi_queue());
@@ -221,8 +221,10 @@ impl Space {
                 !fixed.contains(&new.name.as_str()) && files.all(|file| !fixed.contains(&file))
             };
             let is_new = |new: &&Dimension| own.dimensions.iter().all(|known| known.name != new.name);
-            let new: Vec<Dimension> = dimensions.iter().filter(is_free).filter(is_new).cloned().collect();
-            own.dimensions.extend(new.into_iter().filter(|_| takes_controllers));
+            let new = dimensions.iter().filter(is_free).filter(is_new);
+            let new = new.filter_map(|new| new.clone().beside(&own.defaults, config));
+            let new: Vec<Dimension> = new.filter(|_| takes_controllers).collect();
+            own.dimensions.extend(new);
         }
     }
 
@@ -340,22 +342,32 @@ impl Dimension {
 
     /// `None` if there is nothing to choose.
     fn of(spec: &Spec, span: Span, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
-        let effect = |setting: &Setting| in_effect(setting, spec.name, config);
+        Self::attribute(spec.name, &spec.unit.to_string(), ladder(span, spec.default)).beside(defaults, config)
+    }
+
+    /// Of a tunable or an attribute; what is in effect when it is not set, [`Self::beside`] an elevator says.
+    pub(super) fn attribute(name: &str, unit: &str, values: Vec<u64>) -> Self {
+        Self { name: name.to_owned(), unit: unit.to_owned(), values, default: 0, written: Vec::new() }
+    }
+
+    /// Beside the elevator of `defaults`: with what is in effect there when it is not set, and without what is not taken.
+    /// `None` if there is nothing to choose.
+    fn beside(mut self, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
+        if self.is_of_controller() {
+            return Some(self);
+        }
+        let effect = |setting: &Setting| in_effect(setting, &self.name, config);
         let default = effect(defaults)?;
-        let mut values: Vec<u64> = ladder(span, spec.default)
-            .into_iter()
-            .filter(|value| {
-                let mut setting = defaults.clone();
-                // What a queue takes as something else, or not at all on this device, is no value of its own.
-                setting.set(spec.name, &value.to_string()).is_ok() && effect(&setting) == Some(*value)
-            })
-            .chain([default])
-            .collect();
-        values.sort_unstable();
-        values.dedup();
-        let default = values.binary_search(&default).ok()?;
-        let unit = spec.unit.to_string();
-        (values.len() > 1).then(|| Self { name: spec.name.to_owned(), unit, values, default, written: Vec::new() })
+        self.values.retain(|value| {
+            let mut setting = defaults.clone();
+            // What a queue takes as something else, or not at all on this device, is no value of its own.
+            setting.set(&self.name, &value.to_string()).is_ok() && effect(&setting) == Some(*value)
+        });
+        self.values.push(default);
+        self.values.sort_unstable();
+        self.values.dedup();
+        self.default = self.values.binary_search(&default).ok()?;
+        (self.values.len() > 1).then_some(self)
     }
 }
 

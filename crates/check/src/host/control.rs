@@ -1,6 +1,7 @@
 //! Control: processes, cgroups, tunables, attributes, switching.
 
-use iosched::{Cgroup, CgroupId, IoPriority, Registry, RequestQueue, Spec, Unit};
+use iosched::controllers::Wbt;
+use iosched::{Cgroup, CgroupId, IoPriority, QueueConfig, Registry, RequestQueue, Spec, Unit};
 
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
@@ -10,19 +11,26 @@ use crate::model::Layer;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
 
+/// What wbt is set by.
+const WBT_FILE: &str = "wbt_lat_usec";
+
 /// The name and text that a write names, and whether it should be taken.
 struct Write {
     name: &'static str,
     text: String,
     value: Option<u64>,
+    /// It is taken, for the largest of all.
+    endless: bool,
 }
 
-fn write(specs: &[&'static Spec], hz: u32, which: u8, value: Value) -> Write {
-    let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None };
+fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) -> Write {
+    let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None, endless: false };
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
     let Spec { name, read_only, clamps, signed, .. } = **spec;
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
-    let [default, min, max] = [spec.default, spec.min, spec.max].map(wide);
+    // Targets of a size that the device may keep or miss.
+    let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
+    let [default, min, max] = [default, spec.min, spec.max].map(wide);
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
@@ -38,7 +46,8 @@ fn write(specs: &[&'static Spec], hz: u32, which: u8, value: Value) -> Write {
     };
     let text = number.map_or_else(|| "1x".to_owned(), |number| number.to_string());
     let taken = number.filter(|number| !read_only && (clamps || (min..=max).contains(number)));
-    Write { name, text, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, hz)) }
+    let endless = taken.is_some_and(|number| number > largest);
+    Write { name, text, endless, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, queue.hz)) }
 }
 
 impl Host {
@@ -57,7 +66,8 @@ impl Host {
         ensure!(env.pid(context) == self.pids, Control, "pid {} reads as {}", self.pids, env.pid(context));
         let last_end = self.config.first_sector;
         let recent = Recent::default();
-        self.tasks.push(Task { context, remainder: None, plugged: false, on_plug: 0, last_end, recent });
+        let pid = self.pids;
+        self.tasks.push(Task { context, pid, remainder: None, plugged: false, on_plug: 0, last_end, recent });
         Ok(())
     }
 
@@ -68,6 +78,9 @@ impl Host {
         self.coverage.exits_waiting += u64::from(task.remainder.is_some());
         self.driver.exit(self.now, task.context);
         self.model.exited(task.context);
+        if let Some(audit) = &mut self.audit {
+            audit.waits_no_more(task.pid);
+        }
         self.look_at_decisions()?;
         // It may have been called and not have gone on: then another is.
         self.run(0)?;
@@ -152,6 +165,7 @@ impl Host {
     /// Gives all tunables of the home elevator their values for the beginning.
     pub(super) fn preset(&mut self, preset: Preset) -> Checked {
         if preset == Preset::Largest {
+            self.endless = true;
             let set = self.driver.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
@@ -176,7 +190,8 @@ impl Host {
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
         let scheduler = self.driver.queue().scheduler();
         let specs = Registry::linux().get(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
-        let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
+        let Write { name, text, value, endless } = write(&specs, &self.config.queue, which, value);
+        self.endless |= endless;
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
         let before = read(self.driver.queue());
         let set = self.driver.set_tunable(self.now, name, &text);
@@ -207,10 +222,8 @@ impl Host {
     }
 
     pub(super) fn write_attribute(&mut self, which: u8, value: Value) -> Checked {
-        // The model knows nothing of controllers: `crates/iosched/tests/controllers.rs` has random histories of them.
-        let known = RequestQueue::attribute_specs().filter(|spec| spec.name != "wbt_lat_usec");
-        let specs: Vec<_> = known.collect();
-        let Write { name, text, mut value } = write(&specs, self.config.queue.hz, which, value);
+        let specs: Vec<_> = RequestQueue::attribute_specs().collect();
+        let Write { name, text, mut value, .. } = write(&specs, &self.config.queue, which, value);
         if name == "max_sectors_kb" {
             value = value.filter(|&kib| kib <= u64::from(self.config.queue.max_hw_sectors_kb));
         }
@@ -229,7 +242,8 @@ impl Host {
         if name == "iostats" {
             self.model.sums.turn(self.now, value != 0);
         }
-        // More room: some may go on.
+        self.throttled |= name == WBT_FILE && value != 0;
+        // More room, or wbt is off: some may go on.
         self.run(0)
     }
 

@@ -29,6 +29,7 @@ const END_OF_TIME: Time = Time::from_ns(1 << 62);
 #[derive(Debug)]
 struct Task {
     context: ContextId,
+    pid: u32,
     /// What it could not submit for want of room, and waits to.
     remainder: Option<Remainder>,
     plugged: bool,
@@ -54,6 +55,10 @@ pub struct Host {
     done: Vec<(BioDone, Result<(), IoError>)>,
     /// The timer fired so often since something was dispatched or completed.
     fired: u32,
+    /// wbt was on, and its timer may be set.
+    throttled: bool,
+    /// A tunable was set to the largest value of all, and may make the elevator wait for days.
+    endless: bool,
     /// The elevator was being switched when decisions were last looked at.
     switching: bool,
     digest: Digest,
@@ -80,6 +85,8 @@ impl Host {
             in_device: Vec::new(),
             done: Vec::new(),
             fired: 0,
+            throttled: config.queue.throttles_writeback,
+            endless: false,
             switching: false,
             digest: Digest::default(),
             decisions: Digest::default(),
@@ -324,7 +331,13 @@ impl Host {
             "{waiting} requests wait, nothing is in the device, and there is no timer"
         );
         // The first CFQ with slices has a second timer, for the idle class, which may find that it is early.
-        let in_vain_max = if name == "cfq-2.6.16" { 4 } else { 2 };
+        let in_vain_max = match name {
+            "cfq-2.6.16" => 4,
+            // Windows of wbt end at timers of their own, shorter ones than bfq waits for.
+            _ if self.throttled && self.endless => u32::MAX,
+            _ if self.throttled => 64,
+            _ => 2,
+        };
         ensure!(
             self.fired < in_vain_max,
             Progress,

@@ -1,5 +1,6 @@
 //! Tasks at work: bios, plugs, waiting for room.
 
+use iosched::controllers::Wbt;
 use iosched::{Bio, ContextId, Flags, Op, Submit};
 
 use super::{Host, PLUG_MAX};
@@ -192,7 +193,7 @@ impl Host {
                 self.coverage.bios += 1;
                 self.model.done_at_once(self.now, bio.cookie, &done)?;
             }
-            Submit::Held => ensure!(false, Progress, "bio {} is held, and there are no controllers", bio.cookie),
+            Submit::Held => ensure!(false, Progress, "bio {} is held, and nobody is capped", bio.cookie),
             Submit::Full => {
                 self.digest.add(9);
                 self.model.withdraw(bio.cookie);
@@ -307,12 +308,17 @@ impl Host {
         let left = task.and_then(|task| self.tasks[task].remainder.take().map(|left| (task, left)));
         ensure!(left.is_some(), Allocation, "{context:?} was called and does not wait");
         match left {
-            Some((task, left)) => self.send(task, left),
+            Some((task, left)) => {
+                if let Some(audit) = &mut self.audit {
+                    audit.waits_no_more(self.tasks[task].pid);
+                }
+                self.send(task, left)
+            }
             None => Ok(()),
         }
     }
 
-    /// Nobody waits for room while nothing is allocated: nobody would ever call it.
+    /// Nobody waits for room while nothing is allocated, nor at wbt while it counts nothing: nobody would ever call it.
     pub(super) fn check_waiters(&self) -> Checked {
         for task in &self.tasks {
             let Some(Remainder { op, flags, .. }) = task.remainder else { continue };
@@ -327,9 +333,26 @@ impl Host {
                 "{:?} waits for room, sync {sync}, and nothing is allocated",
                 task.context
             );
+            if let Some(audit) = &self.audit
+                && self.layer() == Layer::Multi
+                && audit.is_throttled(task.pid)
+            {
+                let waits = (op, flags);
+                let is_counted = |own: (Op, Flags)| counted(own).is_some() && counted(own) == counted(waits);
+                // Those that have a place and wait for a tag, too.
+                let others = self.tasks.iter().filter(|other| !audit.is_throttled(other.pid));
+                let mut others = others.filter_map(|other| other.remainder).map(|left| (left.op, left.flags));
+                let is_kept = others.any(is_counted) || self.model.founders().any(is_counted);
+                ensure!(is_kept, Allocation, "{:?} waits at wbt, which counts nothing like {waits:?}", task.context);
+            }
         }
         Ok(())
     }
+}
+
+/// Which of wbt's counts a bio is in.
+fn counted((op, flags): (Op, Flags)) -> Option<(bool, bool)> {
+    Wbt::is_for(op, flags).then_some((op == Op::Discard, flags.contains(Flags::SWAP)))
 }
 
 /// The limit in force.

@@ -1,9 +1,9 @@
 //! What the recorded decisions say, held against what happened: where every request is and how large, who may allocate,
-//! and whom noop and deadline serve next.
+//! whom noop and deadline serve next, and who waits at wbt.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use iosched::{Decision, MergeSide, Op, RequestQueue, Sector, Time};
+use iosched::{ControlledEvent, Decision, MergeSide, Op, RequestQueue, Sector, Time};
 
 use super::deadline::DeadlineAudit;
 use super::{Layer, Model, slot_of};
@@ -54,6 +54,8 @@ pub(crate) struct Audit {
     /// noop's, oldest first.
     fifo: VecDeque<u64>,
     deadline: DeadlineAudit,
+    /// Processes that wait at wbt, and were not called.
+    throttled: BTreeSet<u32>,
 }
 
 impl Audit {
@@ -65,12 +67,23 @@ impl Audit {
             elevator: queue.scheduler(),
             fifo: VecDeque::new(),
             deadline: DeadlineAudit::new(queue, hz),
+            throttled: BTreeSet::new(),
         }
     }
 
     /// Requests of a kind that are allocated.
     pub(crate) fn allocated(&self, sync: bool) -> u32 {
         self.allocated[usize::from(sync)]
+    }
+
+    /// Whether a process waits at wbt.
+    pub(crate) fn is_throttled(&self, pid: u32) -> bool {
+        self.throttled.contains(&pid)
+    }
+
+    /// A process that waited is called, or exits.
+    pub(crate) fn waits_no_more(&mut self, pid: u32) {
+        self.throttled.remove(&pid);
     }
 
     /// Requests of deadline that were dispatched past their deadline.
@@ -218,6 +231,11 @@ impl Audit {
                 self.elevator = elevator;
                 self.fifo.clear();
                 self.deadline.resume();
+            }
+            Decision::Controlled(ControlledEvent::Wait { controller, cookie, pid, .. }) => {
+                ensure!(controller == "wbt", Control, "{cookie:x} waits at {controller}, of which nothing was written");
+                let is_new = self.throttled.insert(pid);
+                ensure!(is_new, Allocation, "{pid} waits at wbt and came to wait there again, with {cookie:x}");
             }
             _ => {}
         }

@@ -20,6 +20,9 @@ pub(crate) use sums::Sums;
 /// Bits of a cookie that name the slot of its record.
 const SLOT_BITS: u32 = 24;
 
+/// Contexts of the queue's own: that of the worker that sends on what controllers held back.
+const WORKERS: usize = 1;
+
 /// The slot of a cookie's record.
 #[inline]
 pub(crate) fn slot_of(cookie: u64) -> usize {
@@ -177,6 +180,11 @@ impl Model {
     #[inline]
     pub(crate) fn bio(&self, cookie: u64) -> Option<&BioRecord> {
         self.bios.get(slot_of(cookie)).filter(|record| record.cookie == cookie)
+    }
+
+    /// Op and flags of bios that founded a request, and are under way.
+    pub(crate) fn founders(&self) -> impl Iterator<Item = (Op, Flags)> + '_ {
+        self.bios.iter().filter(|record| record.cookie != 0 && record.founder).map(|record| (record.op, record.flags))
     }
 
     // ---- submission
@@ -649,7 +657,7 @@ impl Model {
     /// Tables hold no more than was in use at once.
     pub(crate) fn check_memory(&self, contexts: usize, slots: usize) -> Checked {
         ensure!(
-            contexts <= self.contexts_most,
+            contexts <= self.contexts_most + WORKERS,
             BoundedMemory,
             "{contexts} contexts in the table, never more than {} in use",
             self.contexts_most

@@ -1,14 +1,18 @@
 //! What is kept of advice: a directory with everything that it was made of.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use iosched_kernel::settings::{Lasting, rule_name};
+use iosched_kernel::settings::{DropIn, Lasting, rule_name};
 
 use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
-/// Files in a directory, all looked at before anything runs; or nothing.
+/// Where that is which is told beside the advice and was not tried on the device.
+const UNTRIED: &str = "untried";
+
+/// Files in a directory, looked at before anything runs; or nothing.
 #[derive(Default)]
 pub(super) struct AdviceDirectory {
     directory: Option<PathBuf>,
@@ -20,9 +24,10 @@ pub(super) struct AdviceDirectory {
     pub(super) device: Records,
     profile: Option<Output>,
     page: Option<Output>,
-    rule: Option<Output>,
-    tuned: Option<Output>,
-    undo: Option<Output>,
+    /// Name of the udev rule.
+    rule: String,
+    /// What would set a setting and undo it, as far as its place is there, by path.
+    settings: BTreeMap<PathBuf, Output>,
 }
 
 impl AdviceDirectory {
@@ -34,11 +39,15 @@ impl AdviceDirectory {
         let mut kept = Self {
             directory: Some(path.to_owned()),
             page: file("advice.html", Kind::Page)?,
-            rule: file(&rule_name(disk), Kind::Setting)?,
-            tuned: file("tuned.conf", Kind::Setting)?,
-            undo: file("undo.sh", Kind::Setting)?,
+            rule: rule_name(disk),
             ..Self::default()
         };
+        for place in [path.to_owned(), path.join(UNTRIED)] {
+            for file in known(&place, &kept.rule) {
+                kept.settings.insert(file.clone(), outputs.output("--output", &file, Kind::Setting)?);
+            }
+        }
+        let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
         if is_measured {
             kept.profile = file("profile.toml", Kind::Profile)?;
             kept.calibration = outputs.records(&path.join("calibration.jsonl"), Kind::Measurements)?;
@@ -57,18 +66,57 @@ impl AdviceDirectory {
         write(self.profile.as_ref(), text)
     }
 
-    /// The page, and what would set it; what of it all could not be kept.
-    pub(super) fn finish(&mut self, page: &str, lasting: Option<&Lasting>) -> Result<()> {
+    /// The page, what would set it, and what would set that which was not tried; what of it all could not be kept.
+    pub(super) fn finish(
+        &mut self,
+        page: &str,
+        lasting: Option<&Lasting>,
+        untried: Option<&Lasting>,
+        outputs: &mut Outputs,
+    ) -> Result<()> {
         let records = [&mut self.calibration, &mut self.search, &mut self.device].map(Records::finish);
         let mut written: Vec<Result<()>> = records.into_iter().collect();
         written.push(write(self.page.as_ref(), page));
-        if let Some(lasting) = lasting {
-            written.push(write(self.rule.as_ref(), &marked(&lasting.rule)));
-            written.push(write(self.tuned.as_ref(), &marked(&lasting.profile)));
-            written.push(write(self.undo.as_ref(), &script(&lasting.undo)));
+        if let Some(directory) = self.directory.clone() {
+            for (place, lasting) in [(directory.clone(), lasting), (directory.join(UNTRIED), untried)] {
+                let files = lasting.map_or_else(Vec::new, |own| files(own, &self.rule));
+                written.extend(files.into_iter().map(|(name, text)| self.set(&place.join(name), &text, outputs)));
+            }
         }
         all_of(written)
     }
+
+    /// A file of a setting, whose directory is made if it is not there.
+    fn set(&self, file: &Path, text: &str, outputs: &mut Outputs) -> Result<()> {
+        if let Some(out) = self.settings.get(file) {
+            return out.text(text);
+        }
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)
+                .map_err(|error| anyhow!("{}: cannot be made: {error}", directory.display()))?;
+        }
+        outputs.output("--output", file, Kind::Setting)?.text(text)
+    }
+}
+
+/// What may be written to `place` and can be looked at before: what has a name of its own, and drop-ins that are there.
+fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+    let mut known = [rule, "tuned.conf", "undo.sh"].map(|name| place.join(name)).to_vec();
+    let drop_ins = entries.flatten().map(|entry| entry.path().join(DropIn::FILE));
+    known.extend(drop_ins.filter(|file| file.exists()));
+    known
+}
+
+/// What sets a setting and undoes it, with its name in a directory.
+fn files(lasting: &Lasting, rule: &str) -> Vec<(PathBuf, String)> {
+    let mut files = vec![
+        (rule.into(), marked(&lasting.rule)),
+        ("tuned.conf".into(), marked(&lasting.profile)),
+        ("undo.sh".into(), script(&lasting.undo)),
+    ];
+    files.extend(lasting.drop_ins.iter().map(|own| (own.below_units(), marked(&own.text))));
+    files
 }
 
 fn write(out: Option<&Output>, text: &str) -> Result<()> {
@@ -81,4 +129,50 @@ fn marked(text: &str) -> String {
 
 fn script(commands: &[String]) -> String {
     format!("#!/bin/sh\n{MARK} advise.\nset -e\n{}\n", commands.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::WriteArgs;
+
+    fn lasting(drop_in: &str) -> Lasting {
+        Lasting {
+            commands: Vec::new(),
+            rule_path: String::new(),
+            rule: "KERNEL==\"sda\"\n".to_owned(),
+            profile_name: String::new(),
+            profile_path: String::new(),
+            profile: "[main]\n".to_owned(),
+            drop_ins: vec![DropIn {
+                unit: "backup.service".to_owned(),
+                path: String::new(),
+                text: format!("[Service]\n{drop_in}\n"),
+            }],
+            undo: vec!["echo none > /sys/block/sda/queue/scheduler".to_owned()],
+        }
+    }
+
+    #[test]
+    fn what_was_not_tried_is_kept_apart_with_its_drop_ins_and_replaces_nothing_of_others() {
+        let here = std::env::temp_dir().join(format!("iosched-advice-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&here);
+        let keep = |drop_in: &str| {
+            let mut outputs = Outputs::new(WriteArgs { force: false });
+            let mut kept = AdviceDirectory::open(Some(&here), "sda", false, &mut outputs)?;
+            kept.finish("<meta name=\"generator\" content=\"iosched ", None, Some(&lasting(drop_in)), &mut outputs)
+        };
+        keep("IOWeight=1").unwrap();
+        keep("IOWeight=2").unwrap();
+        let untried = here.join(UNTRIED);
+        let own = untried.join("backup.service.d/50-iosched.conf");
+        assert_eq!(fs::read_to_string(&own).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));
+        assert!(["90-iosched-sda.rules", "tuned.conf", "undo.sh"].iter().all(|name| untried.join(name).exists()));
+        assert!(!here.join("undo.sh").exists(), "nothing is recommended");
+        fs::write(&own, "[Service]\n").unwrap();
+        let mut outputs = Outputs::new(WriteArgs { force: false });
+        let refused = AdviceDirectory::open(Some(&here), "sda", false, &mut outputs).err().unwrap().to_string();
+        assert!(refused.contains("50-iosched.conf: exists, and is no file of advice"), "{refused}");
+        fs::remove_dir_all(here).unwrap();
+    }
 }

@@ -36,8 +36,8 @@ impl Found {
     }
 
     /// The page.
-    pub(crate) fn page(&self, advice: &Advice<'_>, lasting: Option<&Lasting>) -> String {
+    pub(crate) fn page(&self, advice: &Advice<'_>, lasting: Option<&Lasting>, untried: Option<&Lasting>) -> String {
         let calibration = self.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
-        iosched_report::advice_html(advice, &self.records, calibration, lasting)
+        iosched_report::advice_html(advice, &self.records, calibration, lasting, untried)
     }
 }

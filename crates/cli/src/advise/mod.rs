@@ -127,7 +127,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long)]
     apply: bool,
 
-    /// Keep everything in this directory: measurements, profile, search, runs, page, udev rule and profile of tuned
+    /// Keep everything in this directory: measurements, profile, search, runs, page, udev rule and profile of tuned; in
+    /// untried/ what sets that which was not tried, with drop-ins of systemd
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
 
@@ -184,9 +185,9 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
     let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
     let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
-    let page = found.page(&advice, lasting);
+    let page = found.page(&advice, lasting, untried);
     let reported = report.map(|out| out.text(&page));
-    let kept = kept.finish(&page, lasting);
+    let kept = kept.finish(&page, lasting, untried, &mut outputs);
     let printed = if args.json {
         output::json(&advice::json(&told))
     } else {

@@ -12,6 +12,8 @@ use crate::fail::usage;
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
 /// The directories of a disk whose files are its attributes; what else the kernel has there is about other things.
 const DIRECTORIES: &[&str] = &["queue", "clients", "groups", "cgroup"];
+/// Where a live disk's groups are.
+const GROUPS: &str = "groups/";
 /// A file behind a link, which is not followed otherwise.
 const DEPTH: &str = "device/queue_depth";
 
@@ -158,6 +160,10 @@ impl Disks {
     /// What is known of a file where `scheduler` is the present one.
     pub(crate) fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
         let of_disk = file.of_disk();
+        // A group of a live disk has the files of a cgroup.
+        if let Some(name) = of_disk.strip_prefix(GROUPS) {
+            return declaration(&format!("{CGROUP}{name}"), scheduler);
+        }
         let name = of_disk.strip_prefix("queue/").or_else(|| Some(of_disk).filter(|name| name.starts_with(CGROUP)))?;
         declaration(name, scheduler)
     }

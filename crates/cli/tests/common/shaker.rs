@@ -7,6 +7,8 @@ use std::time::Duration;
 use iosched::{RequestQueue, Spec};
 use iosched_check::Random;
 
+/// Who is in it may be capped.
+const GROUP: &str = "shaken";
 /// An elevator has so long.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -67,16 +69,28 @@ impl<'a> Shaker<'a> {
     }
 
     fn change(&mut self, elevator: &str) {
-        let (path, value) = match self.random.below(8) {
+        let (path, value) = match self.random.below(10) {
             0 => ("device/queue_depth".to_owned(), (1 + self.random.below(64)).to_string()),
             1 => match (self.clients)() {
                 clients if clients.is_empty() => return,
                 clients => {
                     let client = &clients[self.random.below(clients.len() as u64) as usize];
                     let ioprio = self.random.pick(&["rt/0", "be/0", "be/4", "be/7", "idle"]);
-                    (format!("clients/{client}/ioprio"), ioprio.to_owned())
+                    let (file, value) = self.random.pick(&[("ioprio", ioprio), ("group", GROUP), ("group", "/")]);
+                    (format!("clients/{client}/{file}"), value.to_owned())
                 }
             },
+            8 => {
+                let caps = [
+                    "rbps=max wbps=max",
+                    "rbps=20000000",
+                    "wbps=20000000",
+                    "riops=max wiops=max",
+                    "riops=500",
+                    "wiops=500",
+                ];
+                (format!("groups/{GROUP}/io.max"), self.random.pick(&caps).to_owned())
+            }
             2..5 => {
                 let specs: Vec<&Spec> = RequestQueue::attribute_specs().collect();
                 let spec = self.random.pick(&specs);

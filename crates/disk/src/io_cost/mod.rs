@@ -1,7 +1,8 @@
 //! What io.cost is told of a device: the linear model (bytes and I/Os a second at saturation, sequential and random,
-//! both ways) and the latencies that are to be kept; as the kernel's files and systemd's hwdb have them, and as a
-//! profile of a device of which nothing else is known.
+//! both ways) and the latencies that are to be kept; as the kernel's files, systemd's hwdb and results of resctl-bench
+//! have them, and as a profile of a device of which nothing else is known.
 
+mod document;
 mod family;
 mod rates;
 mod text;
@@ -10,9 +11,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::document::DocumentError;
 pub use self::family::{Family, Member};
 pub use self::rates::{PROBE_BYTES, Spread, server};
-pub use self::text::{Described, TextError, hwdb, read};
+pub use self::text::{TextError, hwdb};
 
 /// Who does so much of its most is busy, with as few commands under way as that takes.
 pub const BUSY: f64 = 0.9;
@@ -53,6 +55,36 @@ pub struct IoCostQos {
     pub min: f64,
     /// Greatest rate of virtual time, likewise.
     pub max: f64,
+}
+
+/// What is said of one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    /// The device's number or the model name; empty if it is not said whose it is.
+    pub name: String,
+    /// Its model.
+    pub model: IoCostModel,
+    /// Its QoS, if that is there.
+    pub qos: Option<IoCostQos>,
+}
+
+/// What is wrong with descriptions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DescriptionError {
+    /// Of lines or hwdb.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// Of a JSON document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+/// Reads descriptions, in their order: lines of the kernel's two files, entries of hwdb, or a JSON document.
+///
+/// # Errors
+/// What is none of these, or has no model.
+pub fn read(text: &str) -> Result<Vec<Described>, DescriptionError> {
+    if document::is_document(text) { Ok(document::read(text)?) } else { Ok(text::read(text)?) }
 }
 
 impl IoCostModel {

@@ -1,26 +1,15 @@
 //! Descriptions of devices for io.cost: lines of `io.cost.model` and `io.cost.qos`, with or without the device's number,
 //! and entries of systemd's hwdb.
 
-use super::{IoCostModel, IoCostQos};
+use super::{Described, IoCostModel, IoCostQos};
 
 /// How a property of hwdb begins that has a model, and one that has a QoS.
 const MODEL_OF: &str = "IOCOST_MODEL_";
 const QOS_OF: &str = "IOCOST_QOS_";
 const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
 /// What the kernel takes for a QoS that says nothing of its bounds, per cent.
-const MIN_DEFAULT: f64 = 1.0;
-const MAX_DEFAULT: f64 = 10_000.0;
-
-/// What a text says of one device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Described {
-    /// The device's number or the model name; empty if it is not said whose it is.
-    pub name: String,
-    /// Its model.
-    pub model: IoCostModel,
-    /// Its QoS, if that is there.
-    pub qos: Option<IoCostQos>,
-}
+pub(super) const MIN_DEFAULT: f64 = 1.0;
+pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
 /// What is wrong with a description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +25,7 @@ pub struct TextError {
 ///
 /// # Errors
 /// A line that is neither, a word that does not belong there, or no model at all.
-pub fn read(text: &str) -> Result<Vec<Described>, TextError> {
+pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
     // The device that properties of hwdb are of.
     let mut matched = String::new();
@@ -83,6 +72,11 @@ pub fn read(text: &str) -> Result<Vec<Described>, TextError> {
     Ok(whole)
 }
 
+/// What is wrong with a coefficient of 0.
+pub(super) fn no_rate(said: &str) -> String {
+    format!("{said}: a device that does none a second has no model; it is 1 or more")
+}
+
 /// The model name of a match: `block:*:name:MODEL:fwrev:*:`.
 fn name_of_match(line: &str) -> String {
     let mut parts = line.split(':');
@@ -120,7 +114,7 @@ impl Words {
             if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {
                 let figure = whole()?;
                 if figure == 0 {
-                    return Err(format!("{word}: a device that does none a second has no model; it is 1 or more"));
+                    return Err(no_rate(word));
                 }
                 figures[place] = Some(figure);
                 continue;

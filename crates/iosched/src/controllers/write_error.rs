@@ -48,6 +48,12 @@ impl CgroupFileError {
     pub(crate) fn new(file: &str, text: &str, error: WriteError) -> Self {
         Self { file: file.to_owned(), text: text.to_owned(), error }
     }
+
+    /// What is wrong.
+    #[must_use]
+    pub const fn error(&self) -> WriteError {
+        self.error
+    }
 }
 
 /// What would be right.

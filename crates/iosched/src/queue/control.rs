@@ -164,7 +164,7 @@ impl RequestQueue {
     /// If no controller has one of that name.
     pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
         let unknown = || CgroupFileError::new(file, "", WriteError::NoSuchFile);
-        self.controlled().read(file, cgroup).ok_or_else(unknown)
+        self.read_controlled(file, cgroup).ok_or_else(unknown)
     }
 
     /// Writes a file of a cgroup that a controller has. Where nothing may be under way meanwhile, what is submitted

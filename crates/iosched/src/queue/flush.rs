@@ -90,6 +90,8 @@ impl RequestQueue {
         if !self.is_sequence(bio.op, bio.flags) {
             return self.submit_data(&bio);
         }
+        // It may have waited as a bio with data only, before elevators were being switched.
+        self.leave_controlled(bio.context);
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;
         };

@@ -123,6 +123,12 @@ identifiers! {
     ReadAheadOff = "read-ahead-off",
     /// Much is read ahead.
     ReadAheadLarge = "read-ahead-large",
+    /// By iostat or sar, requests wait for the disk.
+    LoadWaits = "load-waits",
+    /// By iostat or sar, the disk has at most one request at a time.
+    LoadNothingWaits = "load-nothing-waits",
+    /// iostat or sar do not say how many requests waited.
+    LoadUnknown = "load-unknown",
     /// Files could not be read without rights.
     NotReadable = "not-readable",
 }

@@ -15,6 +15,7 @@
 //! | `control.rs` | what cgroups set for a disk, and whether it is in force |
 //! | `layers.rs` | device mapper, RAID, loop devices, file systems over several disks |
 //! | `hardware.rs` | what the disk is, and how its queue treats it |
+//! | `load.rs` | what iostat or sar saw: whether a scheduler has anything to do |
 //! | `machine.rs` | what is of the whole machine |
 
 mod control;
@@ -23,6 +24,7 @@ mod groups;
 mod hardware;
 mod ionice;
 mod layers;
+mod load;
 mod machine;
 mod read;
 mod scheduler;
@@ -35,6 +37,7 @@ mod wbt;
 pub use finding::{Finding, Id, Sure, Weight};
 pub use groups::{Cgroups, Cost, Group, Unified, Weights};
 pub use ionice::Looks;
+pub use load::load;
 pub use snapshot::{Disk, Ioprio, Layer, Snapshot, Spread, Throttling};
 
 use crate::roots::Roots;

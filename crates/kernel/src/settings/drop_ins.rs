@@ -1,6 +1,8 @@
 //! What a setting has of controllers beside the elevator, made to last: drop-ins of systemd for cgroups, what a udev
 //! rule runs for io.cost, and the way back. As text; nothing is written here.
 
+use std::path::{Path, PathBuf};
+
 use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,17 @@ pub struct DropIn {
     pub path: String,
     /// What is in it.
     pub text: String,
+}
+
+impl DropIn {
+    /// What it is called, in a directory of its unit.
+    pub const FILE: &str = "50-iosched.conf";
+
+    /// Where it is below directories of units.
+    #[must_use]
+    pub fn below_units(&self) -> PathBuf {
+        Path::new(&format!("{}.d", self.unit)).join(Self::FILE)
+    }
 }
 
 /// A device as files of controllers have it.
@@ -131,7 +144,7 @@ fn echo(number: &str, text: &str, file: &str) -> String {
 }
 
 fn path(unit: &str) -> String {
-    format!("/etc/systemd/system/{unit}.d/50-iosched.conf")
+    format!("/etc/systemd/system/{unit}.d/{}", DropIn::FILE)
 }
 
 /// The unit whose cgroup is called so: a service, unless it says what it is.

@@ -6,6 +6,7 @@
 //! | `session.rs` | changes settings while it lives |
 //! | `restore.rs` | puts back what a session that was killed has left |
 //! | `drop_ins.rs` | likewise of what a setting has of controllers: drop-ins of systemd, and io.cost |
+//! | `installed_tests.rs` | what is made to last, held against systemd's own programs |
 //! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
 //!
 //! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by
@@ -13,6 +14,8 @@
 //! the journal says.
 
 mod drop_ins;
+#[cfg(test)]
+mod installed_tests;
 mod lasting;
 mod recorded;
 mod restore;

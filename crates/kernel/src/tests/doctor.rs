@@ -10,13 +10,13 @@ use super::*;
 const GIB: u64 = 1 << 30;
 
 /// A machine for a test: the files that a real one would have, as long as this lives.
-struct Made {
+pub(super) struct Made {
     root: tempfile::TempDir,
 }
 
 impl Made {
     /// Without disks, with cgroups of version 2 whose root passes io on.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let made = Self { root: tempfile::tempdir().unwrap() };
         made.write("proc/sys/kernel/osrelease", "6.12.5-amd64");
         made.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu lm\n");
@@ -69,7 +69,7 @@ impl Made {
     }
 
     /// A SATA disk with 32 commands.
-    fn sata(&self, name: &str, number: &str, model: &str, queue: &[(&str, &str)]) -> &Self {
+    pub(super) fn sata(&self, name: &str, number: &str, model: &str, queue: &[(&str, &str)]) -> &Self {
         self.disk(name, number, "pci0000:00/ata1/host0/block", &[("write_cache", "write back"), ("nr_requests", "64")]);
         let directory = format!("sys/block/{name}");
         for (attribute, text) in queue {
@@ -95,7 +95,7 @@ impl Made {
     }
 
     /// A device that is made of others.
-    fn over(&self, name: &str, number: &str, below: &[&str], file: (&str, &str)) -> &Self {
+    pub(super) fn over(&self, name: &str, number: &str, below: &[&str], file: (&str, &str)) -> &Self {
         self.disk(name, number, "virtual/block", &[]);
         self.write(&format!("sys/block/{name}/{}", file.0), file.1);
         below.iter().for_each(|below| {
@@ -111,7 +111,7 @@ impl Made {
         self.write(&format!("{directory}/{file}"), text)
     }
 
-    fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
         read::snapshot(&Roots::at(self.root.path()), &|_| None)
     }
 

@@ -67,6 +67,7 @@ pub(crate) trait Backend: Send {
     /// back its memory.
     fn completed(
         &mut self,
+        _now: Time,
         _id: u32,
         _result: i32,
         _memory: system::Memory,

@@ -8,7 +8,10 @@ use std::str::FromStr;
 use iosched::{Op, Time};
 use iosched_system::{Memory, Segment};
 
+use super::cache::{CachePlan, Lie, VolatileCache};
+use super::chance::mix;
 use super::contract::{Backend, BackendCard, Completion, Extent};
+use super::size::bytes_of_size;
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -38,6 +41,8 @@ pub struct FaultPlan {
     pub late_ms: u32,
     /// Bytes that cannot be read or written: EIO always.
     pub bad: Vec<Range<u64>>,
+    /// A volatile write cache before the back end.
+    pub cache: Option<CachePlan>,
     /// What decides.
     pub seed: u64,
 }
@@ -45,7 +50,8 @@ pub struct FaultPlan {
 /// A fault plan that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is no fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, seed=N"
+    "{given:?} is no fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, seed=N, \
+     cache=SIZE, and behind that tear=BYTES, lie=flush, lie=fua, lie=write or lie=hole"
 )]
 pub struct FaultPlanError {
     given: String,
@@ -78,6 +84,12 @@ impl FaultPlan {
                 let (offset, bytes): (u64, u64) = (offset.parse().ok()?, bytes.parse().ok()?);
                 self.bad.push(offset..offset.checked_add(bytes)?);
             }
+            "cache" => self.cache = Some(CachePlan { bytes: bytes_of_size(value)?, tear_bytes: 512, lie: None }),
+            "tear" => {
+                let bytes = bytes_of_size(value).filter(|bytes| bytes.is_power_of_two())?;
+                self.cache.as_mut()?.tear_bytes = bytes;
+            }
+            "lie" => self.cache.as_mut()?.lie = Some(lie(value)?),
             _ => return None,
         }
         Some(())
@@ -101,12 +113,14 @@ impl FaultPlan {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every bit of `x`.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+fn lie(name: &str) -> Option<Lie> {
+    Some(match name {
+        "flush" => Lie::Flush,
+        "fua" => Lie::Fua,
+        "write" => Lie::Write,
+        "hole" => Lie::Hole,
+        _ => return None,
+    })
 }
 
 /// Commands that begin late, by when they begin and their number.
@@ -124,6 +138,10 @@ pub struct Faulty {
 impl Faulty {
     /// Puts faults in front of `inner`.
     pub(crate) fn new(inner: Box<dyn Backend>, plan: FaultPlan) -> Self {
+        let inner = match plan.cache {
+            Some(cache) => Box::new(VolatileCache::new(inner, cache, plan.seed)),
+            None => inner,
+        };
         let card = BackendCard { about: format!("{}, failing on purpose", inner.card().about), ..inner.card().clone() };
         Self { inner, card, plan, commands: 0, late: BTreeMap::new() }
     }
@@ -154,13 +172,14 @@ impl Backend for Faulty {
 
     fn completed(
         &mut self,
+        now: Time,
         id: u32,
         result: i32,
         memory: Memory,
         ring: &mut Submissions<'_>,
         done: &mut Vec<Completion>,
     ) {
-        self.inner.completed(id, result, memory, ring, done);
+        self.inner.completed(now, id, result, memory, ring, done);
     }
 
     fn gone(&self) -> Option<PathBuf> {
@@ -194,7 +213,20 @@ mod tests {
         let plan: FaultPlan = "eio=1000,late=5,late_ms=20,bad=4096+512,seed=7".parse().unwrap();
         assert_eq!((plan.eio, plan.late, plan.late_ms, plan.seed), (1000, 5, 20, 7));
         assert_eq!(plan.bad.first(), Some(&(4096..4608)));
-        for wrong in ["", "eio", "eio=2000000", "bad=5", "what=1", "eio=1,,"] {
+        let plan: FaultPlan = "cache=64K,tear=4096,lie=fua,seed=7".parse().unwrap();
+        assert_eq!(plan.cache, Some(CachePlan { bytes: 65536, tear_bytes: 4096, lie: Some(Lie::Fua) }));
+        for wrong in [
+            "cache=x",
+            "tear=512",
+            "cache=1M,tear=1536",
+            "cache=1M,lie=all",
+            "",
+            "eio",
+            "eio=2000000",
+            "bad=5",
+            "what=1",
+            "eio=1,,",
+        ] {
             assert!(wrong.parse::<FaultPlan>().is_err(), "{wrong:?}");
         }
     }

@@ -352,6 +352,7 @@ impl Backend for File {
 
     fn completed(
         &mut self,
+        _now: Time,
         id: u32,
         result: i32,
         memory: Memory,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use iosched_disk::{Profile, ProfileError};
 
 use super::file::OpenError;
+use super::size::bytes_of_size;
 use super::{Backend, FaultPlan, FaultPlanError, Faulty, File, Memory, Modelled};
 
 /// What to keep the data on: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`; before any of them `fault:PLAN:`
@@ -62,19 +63,7 @@ pub enum SpecError {
 }
 
 fn size(text: &str) -> Result<u64, SpecError> {
-    let wrong = || SpecError::Size { given: text.to_owned() };
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[number.len()..].to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" | "KIB" => 10,
-        "M" | "MIB" => 20,
-        "G" | "GIB" => 30,
-        "T" | "TIB" => 40,
-        _ => return Err(wrong()),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    // Whole sectors.
-    bytes.map(|bytes| bytes / 512 * 512).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+    bytes_of_size(text).ok_or_else(|| SpecError::Size { given: text.to_owned() })
 }
 
 impl FromStr for Spec {

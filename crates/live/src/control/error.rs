@@ -41,6 +41,14 @@ pub enum ControlError {
         /// What is wrong with it, and what would be right.
         problem: String,
     },
+    /// It is of the right kind, and out of range.
+    #[error("{path}: {problem}")]
+    OutOfRange {
+        /// Where it was written.
+        path: String,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
     /// It is to be made, and is there.
     #[error("{path} is there already")]
     Exists {
@@ -70,6 +78,7 @@ impl ControlError {
             Self::NotADirectory { .. } => Os::NOTDIR,
             Self::ReadOnly { .. } => Os::ACCESS,
             Self::Invalid { .. } => Os::INVAL,
+            Self::OutOfRange { .. } => Os::RANGE,
             Self::Exists { .. } => Os::EXIST,
             Self::Refused { .. } => Os::PERM,
             Self::Stopped => Os::NODEV,

@@ -5,7 +5,7 @@
 //! device/queue_depth                   commands the back end is given at once
 //! queue/scheduler  queue/<attribute>   the request queue's declarations
 //! queue/iosched/<tunable>              the present elevator's declarations
-//! groups/<name>/weight
+//! groups/<name>/weight  io.max         the second as in a cgroup, without the disk's number
 //! clients/<id>/name  pid  ioprio  group  weight  inflight  stat
 //! ```
 //!
@@ -14,6 +14,7 @@
 
 use std::fmt::Write as _;
 
+use iosched::controllers::WriteError;
 use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, WeightRange};
 
 use super::ControlError;
@@ -27,6 +28,8 @@ const GROUP_NAME_BYTES_MAX: usize = 255;
 /// Why a client has no weight to be written.
 pub const IN_NO_GROUP: &str =
     "the client is in no group, and weights are groups'; write a group's name to its group first";
+/// The file of a group that caps it.
+const IO_MAX: &str = "io.max";
 /// Names listed where one is wrong.
 const NAMES_SHOWN: usize = 40;
 
@@ -126,6 +129,7 @@ enum Node {
     Attribute(&'static Spec),
     Tunable(&'static Spec),
     Weight(String),
+    IoMax(String),
     OfClient(&'static Leaf<ClientId>, ClientId),
 }
 
@@ -158,7 +162,9 @@ impl Node {
                 tunables.unwrap_or_default().into_iter().map(|spec| named(spec.name, Self::Tunable(spec))).collect()
             }
             Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),
-            Self::Group(name) => vec![named("weight", Self::Weight(name.clone()))],
+            Self::Group(name) => {
+                vec![named("weight", Self::Weight(name.clone())), named(IO_MAX, Self::IoMax(name.clone()))]
+            }
             Self::Clients => {
                 let mut clients: Vec<_> = disk.clients().map(|client| client.id).collect();
                 clients.sort_by_key(|id| (id.to_string().len(), id.to_string()));
@@ -176,7 +182,7 @@ impl Node {
             Self::OfDisk(leaf) => leaf.write.is_some(),
             Self::OfClient(leaf, _) => leaf.write.is_some(),
             Self::Attribute(spec) | Self::Tunable(spec) => !spec.read_only,
-            Self::Weight(_) => true,
+            Self::Weight(_) | Self::IoMax(_) => true,
             _ => return Kind::Directory,
         };
         Kind::File { is_writable }
@@ -242,6 +248,7 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
             spec.number(value).to_string()
         }
         Node::Weight(group) => weight_of(disk, &group),
+        Node::IoMax(group) => disk.group_file(&group, IO_MAX).unwrap_or_default(),
         _ => return Err(ControlError::IsDirectory { path: path.to_owned() }),
     };
     text.push('\n');
@@ -275,6 +282,14 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
         Node::Attribute(spec) => disk.set_attribute(now, spec.name, value).map_err(tunable),
         Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Weight(group) => write_weight(disk, &group, value).map_err(said),
+        Node::IoMax(group) => disk.set_group_file(now, &group, IO_MAX, value).map_err(|error| {
+            let message = error.to_string();
+            let problem = message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned());
+            match error.error() {
+                WriteError::Range => ControlError::OutOfRange { path: path.to_owned(), problem },
+                _ => said(problem),
+            }
+        }),
         _ => Err(ControlError::ReadOnly { path: path.to_owned() }),
     }
 }

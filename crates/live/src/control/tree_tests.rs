@@ -174,6 +174,49 @@ fn clients_change_their_priority_and_group_and_groups_their_weight() {
 }
 
 #[test]
+fn a_groups_cap_is_changed_as_the_file_of_a_cgroup_is_and_counts_for_what_waits() {
+    const FILE: &str = "groups/db/io.max";
+    let mut disk = disk();
+    write(&mut disk, NOW, "queue/scheduler", "none").unwrap();
+    let id = client(&mut disk, "one", Some("db"));
+    assert_eq!(value(&mut disk, FILE), "rbps=max wbps=max riops=max wiops=max");
+    write(&mut disk, NOW, FILE, "riops=10 wbps=4096\n").unwrap();
+    assert_eq!(value(&mut disk, FILE), "rbps=max wbps=4096 riops=10 wiops=max");
+    for (text, errno) in [("rbps=0", libc::ERANGE), ("rbps=1", libc::EINVAL), ("bps=5", libc::EINVAL)] {
+        let error = write(&mut disk, NOW, FILE, text).unwrap_err();
+        assert_eq!(error.errno(), Errno(errno), "{error}");
+        assert!(error.to_string().starts_with(&format!("{FILE}: {text:?}: ")), "{error}");
+        assert!(error.to_string().ends_with("write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"));
+    }
+    assert_eq!(value(&mut disk, FILE), "rbps=max wbps=4096 riops=10 wiops=max");
+    for cookie in 0..8 {
+        let read = Operation::new(Action::Read, cookie * 8192, 4096);
+        disk.submit(NOW, id, Operation { cookie, ..read });
+    }
+    let run = |disk: &mut LiveDisk, now: Time| {
+        let mut segments = Vec::new();
+        disk.arrive(now);
+        while let Some(command) = disk.next_command(now, &mut segments) {
+            disk.complete(now, command.id, Ok(()));
+        }
+        disk.take_done().count()
+    };
+    let capped = run(&mut disk, NOW);
+    assert!(capped < 3, "10 a second let {capped} of 8 pass at once");
+    write(&mut disk, NOW, FILE, "riops=max").unwrap();
+    let mut all = capped + run(&mut disk, NOW);
+    // Held bios go on at the next tick.
+    for _ in 0..100 {
+        let Some(at) = disk.next_timer().filter(|_| !disk.is_idle()) else { break };
+        assert!(at.as_ns() < 20 * iosched::MILLISECOND_NS, "{at} is far off");
+        disk.timer(at);
+        all += run(&mut disk, at);
+    }
+    assert_eq!(all, 8, "nothing is lost");
+    assert!(disk.is_idle());
+}
+
+#[test]
 fn groups_are_bounded() {
     let mut disk = disk();
     let made = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();

@@ -1,5 +1,6 @@
 //! Control of a live disk: what its tree shows and changes.
 
+use iosched::controllers::CgroupFileError;
 use iosched::recording::Record;
 use iosched::{
     ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
@@ -252,6 +253,23 @@ impl LiveDisk {
     pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
         let cgroups = &self.driver.queue().env().cgroups;
         self.clients.groups().map(|(name, cgroup)| (name, cgroups.weight(cgroup)))
+    }
+
+    /// What a controller's file of a group holds, as `io.max`; `None` if there is no such group or file.
+    pub fn group_file(&mut self, group: &str, file: &str) -> Option<String> {
+        let cgroup = self.clients.groups().find(|(name, _)| *name == group)?.1;
+        self.driver.cgroup_attribute(cgroup, file).ok()
+    }
+
+    /// Writes a controller's file of a group, which is made if it is not there. What waits goes by that at once.
+    ///
+    /// # Errors
+    /// If no controller has such a file, or it does not take that text; nothing has changed then, but for the group.
+    pub fn set_group_file(&mut self, now: Time, group: &str, file: &str, text: &str) -> Result<(), CgroupFileError> {
+        let cgroup = self.clients.cgroup(&mut self.driver, Some(group));
+        self.driver.set_cgroup_attribute(now, cgroup, file, text)?;
+        self.feed_all(now);
+        Ok(())
     }
 
     /// The weights that the present elevator takes.

@@ -11,11 +11,15 @@ use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 pub type Reply = Box<dyn FnOnce(Result<Option<Buffer>, Errno>) + Send>;
 
 type Control = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
+#[cfg(feature = "vhost")]
+type ForVhost = Box<dyn FnOnce(&mut super::vhost::Server, &mut super::vhost::Hands<'_>) + Send>;
 
 /// What other threads ask of the disk's thread.
 pub(super) enum Message {
     Submit(ClientId, Operation, Reply),
     Control(Control),
+    #[cfg(feature = "vhost")]
+    Vhost(ForVhost),
     Stop,
 }
 
@@ -143,6 +147,24 @@ impl Handle {
             let _ = answer.send(act(disk, now));
         }));
         self.inbox.send(control).map_err(|_| Stopped)?;
+        answered.recv().map_err(|_| Stopped)
+    }
+
+    /// Does something to the guests' disks on the disk's thread, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// If the disk is no longer served.
+    #[cfg(feature = "vhost")]
+    pub(crate) fn vhost<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut super::vhost::Server, &mut super::vhost::Hands<'_>) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let act = Message::Vhost(Box::new(move |server, hands| {
+            // Whoever asked may have gone.
+            let _ = answer.send(act(server, hands));
+        }));
+        self.inbox.send(act).map_err(|_| Stopped)?;
         answered.recv().map_err(|_| Stopped)
     }
 

@@ -2,13 +2,17 @@
 //! go on.
 
 mod handle;
+#[cfg(any(test, feature = "histories"))]
+pub mod history;
 pub mod nbd;
 mod patience;
 mod record;
 mod start;
+#[cfg_attr(not(feature = "vhost"), path = "vhost/absent.rs")]
+pub(crate) mod vhost;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iosched::{IoPriority, Op, Time};
 use iosched_system::Segment;
@@ -16,8 +20,8 @@ use slab::Slab;
 
 use crate::backend::{Backend, Completion};
 use crate::disk::{Action, ClientId, Done, Failed, Identity, LiveDisk, Operation};
-use crate::ring::{Completed, Ring, Source, Submissions};
-use crate::{Errno, Messages, sys};
+use crate::ring::{Completed, Source, Submissions, System};
+use crate::{Errno, Messages};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
 use patience::Patience;
@@ -43,15 +47,16 @@ enum Ending {
     Ended,
 }
 
-struct Reactor {
-    ring: Ring,
+/// On the system `S`.
+pub(crate) struct Reactor<S> {
+    ring: S,
     disk: LiveDisk,
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
+    vhost: vhost::Server,
     recorders: Recorders,
     notes: Messages,
-    began: Instant,
     patience: Patience,
     /// Completions that the present turn of the loop began with.
     came: usize,
@@ -69,9 +74,9 @@ struct Reactor {
     answers: Vec<Done>,
 }
 
-impl Reactor {
+impl<S: System> Reactor<S> {
     fn new(
-        ring: Ring,
+        ring: S,
         disk: LiveDisk,
         backend: Box<dyn Backend>,
         inbox: Arc<Inbox>,
@@ -85,9 +90,9 @@ impl Reactor {
             backend,
             inbox,
             nbd,
+            vhost: vhost::Server::new(notes.clone()),
             recorders,
             notes,
-            began: Instant::now(),
             patience: Patience::default(),
             came: 0,
             replies: Slab::new(),
@@ -103,58 +108,73 @@ impl Reactor {
         }
     }
 
-    fn now(&self) -> Time {
-        Time::BEGINNING + self.began.elapsed().as_nanos() as u64
-    }
-
-    fn run(mut self) -> Ended {
-        sys::sleep_exactly();
-        sys::run_before_others();
-        self.ring.listen_to(Arc::clone(self.inbox.bell()));
-        if let Some(nbd) = &self.nbd {
-            nbd.listen(&mut self.ring);
-        }
+    /// Goes on until the disk has ended, or the system fails.
+    fn run(&mut self) {
+        self.begin();
         while self.ending != Ending::Ended {
-            let now = self.now();
-            self.came = self.ring.completions(&mut self.completed);
-            // First what has ended, so that the device has the next before more comes.
-            self.take_ended(now);
-            // A timer and a rerun at most: what is due at once again is heard in the next round.
-            for _ in 0..2 {
-                if !self.disk.timer(now) {
-                    break;
-                }
-                self.start(now);
-            }
-            self.take_messages(now);
-            self.take_arrived(now);
-            if let Some(nbd) = &mut self.nbd
-                && nbd.next_time().is_some_and(|at| at <= now)
-            {
-                nbd.time(now, &mut self.disk, &mut self.ring);
-                nbd.tell_extents(now, &mut self.disk, &*self.backend);
-            }
-            loop {
-                self.run_queue(now);
-                if !self.answer(now) {
-                    break;
-                }
-            }
-            self.go_on_with_end(now);
-            if let Some(nbd) = &mut self.nbd {
-                nbd.go_on(&mut self.ring);
-            }
-            self.recorders.take(&mut self.disk);
+            self.turn();
             if self.ending != Ending::Ended {
                 self.wait();
             }
         }
+        self.refuse_the_rest();
+    }
+
+    fn begin(&mut self) {
+        self.ring.listen_to(Arc::clone(self.inbox.bell()));
+        if let Some(nbd) = &self.nbd {
+            nbd.listen(&mut self.ring);
+        }
+    }
+
+    /// Does what has come, and what is due.
+    fn turn(&mut self) {
+        let now = self.ring.now();
+        self.came = self.ring.completions(&mut self.completed);
+        // First what has ended, so that the device has the next before more comes.
+        self.take_ended(now);
+        // A timer and a rerun at most: what is due at once again is heard in the next round.
+        for _ in 0..2 {
+            if !self.disk.timer(now) {
+                break;
+            }
+            self.start(now);
+        }
+        self.take_messages(now);
+        self.take_arrived(now);
+        self.vhost.serve(now, &mut self.disk);
+        if let Some(nbd) = &mut self.nbd
+            && nbd.next_time().is_some_and(|at| at <= now)
+        {
+            nbd.time(now, &mut self.disk, &mut self.ring);
+            nbd.tell_extents(now, &mut self.disk, &*self.backend);
+        }
+        loop {
+            self.run_queue(now);
+            if !self.answer(now) {
+                break;
+            }
+        }
+        self.go_on_with_end(now);
+        if let Some(nbd) = &mut self.nbd {
+            nbd.go_on(&mut self.ring);
+        }
+        self.vhost.tell();
+        self.recorders.take(&mut self.disk);
+    }
+
+    /// Nobody works on what still comes.
+    fn refuse_the_rest(&mut self) {
         for message in self.inbox.close() {
             if let Message::Submit(_, _, reply) = message {
                 reply(Err(Errno::ESHUTDOWN));
             }
         }
         self.recorders.take(&mut self.disk);
+    }
+
+    /// What is left.
+    fn end(self) -> Ended {
         let gone = self.backend.gone();
         let Self { ring, result, recorders, .. } = self;
         // It ends what is under way.
@@ -166,7 +186,7 @@ impl Reactor {
     fn wait(&mut self) {
         let nbd = self.nbd.as_ref().and_then(nbd::Server::next_time);
         let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.gives_up];
-        let now = self.now();
+        let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
             // Something is due already; what was pushed goes to the kernel all the same.
@@ -184,13 +204,17 @@ impl Reactor {
         let mut now = began;
         while now < gives_up {
             self.submit(Some(Duration::ZERO));
-            now = self.now();
-            if self.ring.has_completions() || self.ending == Ending::Ended {
+            now = self.ring.now();
+            if self.ring.has_completions() || self.vhost.has_arrived() || self.ending == Ending::Ended {
                 return;
             }
         }
+        if self.vhost.arm() {
+            self.submit(Some(Duration::ZERO));
+            return;
+        }
         self.submit(next.map(|at| Duration::from_nanos(at.since(now.min(at)))));
-        self.patience.slept(self.now().since(began));
+        self.patience.slept(self.ring.now().since(began));
     }
 
     fn submit(&mut self, timeout: Option<Duration>) {
@@ -213,11 +237,17 @@ impl Reactor {
                     self.disk.submit(now, client, Operation { cookie, ..operation });
                 }
                 Message::Control(act) => act(&mut self.disk, now),
+                #[cfg(feature = "vhost")]
+                Message::Vhost(act) => {
+                    let (disk, ring) = (&mut self.disk, &mut self.ring);
+                    act(&mut self.vhost, &mut vhost::Hands { now, disk, ring });
+                }
                 Message::Stop if self.ending == Ending::No => {
                     self.ending = Ending::Draining;
                     if let Some(nbd) = &mut self.nbd {
                         nbd.end();
                     }
+                    self.vhost.end();
                 }
                 Message::Stop => {}
             }
@@ -229,7 +259,7 @@ impl Reactor {
         let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
         for Completed { tag: (source, id), result, memory } in &mut self.completed {
             if *source == Source::Backend {
-                self.backend.completed(*id, *result, std::mem::take(memory), ring, &mut self.done);
+                self.backend.completed(now, *id, *result, std::mem::take(memory), ring, &mut self.done);
             }
         }
         self.backend.advance(now, ring, &mut self.done);
@@ -239,12 +269,13 @@ impl Reactor {
     fn take_arrived(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
         for completed in completed.drain(..) {
-            let Some(nbd) = &mut self.nbd else { continue };
-            match completed.tag.0 {
-                Source::Accept => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
-                Source::Receive => nbd.received(now, completed, &mut self.disk),
-                Source::Send => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
-                Source::Backend | Source::Ublk => {}
+            match (completed.tag.0, &mut self.nbd) {
+                (Source::Accept, Some(nbd)) => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
+                (Source::Receive, Some(nbd)) => nbd.received(now, completed, &mut self.disk),
+                (Source::Send, Some(nbd)) => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
+                #[cfg(feature = "vhost")]
+                (Source::Kick, _) => self.vhost.kicked(&completed, &mut self.ring),
+                _ => {}
             }
         }
         self.completed = completed;
@@ -315,11 +346,17 @@ impl Reactor {
                 if let Some(nbd) = &mut self.nbd {
                     nbd.answer(now, done, &mut self.disk);
                 }
+            } else if done.cookie & vhost::COOKIES != 0 {
+                self.vhost.answer(done);
             } else if let Some(reply) = self.replies.try_remove(done.cookie as usize) {
                 reply(done.result);
             }
         }
         self.answers = answers;
+        if any {
+            // What waited for room may have some.
+            self.vhost.serve(now, &mut self.disk);
+        }
         any
     }
 

@@ -13,8 +13,8 @@ use super::record::{self, RecordError, Recorded, Recorders, Recording};
 use super::{Reactor, nbd};
 use crate::backend::{Backend, Spec, SpecError};
 use crate::disk::{LiveDisk, Settings};
-use crate::ring;
-use crate::{Errno, Messages, Pool, RingError};
+use crate::ring::{self, Kernel};
+use crate::{Errno, Messages, Pool, RingError, sys};
 
 /// What clients' data takes on its way if nothing else is said, in bytes.
 const BUDGET_BYTES: u64 = 64 << 20;
@@ -208,7 +208,12 @@ impl Opened {
             match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));
-                    Reactor::new(ring, disk, backend, inbox, nbd, recorders, messages).run()
+                    sys::sleep_exactly();
+                    sys::run_before_others();
+                    let kernel = Kernel::new(ring);
+                    let mut reactor = Reactor::new(kernel, disk, backend, inbox, nbd, recorders, messages);
+                    reactor.run();
+                    reactor.end()
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));

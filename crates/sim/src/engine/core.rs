@@ -215,7 +215,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     fn begin_to_count(&mut self, from_ns: u64) {
         let under_way_ns = if self.in_device > 0 { from_ns - self.busy_since_ns } else { 0 };
         let stat = self.driver.stat(ORIGIN + from_ns).into();
-        self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat);
+        let controlled = self.driver.queue().controller_waits();
+        self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat, controlled);
     }
 
     /// Whether as many I/Os were submitted as may be.
@@ -630,7 +631,8 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.notes.push(Note::WaitedForAllocation { times: waits, ios: late_ios });
         }
         let queue = self.driver.queue();
-        for &ControllerWaits { controller, cgroup, bios, wait_ns } in queue.controller_waits() {
+        let waits = queue.controller_waits().iter().filter_map(|&all| self.tally.counted_waits(all));
+        for ControllerWaits { controller, cgroup, bios, wait_ns } in waits {
             let (controller, cgroup) = (controller.to_owned(), queue.env().cgroups.get(cgroup).name.clone());
             self.notes.push(Note::Throttled { controller, cgroup, bios, wait_ns });
         }

@@ -1,9 +1,10 @@
 //! From when a run counts, and what the device and the queue had done by then, which does not.
 
+use iosched::controllers::ControllerWaits;
 use iosched_workload::outcome::QueueStat;
 
 /// The beginning of the time that counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// What is done in this time does not count, ns.
     pub(super) warm_up_ns: u64,
@@ -19,6 +20,8 @@ pub(super) struct Tally {
     pub(super) busy_ns: u64,
     /// The queue's statistics by then.
     pub(super) stat: QueueStat,
+    /// Who had waited at which controller by then.
+    controlled: Vec<ControllerWaits>,
 }
 
 impl Tally {
@@ -41,12 +44,46 @@ impl Tally {
         self.since_ns.is_some()
     }
 
-    pub(super) const fn begin(&mut self, from_ns: u64, dispatched: u64, busy_ns: u64, stat: QueueStat) {
+    pub(super) fn begin(
+        &mut self,
+        from_ns: u64,
+        dispatched: u64,
+        busy_ns: u64,
+        stat: QueueStat,
+        controlled: &[ControllerWaits],
+    ) {
         (self.since_ns, self.dispatched, self.busy_ns, self.stat) = (Some(from_ns), dispatched, busy_ns, stat);
+        self.controlled = controlled.to_vec();
+    }
+
+    /// What counts of waits at a controller; `None` if nobody waited since.
+    pub(super) fn counted_waits(&self, all: ControllerWaits) -> Option<ControllerWaits> {
+        let is_same = |own: &&ControllerWaits| (own.controller, own.cgroup) == (all.controller, all.cgroup);
+        let (bios, wait_ns) = self.controlled.iter().find(is_same).map_or((0, 0), |own| (own.bios, own.wait_ns));
+        let counted = ControllerWaits { bios: all.bios - bios, wait_ns: all.wait_ns - wait_ns, ..all };
+        (counted.bios > 0).then_some(counted)
     }
 
     /// From when everything counts, ns.
     pub(super) fn counted_from_ns(&self) -> u64 {
         self.since_ns.unwrap_or(self.warm_up_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::CgroupId;
+
+    use super::*;
+
+    #[test]
+    fn waits_before_counting_began_do_not_count() {
+        let waits = |controller, bios, wait_ns| ControllerWaits { controller, cgroup: CgroupId::ROOT, bios, wait_ns };
+        let mut tally = Tally::default();
+        tally.begin(0, 0, 0, QueueStat::default(), &[waits("wbt", 2, 20), waits("io.max", 5, 50)]);
+        let counted = |own| tally.counted_waits(own);
+        assert_eq!(counted(waits("wbt", 3, 27)), Some(waits("wbt", 1, 7)));
+        assert_eq!(counted(waits("io.max", 5, 50)), None);
+        assert_eq!(counted(waits("io.cost", 1, 4)), Some(waits("io.cost", 1, 4)));
     }
 }

@@ -64,6 +64,8 @@ pub enum Call {
         /// In bytes.
         length: u64,
     },
+    /// Waits until the file can be read without waiting.
+    WaitReadable,
     /// Takes the next connection, which comes as [`Memory::Socket`].
     Accept,
     /// Receives into a buffer's part, all of it if nothing prevents that.
@@ -195,6 +197,7 @@ impl Call {
             Self::Allocate { mode, offset, length } => {
                 (opcode::Fallocate::new(fd, length).offset(offset).mode(mode).build(), Memory::None)
             }
+            Self::WaitReadable => (opcode::PollAdd::new(fd, libc::POLLIN as u32).build(), Memory::None),
             Self::Accept => {
                 let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut());
                 (accept.flags(libc::SOCK_CLOEXEC).build(), Memory::Accepting)

@@ -33,6 +33,8 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Marks the completion of the bell.
 const BELL: u64 = u64::MAX;
+/// Marks the completion of what ends another call.
+const CANCEL: u64 = u64::MAX - 1;
 
 /// Gives the kernel what is in the queue, and waits for so many completions.
 type Enter = fn(&IoUring, usize, Option<Duration>) -> io::Result<usize>;
@@ -144,6 +146,17 @@ impl<T: Copy> Ring<T> {
         let entry = call.prepare(types::Fd(file.as_raw_fd()), how.ioprio, slot);
         let entry = if how.by_worker { entry.flags(squeue::Flags::ASYNC) } else { entry };
         self.push_entry(entry.user_data(number.into()));
+    }
+
+    /// Ends the call with `tag`, from the next wait or submission on: it completes with an error, if it is not done
+    /// before.
+    pub fn cancel(&mut self, tag: T)
+    where
+        T: PartialEq,
+    {
+        if let Some(number) = self.slots.iter().position(|slot| slot.tag == Some(tag)) {
+            self.push_entry(opcode::AsyncCancel::new(number as u64).build().user_data(CANCEL));
+        }
     }
 
     fn push_entry(&mut self, entry: squeue::Entry) {
@@ -266,7 +279,7 @@ impl<T: Copy> Ring<T> {
         self.ring.completion().next().map(|entry| (entry.user_data(), entry.result()))
     }
 
-    /// The call is over; `None` for the bell.
+    /// The call is over; `None` for the bell, and for what ends calls.
     #[inline]
     fn complete(&mut self, number: u64, result: i32) -> Option<Completed<T>> {
         if number == BELL {
@@ -274,6 +287,7 @@ impl<T: Copy> Ring<T> {
             return None;
         }
         self.refusals = 0;
+        // There is no slot of that number for what ends calls.
         let slot = self.slots.get_mut(number as usize)?;
         let tag = slot.tag.take()?;
         let memory = match mem::replace(&mut slot.memory, Memory::None) {

@@ -45,6 +45,23 @@ fn memory_comes_back_with_its_completion() {
 }
 
 #[test]
+fn a_wait_ends_when_there_is_something_to_read_or_when_it_is_cancelled() {
+    let (mut ring, (mut near, far)) = (new(), UnixStream::pair().unwrap());
+    ring.push(far.as_fd(), Call::WaitReadable, 1);
+    ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
+    assert!(ring.take().is_none(), "there is nothing to read");
+    near.write_all(b"x").unwrap();
+    let Completed { tag, result, .. } = next(&mut ring);
+    assert!(tag == 1 && result > 0, "{tag}: {result}");
+    (&far).read_exact(&mut [0]).unwrap();
+    ring.push(far.as_fd(), Call::WaitReadable, 2);
+    ring.cancel(2);
+    ring.cancel(3);
+    let Completed { tag, result, .. } = next(&mut ring);
+    assert_eq!((tag, result, ring.under_way()), (2, -libc::ECANCELED, 0));
+}
+
+#[test]
 fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
     let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
     let mut buffer = Pool::default().buffer(2000 * 512);

@@ -83,7 +83,8 @@ impl DeviceRates {
     }
 
     /// What it means for a scheduler.
-    fn meaning(&self) -> String {
+    #[must_use]
+    pub fn meaning(&self) -> String {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);
         let of = format!("of {} intervals", grouped(self.intervals));
         if self.queue.is_none() {

@@ -39,7 +39,8 @@ pub(super) fn no_request(place: &Sandbox) {
 }
 
 pub(super) fn unknown_commands(place: &Sandbox) {
-    let unknown = [CACHE, BLOCK_STATUS, 8, 9, 100, u16::MAX];
+    // Block status is for who has asked for a context.
+    let unknown = [BLOCK_STATUS, 8, 9, 100, u16::MAX];
     each_gets(place, &PLAIN, &unknown.map(|command| (request(0, command, 1, 0, 512), EINVAL)));
 }
 
@@ -59,6 +60,7 @@ pub(super) fn beyond_the_end(place: &Sandbox) {
     for offset in [SIZE, SIZE - 511, u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1] {
         sent.push((request(0, READ, 1, offset, 512), EINVAL));
         sent.push((write(0, 2, offset, &[1; 512]), ENOSPC));
+        sent.push((request(0, CACHE, 5, offset, 512), EINVAL));
         sent.push((request(0, TRIM, 3, offset, 512), EINVAL));
         sent.push((request(0, ZEROES, 4, offset, 512), ENOSPC));
     }
@@ -89,7 +91,7 @@ pub(super) fn absurd_lengths(place: &Sandbox) {
 }
 
 pub(super) fn no_bytes(place: &Sandbox) {
-    let sent = [READ, WRITE, TRIM, ZEROES].map(|command| (request(0, command, 1, 0, 0), EINVAL));
+    let sent = [READ, WRITE, TRIM, ZEROES, CACHE].map(|command| (request(0, command, 1, 0, 0), EINVAL));
     each_gets(place, &PLAIN, &sent);
 }
 

@@ -281,6 +281,8 @@ impl Wbt {
             (Mark::None | Mark::Read, Some(class)) => {
                 way.wbt_place = None;
                 self.waits[class as usize].inflight -= 1;
+                // Nothing else would: it was switched off in between.
+                self.wake(site, class);
             }
             _ => {}
         }

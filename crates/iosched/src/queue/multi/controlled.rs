@@ -146,32 +146,39 @@ impl Controlled {
 
     /// Those whose wait at a controller has ended go on. `true`: the worker is among them.
     pub(super) fn collect_woken(&mut self) -> bool {
-        if !self.controllers.site.anyone_goes_on() {
-            return false;
-        }
         let mut worker = false;
-        let ended: Vec<WayId> = self.controllers.site.take_going_on().collect();
-        for way in ended {
-            if let Some(at) = self.left.iter().position(|&(left, _)| left == way) {
-                let (_, place) = self.left.swap_remove(at);
-                self.go_away(way, place);
-            } else if let Some((waits, place @ &mut Place::Controller(at))) =
-                self.worker.waits.as_mut().map(|(waits, place)| (*waits, place))
-                && waits == way
-            {
-                *place = Place::Passed(at);
-                worker = true;
-            } else {
-                let context = self.controllers.site.ways[way].context;
-                if let Some((_, place @ &mut Place::Controller(at))) =
-                    self.waiting(context).as_mut().map(|(way, place)| (way, place))
-                {
-                    *place = Place::Passed(at);
-                    self.woken.push_back(context);
-                }
+        // One that goes away leaves its place to the next.
+        while self.controllers.site.anyone_goes_on() {
+            let ended: Vec<WayId> = self.controllers.site.take_going_on().collect();
+            for way in ended {
+                worker |= self.goes_on(way);
             }
         }
         worker
+    }
+
+    /// One whose wait at a controller has ended goes on. `true`: it is the worker.
+    fn goes_on(&mut self, way: WayId) -> bool {
+        if let Some(at) = self.left.iter().position(|&(left, _)| left == way) {
+            let (_, place) = self.left.swap_remove(at);
+            self.go_away(way, place);
+            return false;
+        }
+        if let Some((waits, place @ &mut Place::Controller(at))) =
+            self.worker.waits.as_mut().map(|(waits, place)| (*waits, place))
+            && waits == way
+        {
+            *place = Place::Passed(at);
+            return true;
+        }
+        let context = self.controllers.site.ways[way].context;
+        if let Some((_, place @ &mut Place::Controller(at))) =
+            self.waiting(context).as_mut().map(|(way, place)| (way, place))
+        {
+            *place = Place::Passed(at);
+            self.woken.push_back(context);
+        }
+        false
     }
 
     /// A bio that nobody submits any more has passed the controller `at`.

@@ -20,26 +20,46 @@ impl RequestQueue {
     /// The controllers, which are made when they are first asked for, at the present moment.
     pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
         if self.controlled.is_none() {
-            let mut site = Site::new(self.env.now, self.env.hz);
-            site.log.record(self.env.log.is_on());
-            for parent in self.env.cgroups.parents() {
-                site.groups.create(parent);
-            }
-            let device = ControlledDevice {
-                rotational: self.env.rotational,
-                write_cache: self.write_cache,
-                depth: self.device.depth,
-                nr_requests: self.attributes.nr_requests,
-                throttles_writeback: self.throttles_writeback,
-            };
+            let controllers = self.new_controllers();
             let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
-            let mut controllers = Controllers::of_linux(site, device);
-            controllers.elevator_changed(self.registered.name);
             self.controlled = Some(Box::new(Controlled::new(controllers, context)));
         }
         let controlled = self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"));
         controlled.controllers.site.now = self.env.now;
         controlled
+    }
+
+    /// Controllers of which nothing is written.
+    fn new_controllers(&self) -> Controllers {
+        let mut site = Site::new(self.env.now, self.env.hz);
+        site.log.record(self.env.log.is_on());
+        for parent in self.env.cgroups.parents() {
+            site.groups.create(parent);
+        }
+        let device = ControlledDevice {
+            rotational: self.env.rotational,
+            write_cache: self.write_cache,
+            depth: self.device.depth,
+            nr_requests: self.attributes.nr_requests,
+            throttles_writeback: self.throttles_writeback,
+        };
+        let mut controllers = Controllers::of_linux(site, device);
+        controllers.elevator_changed(self.registered.name);
+        controllers
+    }
+
+    /// Reads a controller's file, `None` if no controller has it. That makes no controllers.
+    pub(in crate::queue) fn read_controlled(&mut self, file: &str, cgroup: CgroupId) -> Option<String> {
+        match self.controlled {
+            Some(_) => self.controlled().read(file, cgroup),
+            None => self.new_controllers().read(file, cgroup),
+        }
+    }
+
+    /// Whether a context waits with a bio that controllers know nothing of, if it waits.
+    pub(super) fn is_uncontrolled(&self, context: ContextId) -> bool {
+        let waiting = self.controlled.as_ref().and_then(|controlled| controlled.waiting.get(context.index()));
+        waiting.is_none_or(Option::is_none)
     }
 
     /// A bio comes to a queue with controllers.
@@ -361,7 +381,10 @@ impl RequestQueue {
             let controllers = &mut self.controlled().controllers;
             match parent {
                 Some(parent) => controllers.create_group(parent),
-                None => controllers.remove_group(cgroup),
+                None => {
+                    controllers.remove_group(cgroup);
+                    self.attend();
+                }
             }
         }
     }

@@ -20,10 +20,12 @@ impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
     pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
-        if self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags)) {
+        let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
+        let is_controlled = self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags));
+        // Who waited for a tag before there were controllers has passed them: the tag is kept for it alone.
+        if is_controlled && !(granted && self.is_uncontrolled(bio.context)) {
             return self.submit_controlled(rules, bio);
         }
-        let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let switching = self.next.is_some();
         if !switching && !granted && self.merge_multi(rules, bio) {
             return Submit::Merged;

@@ -41,6 +41,18 @@ impl Account {
         *charged = own;
     }
 
+    /// What is counted.
+    #[cfg(any(test, feature = "histories"))]
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// What so many connections may hold together.
+    #[cfg(any(test, feature = "histories"))]
+    pub(super) fn bytes_max(&self, connections: usize) -> u64 {
+        self.budget_bytes + connections as u64 * LEAST_BYTES
+    }
+
     /// How much more memory a write is given of whose data `came` bytes have come: little at first, then ever more.
     pub(super) fn step(&self, came: u64) -> u64 {
         FIRST_BYTES.max(self.left() / 4096).max(3 * came)

@@ -17,7 +17,7 @@ use slab::Slab;
 use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, LENGTH_MAX, Offer, ReplyTo, RequestKind, ServerConfig, TlsMode};
-use crate::ring::{Completed, Ring, Source, Submissions};
+use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -209,19 +209,19 @@ impl Server {
         }
     }
 
-    pub(super) fn listen(&self, ring: &mut Ring) {
+    pub(super) fn listen(&self, ring: &mut dyn Calls) {
         for listener in 0..self.listeners.len() {
             self.accept_on(listener as u32, ring);
         }
     }
 
-    fn accept_on(&self, listener: u32, ring: &mut Ring) {
+    fn accept_on(&self, listener: u32, ring: &mut dyn Calls) {
         let Some(listening) = self.listeners.get(listener as usize) else { return };
         ring.push(listening.fd(), Call::Accept, (Source::Accept, listener));
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (_, listener), result, memory } = completed;
         if self.ending {
             return;
@@ -252,7 +252,9 @@ impl Server {
         if unix || self.connections.len() >= UNBOUND_MAX {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
         }
-        let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let mut connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let held_bytes = connection.held_bytes();
+        self.account.charge(&mut connection.charged, held_bytes);
         let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
         self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
@@ -291,7 +293,7 @@ impl Server {
     }
 
     /// The kernel has sent for a connection.
-    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (source, id), result, memory } = completed;
         let ring = &mut Submissions { ring, source };
         self.act(now, id, disk, |connection, with| connection.sent(result, memory, with, ring));
@@ -317,7 +319,7 @@ impl Server {
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
     /// over.
-    pub(super) fn go_on(&mut self, ring: &mut Ring) {
+    pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
@@ -339,7 +341,7 @@ impl Server {
     }
 
     /// Ends handshakes that take too long and connections that stand still, and listens again.
-    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
+    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
                 self.agenda.insert((at, due));
@@ -398,6 +400,31 @@ impl Server {
     /// Whether everything has been sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
+    }
+}
+
+/// What a server's connections are, to be held against each other.
+#[cfg(any(test, feature = "histories"))]
+pub(super) struct Audit {
+    pub(super) connections: usize,
+    /// Operations that the disk has.
+    pub(super) operations: usize,
+    /// What all connections hold, as each says, as is counted, and as much as it may be.
+    pub(super) held_bytes: u64,
+    pub(super) charged_bytes: u64,
+    pub(super) bytes_max: u64,
+}
+
+#[cfg(any(test, feature = "histories"))]
+impl Server {
+    pub(super) fn audit(&self) -> Audit {
+        Audit {
+            connections: self.connections.len(),
+            operations: self.asked.len(),
+            held_bytes: self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum(),
+            charged_bytes: self.account.held_bytes(),
+            bytes_max: self.account.bytes_max(self.connections.len()),
+        }
     }
 }
 

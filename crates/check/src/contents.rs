@@ -1,0 +1,362 @@
+//! What a disk has to hold: of each block, what it may read as now, and after a power failure. For whoever is a client
+//! of one and knows what it has asked for and heard.
+//!
+//! A write may be there from being asked for on. It has to be there, or something that was asked for after its answer,
+//! once it is settled: for a read, once it was answered before the read was asked for; for a power failure, once it was
+//! promised, by FUA or by a flush that was asked for after its answer. What overlaps in time may come in either order.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A value that was written: its bytes follow from it and their place on the disk. 0 is zeroes.
+pub type Stamp = u64;
+
+/// A point in the order of what a disk's clients ask for and hear.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Moment(u64);
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014).
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The bytes that `value` is from byte `offset` of the disk on.
+#[must_use]
+pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
+    if value == 0 {
+        return vec![0; length];
+    }
+    let skipped = (offset % 8) as usize;
+    let words = offset / 8..(offset + length as u64).div_ceil(8);
+    let key = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes: Vec<u8> = Vec::with_capacity(length + 16);
+    words.for_each(|word| bytes.extend_from_slice(&mix(key ^ word).to_le_bytes()));
+    bytes.drain(..skipped);
+    bytes.truncate(length);
+    bytes
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Value(Stamp),
+    /// What was found there, all of the block.
+    Found(Vec<u8>),
+}
+
+/// A write, as one block sees it.
+#[derive(Clone, Debug)]
+struct Write {
+    content: Content,
+    /// In the block.
+    bytes: Range<usize>,
+    asked: Moment,
+    answered: Option<Moment>,
+    /// It was answered with success.
+    done: bool,
+    promised: bool,
+}
+
+impl Write {
+    fn covers(&self, bytes: &Range<usize>) -> bool {
+        self.bytes.start <= bytes.start && bytes.end <= self.bytes.end
+    }
+
+    fn is_before(&self, other: &Self) -> bool {
+        self.answered.is_some_and(|answered| answered < other.asked)
+    }
+}
+
+/// What was found cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("bytes {bytes:?} of the disk are {found}; they may be of the writes {allowed:?}")]
+pub struct Wrong {
+    bytes: Range<u64>,
+    found: String,
+    allowed: Vec<Stamp>,
+}
+
+/// What a disk has to hold. See the module page.
+pub struct Contents {
+    block_bytes: usize,
+    blocks: Vec<Vec<Write>>,
+    now: Moment,
+    /// Reads that are not answered.
+    reads: BTreeSet<Moment>,
+}
+
+impl Contents {
+    /// Those of a disk of `disk_bytes`, all zeroes, whose blocks of `block_bytes` are written as a whole or not at all.
+    #[must_use]
+    pub fn new(block_bytes: usize, disk_bytes: usize) -> Self {
+        let mut contents = Self { block_bytes, blocks: Vec::new(), now: Moment(0), reads: BTreeSet::new() };
+        contents.blocks.resize(disk_bytes / block_bytes, vec![contents.found(vec![0; block_bytes])]);
+        contents
+    }
+
+    fn found(&self, content: Vec<u8>) -> Write {
+        Write {
+            content: Content::Found(content),
+            bytes: 0..self.block_bytes,
+            asked: self.now,
+            answered: Some(self.now),
+            done: true,
+            promised: true,
+        }
+    }
+
+    /// Now, which is later than everything so far: when a flush is asked for.
+    pub const fn now(&mut self) -> Moment {
+        self.now = Moment(self.now.0 + 1);
+        self.now
+    }
+
+    fn blocks_of(&self, bytes: &Range<u64>) -> Range<usize> {
+        let block = self.block_bytes as u64;
+        (bytes.start / block) as usize..bytes.end.div_ceil(block) as usize
+    }
+
+    /// Where in a block those bytes of the disk are.
+    fn within(&self, block: usize, bytes: &Range<u64>) -> Range<usize> {
+        let start = (block * self.block_bytes) as u64;
+        let place = |at: u64| at.saturating_sub(start).min(self.block_bytes as u64) as usize;
+        place(bytes.start)..place(bytes.end)
+    }
+
+    /// Somebody asks for a write, whose name that is from now on. Zeroes, and trims that read as such, are writes of the
+    /// value 0.
+    pub fn write(&mut self, value: Stamp, bytes: &Range<u64>) -> Moment {
+        let asked = self.now();
+        for block in self.blocks_of(bytes) {
+            let bytes = self.within(block, bytes);
+            let content = Content::Value(value);
+            self.blocks[block].push(Write { content, bytes, asked, answered: None, done: false, promised: false });
+        }
+        asked
+    }
+
+    /// The write `asked` of those bytes is answered: whether it is `done`, and was to be on stable storage. One that is
+    /// not done may have been, in part, but is not any more from now on: nobody works on it.
+    pub fn answer(&mut self, asked: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
+        let now = self.now();
+        for block in self.blocks_of(bytes) {
+            if let Some(write) = self.blocks[block].iter_mut().find(|write| write.asked == asked) {
+                (write.answered, write.done, write.promised) = (Some(now), done, done && stable);
+            }
+            if done && stable {
+                self.forget_superseded(block);
+            }
+        }
+    }
+
+    /// A flush that was asked for at `asked` is done.
+    pub fn flushed(&mut self, asked: Moment) {
+        for block in 0..self.blocks.len() {
+            let mut any = false;
+            for write in &mut self.blocks[block] {
+                let now = !write.promised && write.done && write.answered.is_some_and(|answered| answered < asked);
+                write.promised |= now;
+                any |= now;
+            }
+            if any {
+                self.forget_superseded(block);
+            }
+        }
+    }
+
+    /// What can never be read again, not even after a power failure, is not kept.
+    fn forget_superseded(&mut self, block: usize) {
+        let oldest_read = self.reads.first();
+        let is_settled = |write: &&Write| write.promised && oldest_read.is_none_or(|read| write.answered < Some(*read));
+        let writes = &mut self.blocks[block];
+        let promised: Vec<Write> = writes.iter().filter(is_settled).cloned().collect();
+        writes.retain(|write| !promised.iter().any(|by| by.covers(&write.bytes) && write.is_before(by)));
+    }
+
+    /// Somebody asks for a read, whose name that is from now on.
+    pub fn read(&mut self) -> Moment {
+        let asked = self.now();
+        self.reads.insert(asked);
+        asked
+    }
+
+    /// The read `asked` is answered, but with an error.
+    pub fn read_failed(&mut self, asked: Moment) {
+        self.reads.remove(&asked);
+    }
+
+    /// The read `asked` of those bytes is answered with `data`: whether it may be.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn check_read(&mut self, asked: Moment, bytes: &Range<u64>, data: &[u8]) -> Result<(), Wrong> {
+        self.reads.remove(&asked);
+        let settled = |write: &Write| write.done && write.answered.is_some_and(|answered| answered < asked);
+        let mut data = data;
+        for block in self.blocks_of(bytes) {
+            let within = self.within(block, bytes);
+            let (this, rest) = data.split_at(within.len());
+            self.check_block(block, within, this, &settled)?;
+            data = rest;
+        }
+        Ok(())
+    }
+
+    /// The power has failed, and `image` is what is left: whether it may be. It is what the disk holds from now on.
+    ///
+    /// # Errors
+    /// If it may not be.
+    pub fn cut(&mut self, image: &[u8]) -> Result<(), Wrong> {
+        for (block, bytes) in image.chunks(self.block_bytes).enumerate() {
+            self.check_block(block, 0..self.block_bytes, bytes, &|write| write.promised)?;
+            self.blocks[block] = vec![self.found(bytes.to_vec())];
+        }
+        self.reads.clear();
+        self.now();
+        Ok(())
+    }
+
+    /// Blocks change as a whole: between two places where a write begins or ends, all bytes are of the same write.
+    fn check_block(
+        &self,
+        block: usize,
+        within: Range<usize>,
+        data: &[u8],
+        settled: &dyn Fn(&Write) -> bool,
+    ) -> Result<(), Wrong> {
+        let writes = &self.blocks[block];
+        let mut ends: Vec<usize> = writes.iter().flat_map(|write| [write.bytes.start, write.bytes.end]).collect();
+        ends.extend([within.start, within.end]);
+        ends.retain(|end| within.start <= *end && *end <= within.end);
+        ends.sort_unstable();
+        ends.dedup();
+        for pair in ends.windows(2) {
+            let part = pair[0]..pair[1];
+            let there = &data[part.start - within.start..part.end - within.start];
+            let may_be = |write: &&Write| {
+                let superseded = |by: &Write| settled(by) && by.covers(&part) && write.is_before(by);
+                write.covers(&part) && !writes.iter().any(superseded)
+            };
+            let from = (block * self.block_bytes + part.start) as u64;
+            let is = |write: &Write| match &write.content {
+                Content::Value(value) => bytes_of(*value, from, part.len()) == there,
+                Content::Found(bytes) => &bytes[part.clone()] == there,
+            };
+            if !writes.iter().filter(may_be).any(is) {
+                return Err(self.wrong(from, there, writes.iter().filter(may_be).collect(), writes));
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, from: u64, there: &[u8], allowed: Vec<&Write>, writes: &[Write]) -> Wrong {
+        let value = |write: &Write| match &write.content {
+            Content::Value(value) => *value,
+            Content::Found(_) => 0,
+        };
+        let known = writes.iter().find(|write| {
+            let Content::Value(value) = write.content else { return false };
+            bytes_of(value, from, there.len()) == there
+        });
+        let found = match known {
+            Some(write) => format!("those of the write {}, which is superseded", value(write)),
+            None if there.iter().all(|&byte| byte == 0) => "zeroes".to_owned(),
+            None => "of no write that is known, or of several".to_owned(),
+        };
+        let allowed = allowed.into_iter().map(value).collect();
+        Wrong { bytes: from..from + there.len() as u64, found, allowed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 512;
+
+    fn write(contents: &mut Contents, value: Stamp, bytes: Range<u64>, fua: bool) {
+        let asked = contents.write(value, &bytes);
+        contents.answer(asked, &bytes, true, fua);
+    }
+
+    fn image(values: &[Stamp]) -> Vec<u8> {
+        values.iter().enumerate().flat_map(|(at, &value)| bytes_of(value, (at * BLOCK) as u64, BLOCK)).collect()
+    }
+
+    #[test]
+    fn what_was_not_promised_may_be_lost_and_what_was_may_not() {
+        for (fua, flush, may_be_lost) in [(false, false, true), (true, false, false), (false, true, false)] {
+            let mut contents = Contents::new(BLOCK, 2 * BLOCK);
+            write(&mut contents, 7, 0..512, fua);
+            if flush {
+                let asked = contents.now();
+                contents.flushed(asked);
+            }
+            assert_eq!(contents.cut(&image(&[0, 0])).is_ok(), may_be_lost, "fua {fua}, flush {flush}");
+        }
+    }
+
+    #[test]
+    fn a_flush_does_not_cover_what_was_not_answered_before_it() {
+        let mut contents = Contents::new(BLOCK, BLOCK);
+        let write = contents.write(7, &(0..512));
+        let flush = contents.now();
+        contents.answer(write, &(0..512), true, false);
+        contents.flushed(flush);
+        assert!(contents.cut(&image(&[0])).is_ok());
+    }
+
+    #[test]
+    fn blocks_are_torn_from_each_other_and_not_within() {
+        let mut contents = Contents::new(BLOCK, 2 * BLOCK);
+        write(&mut contents, 7, 0..1024, false);
+        let mut half = image(&[7, 7]);
+        half[256..512].fill(0);
+        assert!(contents.cut(&half).is_err());
+        let mut contents = Contents::new(BLOCK, 2 * BLOCK);
+        write(&mut contents, 7, 0..1024, false);
+        assert!(contents.cut(&image(&[0, 7])).is_ok());
+        assert!(contents.cut(&image(&[0, 0])).is_err(), "what was there once stays");
+    }
+
+    #[test]
+    fn a_newer_write_may_be_there_without_the_older_and_an_older_one_not_over_a_promised_one() {
+        let mut contents = Contents::new(BLOCK, 2 * BLOCK);
+        write(&mut contents, 5, 0..512, false);
+        write(&mut contents, 6, 512..1024, false);
+        assert!(contents.cut(&image(&[0, 6])).is_ok());
+        let mut contents = Contents::new(BLOCK, BLOCK);
+        write(&mut contents, 5, 0..512, false);
+        write(&mut contents, 6, 0..512, true);
+        assert!(contents.cut(&image(&[5])).is_err());
+    }
+
+    #[test]
+    fn zeroes_are_promised_like_data() {
+        let mut contents = Contents::new(BLOCK, BLOCK);
+        write(&mut contents, 5, 0..512, true);
+        write(&mut contents, 0, 0..512, true);
+        assert!(contents.cut(&image(&[5])).is_err());
+    }
+
+    #[test]
+    fn reads_give_what_was_answered_or_what_is_under_way() {
+        let mut contents = Contents::new(BLOCK, BLOCK);
+        write(&mut contents, 5, 100..200, false);
+        let asked = contents.read();
+        let read = |contents: &mut Contents, value| contents.check_read(asked, &(100..200), &bytes_of(value, 100, 100));
+        assert!(read(&mut contents, 5).is_ok() && read(&mut contents, 0).is_err());
+        contents.write(6, &(0..512));
+        assert!(read(&mut contents, 5).is_ok() && read(&mut contents, 6).is_ok() && read(&mut contents, 7).is_err());
+    }
+    #[test]
+    fn a_read_may_give_what_was_superseded_after_it_was_asked_for() {
+        let mut contents = Contents::new(BLOCK, BLOCK);
+        let asked = contents.read();
+        write(&mut contents, 5, 0..512, true);
+        assert!(contents.check_read(asked, &(0..512), &bytes_of(0, 0, 512)).is_ok());
+        let asked = contents.read();
+        assert!(contents.check_read(asked, &(0..512), &bytes_of(0, 0, 512)).is_err());
+    }
+}

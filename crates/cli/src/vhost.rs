@@ -1,0 +1,115 @@
+//! `iosched vhost`: a live disk as disks of virtual machines.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_live::control::Forest;
+use iosched_live::nbd::{Export, Exports};
+use iosched_live::reactor::Served;
+use iosched_live::reactor::nbd::{Config, Limits, Listener};
+use iosched_live::vhost::{self, Door};
+
+use crate::exports::{ExportArgs, describe};
+use crate::output::{self, say};
+use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
+
+/// Make a disk the disk of virtual machines, with an elevator in its path
+///
+/// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk; the guest has a virtio disk, whose
+/// queues are in memory that it shares with this server. Every socket is an export, in the order in which they are
+/// named, and one client of the disk with its class, level and weight: give each machine a socket of its own.
+///
+/// The server may be restarted, or killed: a machine that is told to connect again (reconnect=1) waits meanwhile, and
+/// nothing of what it asked for is lost. Machines cannot be migrated.
+///
+/// SIGTERM or Ctrl-C finish what machines have asked for, flush, and end; a second one ends at once.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VhostArgs {
+    #[command(flatten)]
+    disk: DiskArgs,
+
+    /// Listen on a unix socket there, which only its owner may use; of several, each is an export
+    #[arg(long = "socket", value_name = "SOCKET", required = true, value_hint = ValueHint::FilePath)]
+    sockets: Vec<PathBuf>,
+
+    #[command(flatten)]
+    exports: ExportArgs,
+
+    /// Let NBD clients have the exports, too, on a unix socket there, which only its owner may use
+    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    nbd: Option<PathBuf>,
+
+    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
+    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
+    control: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched vhost disk.img --socket vm1.sock --export vm1,weight=200 \\
+      --socket vm2.sock --export vm2,weight=100
+      two machines share a disk, 2 to 1; for the first, QEMU has
+      -object memory-backend-memfd,id=m,size=1G,share=on -numa node,memdev=m
+      -chardev socket,id=d,path=vm1.sock,reconnect=1
+      -device vhost-user-blk-pci,chardev=d
+  iosched vhost /dev/sdb --socket vm.sock --nbd backup.sock --control live:vm
+      then: iosched top live:vm";
+
+pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
+    let ending = Ending::on_signal()?;
+    args.disk.check_name()?;
+    vhost::check()?;
+    let (exports, each) = args.exports.load_each(&args.disk.name(), args.sockets.len())?;
+    let disk = args.disk.open()?;
+    let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
+    let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });
+    let doors = doors.collect();
+    let nbd = args.nbd.as_deref().map(bind).transpose()?;
+    let listener = nbd.as_ref().map(|socket| socket.listener().try_clone()).transpose()?;
+    let config = listener.map(|listener| with_nbd(listener, &exports));
+    let control = args.control.as_deref().map(bind_control).transpose()?;
+    let served = disk.serve(config)?;
+    let handle = served.handle.clone();
+    ending.by(move || {
+        say!("\nfinishing and flushing; a second signal ends at once");
+        handle.stop();
+        true
+    });
+    let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
+    let sockets = vhost::serve(&served.handle, &exports, doors)?;
+    sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
+    announce(&served, args, &each)?;
+    // Without systemd nobody listens.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let ended = wait(served);
+    drop((sockets, nbd, control));
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn with_nbd(listener: std::os::unix::net::UnixListener, exports: &Exports) -> Config {
+    Config {
+        listeners: vec![Listener::Unix(listener)],
+        exports: exports.clone(),
+        tls: None,
+        plain: true,
+        limits: Limits::default(),
+    }
+}
+
+fn announce(served: &Served, args: &VhostArgs, each: &[Export]) -> Result<()> {
+    say!("{}: {}", served.handle.name(), about(served)?);
+    let nbd = args.nbd.as_deref().map(Path::display);
+    nbd.iter().for_each(|path| say!("nbd+unix:///?socket={path}"));
+    if let Some(path) = &args.control {
+        say!("control: iosched ls {}", path.display());
+    }
+    let lines = args.sockets.iter().zip(each);
+    let lines = lines.map(|(socket, export)| format!("{}: {}\n", socket.display(), describe(export)));
+    output::announce(&lines.collect::<String>());
+    Ok(())
+}

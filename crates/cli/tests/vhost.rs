@@ -1,0 +1,205 @@
+//! `iosched vhost` from outside: a guest's side of the protocol, QEMU, and a server that is killed.
+
+mod common;
+#[path = "../../live/tests/vhost/guest.rs"]
+mod guest;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+
+use common::{IOSCHED, PATIENCE, directory, has_program, image, output, run};
+use guest::{Guest, IN, OUT};
+use iosched_check::Random;
+
+const EMULATOR: &str = "qemu-system-x86_64";
+
+/// A program that ends with its test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server, once it says that it is ready.
+fn serve(here: &Path, args: &[&str]) -> Ends {
+    let mut command = Command::new(IOSCHED);
+    let command = command.current_dir(here).arg("vhost").args(args).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains(".sock: "), "{line:?}");
+    Ends(child)
+}
+
+fn pattern(place: u64, version: u32) -> Vec<u8> {
+    let mut data = vec![version as u8; 4096];
+    data[..8].copy_from_slice(&place.to_le_bytes());
+    data[8..12].copy_from_slice(&version.to_le_bytes());
+    data
+}
+
+#[test]
+fn a_server_that_is_killed_loses_nothing() {
+    const PLACES: usize = 256;
+    let here = directory("vhost-kill");
+    image(&here, "disk.img", (PLACES * 4096) as u64);
+    let args = ["disk.img", "--socket", "vm.sock"];
+    let seed = 7;
+    let mut random = Random::new(seed);
+    let mut guest = Guest::new(2);
+    let mut versions = [0_u32; PLACES];
+    // Of each queue, what its slots write.
+    let mut writes = [[None; guest::SLOTS as usize]; 2];
+    let (mut answered, mut left) = (0_u64, 0);
+    for _ in 0..20 {
+        let mut server = serve(&here, &args);
+        guest.connect(&here.join("vm.sock"));
+        let until = answered + 50 + random.below(400);
+        while answered < until {
+            for (queue, writes) in writes.iter_mut().enumerate() {
+                let place = random.index(PLACES);
+                // Two writes of a place at once have no order.
+                if guest.has_free(queue) && place % 2 == queue && !writes.contains(&Some(place)) {
+                    versions[place] += 1;
+                    let data = pattern(place as u64, versions[place]);
+                    let slot = guest.submit(queue, OUT, place as u64 * 8, &data, 0);
+                    writes[usize::from(slot)] = Some(place);
+                }
+                while let Some((slot, status)) = guest.answered(queue) {
+                    assert_eq!(status, 0);
+                    writes[usize::from(slot)] = None;
+                    answered += 1;
+                }
+            }
+        }
+        server.0.kill().unwrap();
+        server.0.wait().unwrap();
+        left += writes.iter().flatten().flatten().count();
+        guest.disconnect();
+    }
+    assert!(left > 0, "some were under way when the server was killed");
+    println!("{answered} writes answered, {left} under way when the server was killed 20 times");
+    let _server = serve(&here, &args);
+    guest.connect(&here.join("vm.sock"));
+    for (queue, writes) in writes.iter().enumerate() {
+        (0..writes.iter().flatten().count()).for_each(|_| assert_eq!(guest.wait(queue).1, 0));
+    }
+    for (place, &version) in versions.iter().enumerate().filter(|(_, version)| **version > 0) {
+        assert!(guest.read(place as u64 * 8, 4096) == pattern(place as u64, version), "place {place}, seed {seed}");
+    }
+}
+
+#[test]
+fn guests_and_nbd_clients_share_a_disk() {
+    let here = directory("vhost-nbd");
+    let disk = ["memory:8M", "--nbd", "n.sock", "--control", "c"];
+    let doors =
+        ["--socket", "vm.sock", "--export", "vm,weight=200", "--socket", "b.sock", "--export", "backup,read-only"];
+    let args = [&disk[..], &doors].concat();
+    let _server = serve(&here, &args);
+    let mut guest = Guest::new(1);
+    guest.connect(&here.join("vm.sock"));
+    guest.write(8, &[0x5a; 4096]);
+    let read = ["-r", "-f", "raw", "-c", "read -P 0x5a 4096 4096", "nbd+unix:///backup?socket=n.sock"];
+    output(Command::new("qemu-io").current_dir(&here).args(read));
+    let mut backup = Guest::new(1);
+    backup.connect(&here.join("b.sock"));
+    assert_eq!(backup.call(IN, 8, &[], 512), Ok(vec![0x5a; 512]));
+    assert_eq!(backup.call(OUT, 8, &[0; 512], 0), Err(1), "it may only read");
+    let control = here.join("c");
+    let (code, out, error) = run(&["top", control.to_str().unwrap(), "--once"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(out.contains("vm vhost") && out.contains("backup vhost"), "{out}");
+}
+
+#[test]
+fn wrong_arguments_are_told_with_what_would_be_right() {
+    let refused = |args: &[&str], code: i32, said: &str| {
+        let (found, _, error) = run(&[&["vhost"], args].concat());
+        assert!(found == code && error.contains(said), "{args:?}: {found}: {error}");
+    };
+    refused(&["memory:1M"], 2, "--socket <SOCKET>");
+    refused(&["memory:1M", "--socket", "a", "--socket", "b"], 2, "2 sockets for 1 exports");
+    let one = ["memory:1M", "--socket", "a", "--export", "x", "--export", "y"];
+    refused(&one, 2, "1 sockets for 2 exports");
+    refused(&["memory:1M", "--socket", "/nowhere/a"], 1, "/nowhere/a: cannot listen there");
+}
+
+/// A program for the first sector: says so on the first serial port.
+fn boot_sector() -> Vec<u8> {
+    const TEXT: &[u8] = b"booted from the disk\r\n\0";
+    // cli; ds = 0; si = behind the code; dx = the port; send bytes until one is 0; halt for ever.
+    let code = [
+        0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0xbe, 0x17, 0x7c, 0xba, 0xf8, 0x03, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb,
+        0xf8, 0xf4, 0xeb, 0xfd, 0x90,
+    ];
+    let mut sector = [&code, TEXT].concat();
+    sector.resize(510, 0);
+    sector.extend([0x55, 0xaa]);
+    sector
+}
+
+/// What a program prints, in pieces.
+fn said(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    said
+}
+
+/// Waits until that is among it; all that was said.
+#[track_caller]
+fn wait_for(said: &mpsc::Receiver<String>, part: &str) -> String {
+    let mut all = String::new();
+    while !all.contains(part) {
+        all += &said.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {all}"));
+    }
+    all
+}
+
+/// The block of the book that begins with that, without what continues lines.
+fn block(begin: &str) -> String {
+    const PAGE: &str = include_str!("../../../docs/howto/virtual-machines.md");
+    let from = PAGE.find(&format!("```\n{begin}")).unwrap_or_else(|| panic!("a block that begins with {begin}"));
+    let block = PAGE[from + 4..].split("```").next().unwrap();
+    block.replace("\\\n", " ")
+}
+
+#[test]
+fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
+    if !has_program(EMULATOR) {
+        return;
+    }
+    let here = directory("vhost-qemu");
+    let mut disk = boot_sector();
+    disk.resize(1 << 20, 0);
+    std::fs::write(here.join("disk.img"), disk).unwrap();
+    let (server, machine) = (block("iosched vhost"), block(EMULATOR));
+    let words: Vec<_> = server.split_whitespace().skip(2).collect();
+    let _server = serve(&here, &words);
+    let mut words = machine.split_whitespace().skip(1);
+    let mut command = Command::new(EMULATOR);
+    // Beside what is written, a way to ask it for something.
+    let command =
+        command.current_dir(&here).args(&mut words).args(["-monitor", "none", "-qmp", "unix:q,server=on,wait=off"]);
+    let mut machine = Ends(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
+    let console = said(machine.0.stdout.take().unwrap());
+    wait_for(&console, "booted from the disk");
+    let mut socket = std::os::unix::net::UnixStream::connect(here.join("q")).unwrap();
+    let answers = said(socket.try_clone().unwrap());
+    socket.write_all(b"{\"execute\":\"qmp_capabilities\"}\n").unwrap();
+    socket.write_all(b"{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"exec:cat\"}}\n").unwrap();
+    wait_for(&answers, "Migration disabled: vhost-user backend lacks VHOST_USER_PROTOCOL_F_LOG_SHMFD feature");
+}

@@ -1,0 +1,112 @@
+//! What is made to last, held against the programs that read it: systemd's own, where they are installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{DropIn, Lasting, Recorded, rule_name};
+use crate::recorded::Recorded as Machine;
+use iosched::Setting;
+
+/// A setting that has everything that drop-ins and rules are made of.
+const SETTING: &str = "none:nomerges=2,io.max=backup:rbps=max/wbps=50000000/riops=7/wiops=100+batch.slice:wbps=1000,\
+                       io.latency=db:target=2000,io.weight=db:800,\
+                       io.cost.qos=enable=1/rpct=95.00/rlat=2500/min=50.00/max=150.00,\
+                       io.cost.model=ctrl=user/model=linear/rbps=5/rseqiops=4/rrandiops=3/wbps=5/wseqiops=4/wrandiops=3";
+
+fn lasting() -> Lasting {
+    let machine = Machine::new();
+    let recorded = Recorded { scheduler: "mq-deadline".to_owned(), values: Vec::new() };
+    Lasting::of(&machine.device("sda"), &SETTING.parse::<Setting>().unwrap(), &recorded)
+}
+
+/// A directory of the test's own, empty.
+fn directory(name: &str) -> PathBuf {
+    let here = std::env::temp_dir().join(format!("iosched-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&here);
+    fs::create_dir_all(&here).unwrap();
+    here
+}
+
+/// Standard output and error of a command; `None`, which is said, where there is no such program. In CI there is.
+fn said_by(command: &mut Command) -> Option<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match command.output() {
+        Ok(output) => {
+            Some(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "{program}: {error}");
+            println!("skipped: {program} is not here: {error}");
+            None
+        }
+    }
+}
+
+/// What systemd-analyze has to say of drop-ins.
+fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
+    let mut command = Command::new("systemd-analyze");
+    command.args(["verify", "--man=no"]).env("SYSTEMD_UNIT_PATH", format!("{}:", here.display()));
+    for own in drop_ins {
+        let unit = here.join(&own.unit);
+        fs::write(&unit, if own.unit.ends_with(".slice") { "" } else { "[Service]\nExecStart=/bin/true\n" }).unwrap();
+        let file = here.join(own.below_units());
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, &own.text).unwrap();
+        command.arg(unit);
+    }
+    let said = said_by(&mut command)?;
+    // Of what else is on the machine it may say more.
+    Some(said.lines().filter(|line| line.contains(DropIn::FILE)).collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn systemd_takes_every_line_of_drop_ins() {
+    let here = directory("units");
+    let mut drop_ins = lasting().drop_ins;
+    assert_eq!(drop_ins.len(), 3, "{drop_ins:?}");
+    let Some(said) = verified(&here, &drop_ins) else { return };
+    assert_eq!(said, "");
+    // It would have said so.
+    drop_ins[0].text = drop_ins[0].text.replace("IOReadIOPSMax", "IOReadOpsMax");
+    let said = verified(&here, &drop_ins).unwrap();
+    assert!(said.contains("IOReadOpsMax"), "{said}");
+    fs::remove_dir_all(here).unwrap();
+}
+
+/// What udev has to say of lines of rules, read with mounts of their own, so that nothing of the machine is touched:
+/// they are tried on a device that they are not about, and no others are read.
+fn read_by_udev(rules: &Path) -> Option<String> {
+    const TRY: &str = "set -e
+mkdir -p /run/udev
+mount -t tmpfs none /run/udev
+mkdir /run/udev/rules.d /run/udev/none
+cp \"$1\"/* /run/udev/rules.d
+for other in /etc/udev/rules.d /lib/udev/rules.d /usr/lib/udev/rules.d; do
+    if [ -d $other ]; then mount --bind /run/udev/none $other; fi
+done
+exec udevadm test /sys/class/mem/zero";
+    said_by(Command::new("udevadm").arg("--version"))?;
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        println!("skipped: only root may have mounts of its own");
+        return None;
+    }
+    let said = said_by(Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules))?;
+    let of_a_line = format!("{}:", rule_name("sda"));
+    Some(said.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn udev_reads_every_word_of_rules() {
+    let here = directory("rules");
+    let rule = lasting().rule;
+    assert!(rule.contains("io.cost.qos") && rule.contains("nomerges"), "{rule}");
+    fs::write(here.join(rule_name("sda")), &rule).unwrap();
+    let Some(said) = read_by_udev(&here) else { return };
+    assert_eq!(said, "");
+    // It would have said so.
+    fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
+    let said = read_by_udev(&here).unwrap();
+    assert!(said.contains("Invalid key 'ATR'"), "{said}");
+    fs::remove_dir_all(here).unwrap();
+}

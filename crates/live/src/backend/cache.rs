@@ -1,0 +1,436 @@
+//! A volatile write cache in front of a back end: what is in it when the server ends without a last flush is lost, as by
+//! a power failure.
+//!
+//! A write is answered as soon as it is in the cache. What is cached is written to the back end in units, at moments and
+//! in an order that a seed decides, or because a flush or FUA asks for it: so a cut leaves any part of what was not
+//! promised. On purpose it can lie, for tests of whoever looks for that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use iosched::{Op, Time};
+use iosched_system::{Buffer, Memory, Pool, Segment};
+use slab::Slab;
+
+use super::chance::mix;
+use super::contract::{Backend, BackendCard, Completion};
+use crate::Errno;
+use crate::disk::Command;
+use crate::ring::Submissions;
+
+/// Between two moments at which something is written by itself are at most so many ns.
+const PAUSE_NS_MAX: u64 = 20 * iosched::MILLISECOND_NS;
+/// So many units are written by themselves at most at such a moment.
+const UNITS_MAX: u64 = 16;
+
+/// What a cache does not do although it says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lie {
+    /// A flush writes nothing.
+    Flush,
+    /// A write that is to be on stable storage stays in the cache.
+    Fua,
+    /// A write is answered before a flush would find it.
+    Write,
+    /// A flush passes zeroes and trims by.
+    Hole,
+}
+
+/// What a cache is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CachePlan {
+    /// Bytes that it holds.
+    pub bytes: u64,
+    /// Bytes that are written together or not at all; as many as the back end's blocks have if those are larger.
+    pub tear_bytes: u64,
+    /// What it does not do.
+    pub lie: Option<Lie>,
+}
+
+/// What became of a piece of the disk that is not with the back end yet.
+struct Piece {
+    op: Op,
+    no_hole: bool,
+    offset: u64,
+    length: u64,
+    /// Of a write.
+    data: Vec<u8>,
+    /// The back end is about it.
+    under_way: bool,
+    /// A flush would not find it: see [`Lie::Write`].
+    hidden: bool,
+    /// Promises that wait for it.
+    promises: Vec<usize>,
+}
+
+impl Piece {
+    fn covers(&self, other: &Self) -> bool {
+        self.offset <= other.offset && other.offset + other.length <= self.offset + self.length
+    }
+
+    /// What it holds of those bytes of the disk, and where among them that is.
+    fn within(&self, bytes: &Range<u64>) -> Option<(usize, Vec<u8>)> {
+        let (from, to) = (self.offset.max(bytes.start), (self.offset + self.length).min(bytes.end));
+        let place = (from.checked_sub(self.offset)? as usize)..(to.checked_sub(self.offset)? as usize);
+        let held = if self.op == Op::Write { self.data.get(place)?.to_vec() } else { vec![0; place.len()] };
+        Some(((from - bytes.start) as usize, held))
+    }
+}
+
+/// A flush, or a write to stable storage, that is not answered.
+struct Promise {
+    command: u32,
+    /// Pieces that it waits for.
+    left: usize,
+    result: Result<(), Errno>,
+}
+
+/// Why the back end does something.
+enum Purpose {
+    /// For a read: whose, where its data goes, and what lies over it.
+    Read { id: u32, segments: Vec<Segment>, over: Vec<(usize, Vec<u8>)> },
+    /// The first piece of that unit is written.
+    WriteBack(u64),
+    /// The last step of a promise.
+    Flush(usize),
+}
+
+/// What the back end is to do.
+struct Task {
+    purpose: Purpose,
+    /// Without its number.
+    command: Command,
+    data: Option<Buffer>,
+}
+
+/// A back end with a volatile write cache in front of it.
+pub(super) struct VolatileCache {
+    inner: Box<dyn Backend>,
+    card: BackendCard,
+    plan: CachePlan,
+    seed: u64,
+    draws: u64,
+    pool: Pool,
+    /// What is cached: of each unit, oldest first.
+    units: BTreeMap<u64, VecDeque<Piece>>,
+    cached_bytes: u64,
+    promises: Slab<Promise>,
+    /// Writes that there is no room for yet.
+    waiting: VecDeque<(Command, Vec<Segment>)>,
+    /// When something is written by itself.
+    next_write: Option<Time>,
+    /// What the back end has no room for yet, and what it is about.
+    tasks: VecDeque<Task>,
+    under_way: Slab<Task>,
+    ended: Vec<Completion>,
+}
+
+impl VolatileCache {
+    pub(super) fn new(inner: Box<dyn Backend>, plan: CachePlan, seed: u64) -> Self {
+        let mut card = inner.card().clone();
+        card.about += " behind a volatile cache";
+        (card.device.write_cache, card.device.fua) = (true, true);
+        let plan = CachePlan { tear_bytes: plan.tear_bytes.max(u64::from(card.block_bytes)), ..plan };
+        Self {
+            inner,
+            card,
+            plan,
+            seed,
+            draws: 0,
+            pool: Pool::default(),
+            units: BTreeMap::new(),
+            cached_bytes: 0,
+            promises: Slab::new(),
+            waiting: VecDeque::new(),
+            next_write: None,
+            tasks: VecDeque::new(),
+            under_way: Slab::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn draw(&mut self, bound: u64) -> u64 {
+        self.draws += 1;
+        mix(self.seed ^ mix(self.draws)) % bound
+    }
+
+    fn has_room(&self, command: &Command) -> bool {
+        self.units.is_empty() || self.cached_bytes + command.length <= self.plan.bytes
+    }
+
+    // ---- what the disk asks for
+
+    fn write(&mut self, now: Time, command: &Command, segments: &[Segment], done: &mut Vec<Completion>) {
+        let stable = command.fua && self.plan.lie != Some(Lie::Fua);
+        let promise = stable.then(|| self.promises.insert(Promise { command: command.id, left: 0, result: Ok(()) }));
+        let data: Vec<u8> = segments.iter().flat_map(|segment| segment.iter()).copied().collect();
+        let (mut at, end) = (command.offset, command.offset + command.length);
+        while at < end {
+            let unit = at / self.plan.tear_bytes;
+            let to = ((unit + 1) * self.plan.tear_bytes).min(end);
+            let place = (at - command.offset) as usize..(to - command.offset) as usize;
+            let piece = Piece {
+                op: command.op,
+                no_hole: command.no_hole,
+                offset: at,
+                length: to - at,
+                data: data.get(place).unwrap_or_default().to_vec(),
+                under_way: false,
+                hidden: !stable && self.plan.lie == Some(Lie::Write),
+                promises: promise.into_iter().collect(),
+            };
+            self.add(unit, piece);
+            if let Some(promise) = promise {
+                self.promises[promise].left += 1;
+                self.write_back(unit);
+            }
+            at = to;
+        }
+        if self.next_write.is_none() {
+            self.next_write = Some(now + self.draw(PAUSE_NS_MAX));
+        }
+        match promise {
+            Some(promise) => self.keep_if_due(promise, done),
+            None => done.push((command.id, Ok(()))),
+        }
+    }
+
+    /// What it covers, and is not being written, is forgotten; who waits for that waits for it instead.
+    fn add(&mut self, unit: u64, mut piece: Piece) {
+        let pieces = self.units.entry(unit).or_default();
+        let mut forgotten_bytes = 0;
+        pieces.retain_mut(|older| {
+            let stays = older.under_way || !piece.covers(older);
+            if !stays {
+                piece.promises.append(&mut older.promises);
+                forgotten_bytes += older.length;
+            }
+            stays
+        });
+        self.cached_bytes = self.cached_bytes - forgotten_bytes + piece.length;
+        pieces.push_back(piece);
+    }
+
+    fn flush(&mut self, id: u32, done: &mut Vec<Completion>) {
+        if self.plan.lie == Some(Lie::Flush) {
+            done.push((id, Ok(())));
+            return;
+        }
+        let promise = self.promises.insert(Promise { command: id, left: 0, result: Ok(()) });
+        let passes_holes = self.plan.lie == Some(Lie::Hole);
+        let mut units = Vec::new();
+        for (&unit, pieces) in &mut self.units {
+            let is_meant = |piece: &&mut Piece| !(piece.hidden || (passes_holes && piece.op != Op::Write));
+            let meant = pieces.iter_mut().filter(is_meant);
+            let count = meant.map(|piece| piece.promises.push(promise)).count();
+            self.promises[promise].left += count;
+            if count > 0 {
+                units.push(unit);
+            }
+        }
+        units.into_iter().for_each(|unit| self.write_back(unit));
+        self.keep_if_due(promise, done);
+    }
+
+    fn read(&mut self, command: &Command, segments: Vec<Segment>) {
+        let bytes = command.offset..command.offset + command.length;
+        let units = bytes.start / self.plan.tear_bytes..bytes.end.div_ceil(self.plan.tear_bytes);
+        let pieces = self.units.range(units).flat_map(|(_, pieces)| pieces);
+        let over = pieces.filter_map(|piece| piece.within(&bytes)).collect();
+        let data = Some(self.pool.buffer(command.length as usize));
+        self.tasks.push_back(Task {
+            purpose: Purpose::Read { id: command.id, segments, over },
+            command: *command,
+            data,
+        });
+    }
+
+    // ---- what the back end does
+
+    /// Has the first piece of a unit written, if it is not about that already.
+    fn write_back(&mut self, unit: u64) {
+        let Some(piece) = self.units.get_mut(&unit).and_then(VecDeque::front_mut).filter(|piece| !piece.under_way)
+        else {
+            return;
+        };
+        piece.under_way = true;
+        let &mut Piece { op, no_hole, offset, length, .. } = piece;
+        let data = (op == Op::Write).then(|| {
+            let mut data = self.pool.buffer(piece.data.len());
+            data.copy_from_slice(&piece.data);
+            data
+        });
+        let command = Command { id: 0, op, offset, length, fua: false, no_hole };
+        self.tasks.push_back(Task { purpose: Purpose::WriteBack(unit), command, data });
+    }
+
+    /// Has units written that chance picks, at most so many.
+    fn write_some(&mut self, count: u64) {
+        for _ in 0..count {
+            let from = self.draw(self.card.capacity_bytes() / self.plan.tear_bytes + 1);
+            let picked = self.units.range(from..).next().or_else(|| self.units.first_key_value());
+            let Some((&unit, _)) = picked else { return };
+            self.write_back(unit);
+        }
+    }
+
+    /// Nothing is in the way of a promise any more, it may be: the back end flushes, too, if it has something to.
+    fn keep_if_due(&mut self, promise: usize, done: &mut Vec<Completion>) {
+        let Promise { command: id, left, result } = self.promises[promise];
+        if left > 0 {
+            return;
+        }
+        if result.is_ok() && self.inner.card().device.write_cache {
+            let command = Command { id: 0, op: Op::Flush, offset: 0, length: 0, fua: false, no_hole: false };
+            self.tasks.push_back(Task { purpose: Purpose::Flush(promise), command, data: None });
+        } else {
+            self.promises.remove(promise);
+            done.push((id, result));
+        }
+    }
+
+    fn written(&mut self, unit: u64, result: Result<(), Errno>, done: &mut Vec<Completion>) {
+        let Some(pieces) = self.units.get_mut(&unit) else { return };
+        let mut heard = Vec::new();
+        if result.is_ok() {
+            let written = pieces.pop_front();
+            self.cached_bytes -= written.as_ref().map_or(0, |piece| piece.length);
+            heard.extend(written.into_iter().flat_map(|piece| piece.promises));
+        } else {
+            // It stays, to be tried again; whoever waits for it, or for what is behind it, hears of it.
+            for piece in pieces.iter_mut() {
+                piece.under_way = false;
+                heard.append(&mut piece.promises);
+            }
+        }
+        let again = pieces.iter().any(|piece| !piece.promises.is_empty());
+        if pieces.is_empty() {
+            self.units.remove(&unit);
+        }
+        for promise in heard {
+            let kept = &mut self.promises[promise];
+            kept.left -= 1;
+            kept.result = kept.result.and(result);
+            self.keep_if_due(promise, done);
+        }
+        if again {
+            self.write_back(unit);
+        }
+        if let Err(errno) = result {
+            done.extend(self.waiting.drain(..).map(|(command, _)| (command.id, Err(errno))));
+        }
+    }
+
+    fn task_ended(&mut self, task: Task, result: Result<(), Errno>, done: &mut Vec<Completion>) {
+        match task.purpose {
+            Purpose::Read { id, segments, over } => {
+                let mut bytes = task.data.map(|data| data.to_vec()).unwrap_or_default();
+                for (at, held) in over {
+                    bytes[at..at + held.len()].copy_from_slice(&held);
+                }
+                let mut left = &bytes[..];
+                for mut segment in segments {
+                    let (this, rest) = left.split_at(segment.len());
+                    segment.copy_from_slice(this);
+                    left = rest;
+                }
+                done.push((id, result));
+            }
+            Purpose::WriteBack(unit) => self.written(unit, result, done),
+            Purpose::Flush(promise) => {
+                let Promise { command, .. } = self.promises.remove(promise);
+                done.push((command, result));
+            }
+        }
+    }
+
+    /// Goes on until the back end has all it takes, and what it was done with has been heard.
+    fn go_on(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        loop {
+            while self.waiting.front().is_some_and(|(command, _)| self.has_room(command)) {
+                let Some((command, segments)) = self.waiting.pop_front() else { break };
+                self.write(now, &command, &segments, done);
+            }
+            if !self.waiting.is_empty() {
+                self.write_some(UNITS_MAX);
+            }
+            while self.under_way.len() < self.inner.card().depth_max as usize
+                && let Some(task) = self.tasks.pop_front()
+            {
+                self.begin(now, task, ring);
+            }
+            if self.ended.is_empty() {
+                return;
+            }
+            for (id, result) in std::mem::take(&mut self.ended) {
+                let task = self.under_way.remove(id as usize);
+                self.task_ended(task, result, done);
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Time, mut task: Task, ring: &mut Submissions<'_>) {
+        let entry = self.under_way.vacant_entry();
+        let command = Command { id: entry.key() as u32, ..task.command };
+        let mut segments: Vec<Segment> = task.data.iter_mut().map(|data| data.lend(0, data.len())).collect();
+        entry.insert(task);
+        self.inner.start(now, &command, &mut segments, ring, &mut self.ended);
+    }
+}
+
+impl Backend for VolatileCache {
+    fn card(&self) -> &BackendCard {
+        &self.card
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        command: &Command,
+        segments: &mut Vec<Segment>,
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        match command.op {
+            Op::Flush => self.flush(command.id, done),
+            Op::Read => self.read(command, std::mem::take(segments)),
+            Op::Write | Op::Discard | Op::WriteZeroes => {
+                self.waiting.push_back((*command, std::mem::take(segments)));
+            }
+        }
+        self.go_on(now, ring, done);
+    }
+
+    fn completed(
+        &mut self,
+        now: Time,
+        id: u32,
+        result: i32,
+        memory: Memory,
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        self.inner.completed(now, id, result, memory, ring, &mut self.ended);
+        self.go_on(now, ring, done);
+    }
+
+    fn gone(&self) -> Option<PathBuf> {
+        self.inner.gone()
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.next_write.into_iter().chain(self.inner.next_event()).min()
+    }
+
+    fn advance(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        if self.next_write.is_some_and(|at| at <= now) {
+            self.units.values_mut().flatten().for_each(|piece| piece.hidden = false);
+            let count = self.draw(UNITS_MAX + 1);
+            self.write_some(count);
+            self.next_write = (!self.units.is_empty()).then(|| now + self.draw(PAUSE_NS_MAX));
+        }
+        self.inner.advance(now, ring, &mut self.ended);
+        self.go_on(now, ring, done);
+    }
+}

@@ -1,0 +1,200 @@
+//! The volatile cache, and whether what it does not do is found.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+use iosched::{Op, Time};
+use iosched_check::{Contents, Moment, Random, Wrong, bytes_of};
+use iosched_system::{Buffer, Call, Pool, Segment};
+
+use super::contract::{Backend, BackendCard};
+use super::platter::{Image, Platter};
+use super::{CachePlan, FaultPlan, Faulty, Lie};
+use crate::disk::Command;
+use crate::ring::{Calls, Source, Submissions, Tag};
+
+const UNIT_BYTES: usize = 512;
+const UNITS: usize = 24;
+const COMMANDS: u32 = 200;
+
+/// A platter makes no system calls.
+struct Nobody;
+
+impl Calls for Nobody {
+    fn push(&mut self, _file: BorrowedFd<'_>, _call: Call, _tag: Tag) {
+        unreachable!("nobody is asked for anything");
+    }
+
+    #[cfg(feature = "vhost")]
+    fn cancel(&mut self, _tag: Tag) {}
+}
+
+fn card() -> BackendCard {
+    BackendCard {
+        about: "a platter".to_owned(),
+        device: iosched_disk::Card {
+            capacity_sectors: UNITS as u64,
+            depth: 4,
+            hw_queues: 1,
+            rotational: false,
+            write_cache: true,
+            fua: false,
+            max_hw_sectors_kb: 64,
+        },
+        block_bytes: UNIT_BYTES as u32,
+        depth_max: 4,
+        trim_zeroes: true,
+        fast_zeroes: true,
+    }
+}
+
+struct Asked {
+    command: Command,
+    at: Moment,
+    bytes: Range<u64>,
+    buffer: Option<Buffer>,
+}
+
+/// One cache until its end, and what is left.
+struct Run {
+    random: Random,
+    now: Time,
+    cache: Faulty,
+    contents: Contents,
+    asked: BTreeMap<u32, Asked>,
+    pool: Pool,
+}
+
+impl Run {
+    fn new(seed: u64, lie: Option<Lie>, eio: u32, image: &Image) -> Self {
+        let mut random = Random::new(seed);
+        let platter = Platter::new(card(), Arc::clone(image), Random::new(random.next_word()));
+        let fails = FaultPlan { eio, seed, ..FaultPlan::default() };
+        let cache = CachePlan { bytes: random.pick(&[1024, 8192]), tear_bytes: 512, lie };
+        let plan = FaultPlan { cache: Some(cache), seed, ..FaultPlan::default() };
+        Self {
+            cache: Faulty::new(Box::new(Faulty::new(Box::new(platter), fails)), plan),
+            random,
+            now: Time::BEGINNING,
+            contents: Contents::new(UNIT_BYTES, UNITS * UNIT_BYTES),
+            asked: BTreeMap::new(),
+            pool: Pool::default(),
+        }
+    }
+
+    fn ask(&mut self, id: u32) -> Result<(), Wrong> {
+        let op = self.random.pick(&[Op::Read, Op::Write, Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush]);
+        let first = self.random.index(UNITS);
+        let count = 1 + self.random.index((UNITS - first).min(4));
+        let bytes = (first * UNIT_BYTES) as u64..((first + count) * UNIT_BYTES) as u64;
+        let changes = |op| !matches!(op, Op::Read | Op::Flush);
+        let overlaps = |other: &Asked| other.bytes.start < bytes.end && bytes.start < other.bytes.end;
+        // A queue does not have the same blocks changed twice at once.
+        if changes(op) && self.asked.values().any(|other| changes(other.command.op) && overlaps(other)) {
+            return Ok(());
+        }
+        let length = bytes.end - bytes.start;
+        let (offset, length) = if op == Op::Flush { (0, 0) } else { (bytes.start, length) };
+        let fua = op == Op::Write && self.random.chance(15);
+        let command = Command { id, op, offset, length, fua, no_hole: op == Op::WriteZeroes && self.random.chance(50) };
+        let stamp = if op == Op::Write { u64::from(id) + 1 } else { 0 };
+        let mut buffer = matches!(op, Op::Read | Op::Write).then(|| self.pool.buffer(length as usize));
+        if let (Op::Write, Some(buffer)) = (op, &mut buffer) {
+            buffer.copy_from_slice(&bytes_of(stamp, offset, length as usize));
+        }
+        let at = match op {
+            Op::Flush => self.contents.now(),
+            Op::Read => self.contents.read(),
+            Op::Write | Op::WriteZeroes | Op::Discard => self.contents.write(stamp, &bytes),
+        };
+        let mut segments: Vec<Segment> = buffer.iter_mut().map(|buffer| buffer.lend(0, buffer.len())).collect();
+        self.asked.insert(id, Asked { command, at, bytes, buffer });
+        let (mut done, ring) = (Vec::new(), &mut Submissions { ring: &mut Nobody, source: Source::Backend });
+        self.cache.start(self.now, &command, &mut segments, ring, &mut done);
+        drop(segments);
+        self.hear(done)
+    }
+
+    fn hear(&mut self, done: Vec<(u32, Result<(), crate::Errno>)>) -> Result<(), Wrong> {
+        for (id, result) in done {
+            let Asked { command, at, bytes, buffer } = self.asked.remove(&id).expect("each is answered once");
+            match (command.op, buffer) {
+                (Op::Flush, _) if result.is_ok() => self.contents.flushed(at),
+                (Op::Read, Some(data)) if result.is_ok() => self.contents.check_read(at, &bytes, &data)?,
+                (Op::Read, _) => self.contents.read_failed(at),
+                (Op::Flush, _) => {}
+                _ => self.contents.answer(at, &bytes, result.is_ok(), command.fua),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), Wrong> {
+        let Some(at) = self.cache.next_event() else { return Ok(()) };
+        self.now = self.now.max(at);
+        let (mut done, ring) = (Vec::new(), &mut Submissions { ring: &mut Nobody, source: Source::Backend });
+        self.cache.advance(self.now, ring, &mut done);
+        self.hear(done)
+    }
+
+    /// Until the power fails.
+    fn go(&mut self) -> Result<(), Wrong> {
+        for id in 0..COMMANDS {
+            self.ask(id)?;
+            while self.asked.len() >= 4 || self.random.chance(30) {
+                self.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Wrong> {
+        while !self.asked.is_empty() {
+            self.wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// What is left when the power fails, and whether it may be.
+fn cut(seed: u64, lie: Option<Lie>, eio: u32) -> Result<(), Wrong> {
+    let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
+    let mut run = Run::new(seed, lie, eio, &image);
+    run.go()?;
+    let Run { mut contents, .. } = run;
+    let left = image.lock().unwrap();
+    contents.cut(&left)
+}
+
+#[test]
+fn what_was_promised_outlives_a_cut_and_what_was_not_may_not() {
+    for seed in 0..500 {
+        cut(seed, None, 0).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
+}
+
+#[test]
+fn a_back_end_that_fails_breaks_no_promise() {
+    for seed in 0..500 {
+        cut(seed, None, 30_000).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
+}
+
+#[test]
+fn every_command_is_answered_also_if_the_back_end_fails_for_ever() {
+    for eio in [0, 100_000, 1_000_000] {
+        let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
+        let mut run = Run::new(7, None, eio, &image);
+        run.go().and_then(|()| run.end()).unwrap();
+    }
+}
+
+#[test]
+fn every_lie_is_found() {
+    for lie in [Lie::Flush, Lie::Fua, Lie::Write, Lie::Hole] {
+        let found = (0..100).filter(|&seed| cut(seed, Some(lie), 0).is_err()).count();
+        assert!(found >= 10, "{lie:?}: {found} of 100");
+    }
+}

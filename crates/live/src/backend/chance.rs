@@ -1,0 +1,9 @@
+//! What back ends leave to chance follows from a seed and a count.
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every bit of `x`.
+pub(super) fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

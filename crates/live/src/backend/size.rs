@@ -1,0 +1,16 @@
+//! How sizes are written in the names of back ends.
+
+/// Bytes that a size is, in whole sectors, at least one.
+pub(super) fn bytes_of_size(text: &str) -> Option<u64> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[number.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" | "KIB" => 10,
+        "M" | "MIB" => 20,
+        "G" | "GIB" => 30,
+        "T" | "TIB" => 40,
+        _ => return None,
+    };
+    let bytes = number.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    Some(bytes / 512 * 512).filter(|&bytes| bytes > 0)
+}

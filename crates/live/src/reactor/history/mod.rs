@@ -1,0 +1,367 @@
+//! Histories: the whole of a served disk in virtual time, from a seed. For tests and soaks.
+//!
+//! A history is a disk and several lives of its server. In each life the real reactor, the real NBD server and the real
+//! request queue work on a virtual system ([`world`]): clients connect, ask, stall, talk nonsense and leave; bytes come in
+//! any pieces; the elevator, its tunables, depth, weights and classes are changed; the back end is slow, fails, is full.
+//! A life ends in order, or by a power cut. What every client has asked for and heard says what each block may hold, as
+//! long as the disk is served and in the next life.
+//!
+//! What is real: everything above the system calls of a disk's thread, but for TLS and back ends on files. What is not:
+//! io_uring, sockets' data, time.
+
+mod changes;
+mod client;
+mod insiders;
+mod wire;
+mod witness;
+mod world;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use iosched::{IoClass, IoPriority, MILLISECOND_NS, Registry, SECOND_NS, Setting, Time};
+use iosched_check::{Contents, Digest, Random, Stamp};
+
+use super::handle::Inbox;
+use super::record::Recorders;
+use super::{Ending, Reactor, nbd};
+use crate::backend::{Backend, BackendCard, CachePlan, FaultPlan, Faulty, Image, Lie, Platter};
+use crate::disk::Settings;
+use crate::nbd::{Export, Exports};
+use crate::{LiveDisk, Messages, Pool};
+use insiders::Insiders;
+use witness::{Excuses, Witness};
+use world::{Fate, World};
+
+/// Names that clients ask for, and whether they can only read there. The last one there is not.
+const EXPORTS: [(&str, bool); 5] = [("a", false), ("a", false), ("b", false), ("read", true), ("none", false)];
+/// Bytes that the medium writes together or not at all.
+const UNIT_BYTES: u32 = 512;
+/// The state of a life is looked at once in so many turns.
+const LOOKS_EVERY: u64 = 8;
+
+/// What histories are about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Theme {
+    /// Everything.
+    All,
+    /// Power cuts: every life ends by one, and there is a volatile cache.
+    Cuts,
+}
+
+/// What is broken on purpose, to see whether it is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// The server takes the disk for one without a cache, and leaves its flushes out.
+    NoFlushes,
+    /// The back end does not do what it says.
+    Lie(Lie),
+}
+
+/// What happened in a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Histories.
+    pub histories: u64,
+    /// Lives that ended by a power cut.
+    pub cuts: u64,
+    /// Lives that ended in order.
+    pub ends: u64,
+    /// Operations answered.
+    pub answers: u64,
+    /// Of them with an error.
+    pub failures: u64,
+    /// Turns of the reactor.
+    pub turns: u64,
+    /// A hash of all that happened.
+    pub digest: u64,
+}
+
+impl Told {
+    /// Adds what happened in another one.
+    pub fn add(&mut self, other: &Self) {
+        self.histories += other.histories;
+        self.cuts += other.cuts;
+        self.ends += other.ends;
+        self.answers += other.answers;
+        self.failures += other.failures;
+        self.turns += other.turns;
+        // The same in whatever order they were lived.
+        self.digest ^= other.digest;
+    }
+}
+
+/// Something in a history cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("seed {seed}, life {life}: {what}")]
+pub struct Violation {
+    /// Of the history.
+    pub seed: u64,
+    /// The how manieth life of the server, from 0 on.
+    pub life: u32,
+    /// What.
+    pub what: String,
+}
+
+/// Nobody is told anything; all histories share the thread that does so.
+fn nobody() -> Messages {
+    static NOBODY: OnceLock<Messages> = OnceLock::new();
+    NOBODY.get_or_init(Messages::to_nobody).clone()
+}
+
+/// The disk of a history, which outlives its servers.
+struct Medium {
+    image: Image,
+    block_bytes: u32,
+    capacity_bytes: u64,
+    cache: Option<CachePlan>,
+    /// It never fails: a history of nothing but failures shows little.
+    is_sound: bool,
+    contents: Contents,
+    stamps: Stamp,
+}
+
+impl Medium {
+    fn new(random: &mut Random, theme: Theme, broken: Option<Broken>) -> Self {
+        let block_bytes = random.pick(&[512, 512, 512, 4096]);
+        let capacity_bytes = u64::from(block_bytes) * (16 + random.below(50));
+        let has_cache = theme == Theme::Cuts || broken.is_some() || random.chance(60);
+        let lie = match broken {
+            Some(Broken::Lie(lie)) => Some(lie),
+            Some(Broken::NoFlushes) | None => None,
+        };
+        let bytes = random.pick(&[4096, 32_768, 1 << 20]);
+        Self {
+            image: Arc::new(Mutex::new(vec![0; capacity_bytes as usize])),
+            block_bytes,
+            capacity_bytes,
+            cache: has_cache.then_some(CachePlan { bytes, tear_bytes: UNIT_BYTES.into(), lie }),
+            is_sound: broken.is_some() || random.chance(if theme == Theme::Cuts { 80 } else { 50 }),
+            contents: Contents::new(UNIT_BYTES as usize, capacity_bytes as usize),
+            stamps: 0,
+        }
+    }
+
+    fn card(&self, block_bytes: u32, random: &mut Random) -> BackendCard {
+        let depth_max = random.pick(&[1, 4, 32]);
+        BackendCard {
+            about: "a platter".to_owned(),
+            device: iosched_disk::Card {
+                capacity_sectors: self.capacity_bytes / iosched::SECTOR_BYTES,
+                depth: 1 + random.index(depth_max as usize) as u32,
+                hw_queues: 1,
+                rotational: random.chance(50),
+                write_cache: random.chance(50),
+                fua: false,
+                max_hw_sectors_kb: random.pick(&[16, 64]),
+            },
+            block_bytes,
+            depth_max,
+            trim_zeroes: true,
+            fast_zeroes: random.chance(50),
+        }
+    }
+
+    /// What fails in this life, and what clients may see of it.
+    fn faults(&self, random: &mut Random) -> (FaultPlan, u32, Excuses) {
+        let (seed, late_ms) = (random.next_word(), 1 + random.index(100) as u32);
+        let mut plan = FaultPlan { seed, late_ms, late: random.pick(&[0, 0, 20_000]), ..FaultPlan::default() };
+        let (mut behind, mut excuses) = (0, Excuses::default());
+        let kind = if self.is_sound { 4 } else { random.index(5) };
+        match kind {
+            0 => (plan.eio, excuses.eio) = (20_000, true),
+            1 => (plan.enospc, excuses.enospc) = (50_000, true),
+            2 => {
+                let block = u64::from(self.block_bytes);
+                let first = random.below(self.capacity_bytes / block);
+                let bad = first * block..(first + 1 + random.below(4)).min(self.capacity_bytes / block) * block;
+                plan.bad.push(bad.clone());
+                excuses.bad = bad;
+            }
+            // What a cache cannot write it tells whoever flushes.
+            3 if self.cache.is_some() => (behind, excuses.eio) = (20_000, true),
+            _ => {}
+        }
+        (plan, behind, excuses)
+    }
+
+    /// The back end of a life.
+    fn backend(&self, plan: FaultPlan, behind: u32, random: &mut Random) -> Box<dyn Backend> {
+        let card = self.card(UNIT_BYTES, random);
+        let mut backend: Box<dyn Backend> =
+            Box::new(Platter::new(card, Arc::clone(&self.image), Random::new(random.next_word())));
+        if let Some(cache) = self.cache {
+            let fails = FaultPlan { eio: behind, seed: random.next_word(), ..FaultPlan::default() };
+            let cache = FaultPlan { cache: Some(cache), seed: random.next_word(), ..FaultPlan::default() };
+            backend = Box::new(Faulty::new(Box::new(Faulty::new(backend, fails)), cache));
+        }
+        Box::new(Faulty::new(backend, plan))
+    }
+
+    /// What the server knows of the back end.
+    fn settings(&self, backend: &dyn Backend, broken: Option<Broken>, random: &mut Random) -> Settings {
+        let card = backend.card();
+        let mut device = card.device.clone();
+        device.fua = device.fua && random.chance(50);
+        if broken == Some(Broken::NoFlushes) {
+            (device.write_cache, device.fua) = (false, false);
+        }
+        Settings {
+            name: "disk".to_owned(),
+            setting: Setting::defaults(random.pick(&Registry::linux().names())),
+            registry: Registry::linux(),
+            card: BackendCard { device, block_bytes: self.block_bytes, ..card.clone() },
+            budget_bytes: random.pick(&[0, 100_000, 16 << 20]),
+            recorded: false,
+        }
+    }
+}
+
+fn exports() -> Exports {
+    let mut exports = Exports::default();
+    let idle = IoPriority::new(IoClass::Idle, 0);
+    for export in [
+        Export { weight: Some(300), ..Export::new("a") },
+        Export { ioprio: idle, ..Export::new("b") },
+        Export { read_only: true, ..Export::new("read") },
+    ] {
+        // Their names differ.
+        let _ = exports.add(export);
+    }
+    exports
+}
+
+/// What comes of one life.
+enum Life {
+    Cut,
+    Ended,
+    Wrong(String),
+}
+
+fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Random, told: &mut Told) -> Life {
+    let (plan, behind, excuses) = medium.faults(random);
+    let backend = medium.backend(plan, behind, random);
+    let settings = medium.settings(&*backend, broken, random);
+    let pool = Pool::within(settings.budget_bytes);
+    let Ok(mut disk) = LiveDisk::new(Time::BEGINNING, settings, pool) else {
+        return Life::Wrong("the disk does not take its own defaults".to_owned());
+    };
+    let limits = nbd::Limits {
+        connections: random.pick(&[2, 8, 256]),
+        handshake_ns: 10 * SECOND_NS,
+        standstill_ns: random.pick(&[60 * SECOND_NS, 3000 * MILLISECOND_NS]),
+    };
+    let Ok(pair) = std::os::unix::net::UnixStream::pair() else { return Life::Wrong("no socket".to_owned()) };
+    // Nobody comes by it: it is a name.
+    let listeners = vec![nbd::Listener::Unix(std::os::fd::OwnedFd::from(pair.0).into())];
+    let config = nbd::Config { listeners, exports: exports(), tls: None, plain: true, limits };
+    let server = nbd::Server::new(config, &mut disk, nobody());
+    let Ok(inbox) = Inbox::new().map(Arc::new) else { return Life::Wrong("no eventfd".to_owned()) };
+    let contents = std::mem::replace(&mut medium.contents, Contents::new(1, 0));
+    let block_bytes = u64::from(medium.block_bytes);
+    let witness = Witness::new(contents, medium.stamps, block_bytes, medium.capacity_bytes, excuses);
+    let insiders = Insiders::new(Arc::clone(&inbox), disk.pool().clone());
+    let world = World::new(Random::new(random.next_word()), witness, insiders, Arc::clone(&inbox), fate);
+    let mut reactor = Reactor::new(world, disk, backend, inbox, Some(server), Recorders::default(), nobody());
+    let turns = run(&mut reactor);
+    told.turns += turns;
+    let flushed = reactor.result;
+    let Reactor { ring: mut world, .. } = reactor;
+    if !world.is_cut {
+        world.insiders_hear();
+    }
+    let World { witness: Witness { wrong, answers, failures, .. }, .. } = &world;
+    told.answers += answers;
+    told.failures += failures;
+    let mut digest = Digest::default();
+    [told.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
+    told.digest = digest.value();
+    if let Some(wrong) = wrong {
+        return Life::Wrong(wrong.clone());
+    }
+    let is_cut = world.is_cut;
+    medium.stamps = world.witness.last_stamp();
+    let mut contents = world.witness.contents;
+    if !is_cut && flushed.is_ok() {
+        let now = contents.now();
+        contents.flushed(now);
+    }
+    let image = medium.image.lock().unwrap_or_else(PoisonError::into_inner);
+    let checked = contents.cut(&image);
+    medium.contents = contents;
+    match checked {
+        Err(wrong) => Life::Wrong(format!("after {}: {wrong}", if is_cut { "a cut" } else { "an end in order" })),
+        Ok(()) if is_cut => Life::Cut,
+        Ok(()) => Life::Ended,
+    }
+}
+
+/// Lets the reactor run, and looks at it meanwhile. How many turns it took.
+fn run(reactor: &mut Reactor<World>) -> u64 {
+    let mut turns = 0;
+    reactor.begin();
+    while reactor.ending != Ending::Ended {
+        reactor.turn();
+        turns += 1;
+        look(reactor, turns % LOOKS_EVERY == 0);
+        if reactor.ending != Ending::Ended {
+            reactor.wait();
+        }
+    }
+    reactor.refuse_the_rest();
+    turns
+}
+
+/// Holds the reactor's books against each other.
+fn look(reactor: &mut Reactor<World>, closely: bool) {
+    let Reactor { ring: world, disk, nbd, replies, own, .. } = reactor;
+    let Some(server) = nbd else { return };
+    let is_idle = disk.is_idle();
+    if is_idle && world.witness.has_orphans() && server.audit().connections <= world.connections() {
+        world.witness.settle_orphans();
+    }
+    if !closely {
+        return;
+    }
+    let audit = server.audit();
+    let witness = &mut world.witness;
+    if audit.held_bytes != audit.charged_bytes {
+        witness
+            .is_wrong(|| format!("connections hold {} bytes, {} are counted", audit.held_bytes, audit.charged_bytes));
+    }
+    if audit.held_bytes > audit.bytes_max {
+        witness.is_wrong(|| format!("connections hold {} bytes, {} are allowed", audit.held_bytes, audit.bytes_max));
+    }
+    let front_ends = audit.operations + replies.len() + usize::from(own.is_some());
+    let clients: usize = disk.clients().map(|client| client.operations as usize).sum();
+    if clients > front_ends {
+        witness.is_wrong(|| format!("{clients} operations of clients, for {front_ends} that front ends wait for"));
+    }
+    if is_idle && (audit.operations + replies.len() > 0 || disk.inflight() != [0, 0]) {
+        witness.is_wrong(|| format!("an idle disk has {front_ends} operations, {:?} in the device", disk.inflight()));
+    }
+}
+
+/// Runs the history of a seed.
+///
+/// # Errors
+/// If something cannot be.
+pub fn history(seed: u64, theme: Theme, broken: Option<Broken>) -> Result<Told, Violation> {
+    let mut random = Random::new(seed);
+    let mut medium = Medium::new(&mut random, theme, broken);
+    let mut told = Told { histories: 1, ..Told::default() };
+    for life in 0..1 + random.index(4) as u32 {
+        let cut = (theme == Theme::Cuts || random.chance(40)).then(|| random.index(60) as u32);
+        let acts_max = random.pick(&[20, 100, 300]);
+        let acts = 5 + random.index(acts_max) as u32;
+        let fate = Fate { acts, cut, drains: random.chance(60) };
+        match live(&mut medium, fate, broken, &mut random, &mut told) {
+            Life::Cut => told.cuts += 1,
+            Life::Ended => told.ends += 1,
+            Life::Wrong(what) => return Err(Violation { seed, life, what }),
+        }
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests;

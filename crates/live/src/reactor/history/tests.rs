@@ -1,0 +1,43 @@
+//! Histories in short, and whether what is broken on purpose is found.
+
+use super::{Broken, Theme, Told, history};
+use crate::backend::Lie;
+
+fn histories(theme: Theme, count: u64) -> Told {
+    let mut all = Told::default();
+    for seed in 0..count {
+        match history(seed, theme, None) {
+            Ok(told) => all.add(&told),
+            Err(violation) => panic!("{violation}"),
+        }
+    }
+    all
+}
+
+#[test]
+fn whatever_happens_the_disk_keeps_what_it_has_promised() {
+    let told = histories(Theme::All, 60);
+    assert!(told.answers > 2000 && told.failures > 50 && told.cuts > 30 && told.ends > 50, "{told:?}");
+}
+
+#[test]
+fn what_was_promised_outlives_power_cuts() {
+    let told = histories(Theme::Cuts, 60);
+    assert!(told.cuts > 100 && told.answers > 2000, "{told:?}");
+}
+
+#[test]
+fn a_history_is_a_function_of_its_seed() {
+    for seed in 0..10 {
+        assert_eq!(history(seed, Theme::All, None), history(seed, Theme::All, None));
+    }
+}
+
+#[test]
+fn a_server_that_breaks_a_promise_is_found() {
+    let lies = [Lie::Flush, Lie::Fua, Lie::Write, Lie::Hole].map(Broken::Lie);
+    for broken in lies.into_iter().chain([Broken::NoFlushes]) {
+        let found = (0..60).filter(|&seed| history(seed, Theme::Cuts, Some(broken)).is_err()).count();
+        assert!(found >= 3, "{broken:?}: found in {found} of 60 histories");
+    }
+}

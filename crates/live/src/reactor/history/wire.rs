@@ -1,0 +1,214 @@
+//! A connection of a history: bytes on their way in both directions, in any pieces, at any pace.
+//!
+//! What the server has of it is one end of a real pair of sockets, over which no byte goes: it is the name of the
+//! connection, and shows both sides whether the other has shut it.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use iosched_check::Random;
+use iosched_system::{Call, Memory, Piece, Segment};
+use rustix::net::Shutdown;
+
+use crate::ring::{Completed, Tag};
+
+/// What the server receives into.
+enum Room {
+    Some(Vec<u8>, usize),
+    All(Segment),
+}
+
+struct Receiving {
+    tag: Tag,
+    room: Room,
+}
+
+struct Sending {
+    tag: Tag,
+    pieces: Vec<Piece>,
+    /// Before this call.
+    sent: usize,
+    /// By this call.
+    moved: usize,
+    all: bool,
+}
+
+impl Sending {
+    fn left(&self) -> usize {
+        let bytes: usize = self.pieces.iter().map(|piece| piece.bytes().len()).sum();
+        bytes - self.sent - self.moved
+    }
+
+    /// Moves the next bytes into `out`.
+    fn move_into(&mut self, out: &mut VecDeque<u8>, count: usize) {
+        let mut skipped = self.sent + self.moved;
+        let mut left = count;
+        for bytes in self.pieces.iter().map(Piece::bytes) {
+            let here = skipped.min(bytes.len());
+            skipped -= here;
+            let take = left.min(bytes.len() - here);
+            out.extend(&bytes[here..here + take]);
+            left -= take;
+        }
+        self.moved += count;
+    }
+}
+
+pub(super) struct Wire {
+    /// The client's end of the pair.
+    end: OwnedFd,
+    /// From the client, under way, and arrived.
+    up: VecDeque<u8>,
+    arrived: VecDeque<u8>,
+    /// The client sends no more.
+    up_ended: bool,
+    /// To the client.
+    down: VecDeque<u8>,
+    /// Bytes to the client that are on their way at most.
+    window: usize,
+    /// Bytes that arrive at once at most.
+    grain: usize,
+    receiving: Option<Receiving>,
+    sending: Option<Sending>,
+    /// The client is gone.
+    pub(super) cut: bool,
+    /// The server has shut it.
+    pub(super) closed: bool,
+}
+
+/// Bytes of `from` that arrive at once; of many some more, or a long operation would be most of a history.
+fn some(random: &mut Random, from: usize, grain: usize) -> usize {
+    if from == 0 { 0 } else { 1 + random.index(from.min(grain.max(from / 8))) }
+}
+
+impl Wire {
+    pub(super) fn new(end: OwnedFd, random: &mut Random) -> Self {
+        Self {
+            end,
+            up: VecDeque::new(),
+            arrived: VecDeque::new(),
+            up_ended: false,
+            down: VecDeque::new(),
+            window: random.pick(&[64, 4096, 65_536]),
+            grain: random.pick(&[7, 600, 5000, 65_536]),
+            receiving: None,
+            sending: None,
+            cut: false,
+            closed: false,
+        }
+    }
+
+    pub(super) fn end(&self) -> &OwnedFd {
+        &self.end
+    }
+
+    // ---- the client's side
+
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        if !self.cut && !self.up_ended {
+            self.up.extend(bytes);
+        }
+    }
+
+    /// Some of what the client has sent arrives. Whether there is more.
+    pub(super) fn carry_up(&mut self, random: &mut Random) -> bool {
+        let count = some(random, self.up.len(), self.grain);
+        self.arrived.extend(self.up.drain(..count));
+        !self.up.is_empty()
+    }
+
+    /// Some of what the server has sent arrives.
+    pub(super) fn carry_down(&mut self, random: &mut Random) -> Vec<u8> {
+        let count = some(random, self.down.len(), self.grain);
+        self.down.drain(..count).collect()
+    }
+
+    pub(super) fn has_down(&self) -> bool {
+        !self.down.is_empty()
+    }
+
+    /// The client sends no more.
+    pub(super) fn end_up(&mut self) {
+        self.up_ended = true;
+        // It may be shut already.
+        let _ = rustix::net::shutdown(&self.end, Shutdown::Write);
+    }
+
+    /// The client is gone; of what it has sent, what has not arrived is lost with it, or is not.
+    pub(super) fn cut(&mut self, random: &mut Random) {
+        let lost = random.index(self.up.len() + 1);
+        self.up.truncate(self.up.len() - lost);
+        self.arrived.append(&mut self.up);
+        self.down.clear();
+        (self.cut, self.up_ended) = (true, true);
+        // It may be shut already.
+        let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
+    }
+
+    // ---- the server's side
+
+    pub(super) fn push(&mut self, call: Call, tag: Tag) {
+        match call {
+            Call::Receive { bytes, from } => self.receiving = Some(Receiving { tag, room: Room::Some(bytes, from) }),
+            Call::ReceiveAll(segment) => self.receiving = Some(Receiving { tag, room: Room::All(segment) }),
+            Call::Send { pieces, sent, all } => {
+                self.sending = Some(Sending { tag, pieces, sent, moved: 0, all });
+            }
+            _ => unreachable!("nothing else is done with a socket"),
+        }
+    }
+
+    /// Completes what can be.
+    pub(super) fn settle(&mut self, random: &mut Random, ready: &mut Vec<Completed>) {
+        if let Some(receiving) = self.receiving.take() {
+            self.receiving = self.receive(receiving, random, ready);
+        }
+        if let Some(sending) = self.sending.take() {
+            self.sending = self.transmit(sending, ready);
+        }
+    }
+
+    fn receive(&mut self, receiving: Receiving, random: &mut Random, ready: &mut Vec<Completed>) -> Option<Receiving> {
+        let Receiving { tag, mut room } = receiving;
+        let ended = self.closed || (self.up_ended && self.up.is_empty());
+        let there = self.arrived.len();
+        let count = match &room {
+            Room::Some(bytes, from) => some(random, there.min(bytes.len() - from), self.grain),
+            // What is to come altogether comes in parts if something prevents that.
+            Room::All(segment) if there >= segment.len() || ended || random.chance(2) => there.min(segment.len()),
+            Room::All(_) => 0,
+        };
+        if count == 0 && !ended {
+            return Some(Receiving { tag, room });
+        }
+        let place = match &mut room {
+            Room::Some(bytes, from) => &mut bytes[*from..*from + count],
+            Room::All(segment) => &mut segment[..count],
+        };
+        let (first, second) = self.arrived.as_slices();
+        let here = count.min(first.len());
+        place[..here].copy_from_slice(&first[..here]);
+        place[here..].copy_from_slice(&second[..count - here]);
+        self.arrived.drain(..count);
+        let memory = match room {
+            Room::Some(bytes, _) => Memory::Bytes(bytes),
+            Room::All(segment) => Memory::Segment(segment),
+        };
+        ready.push(Completed { tag, result: count as i32, memory });
+        None
+    }
+
+    fn transmit(&mut self, mut sending: Sending, ready: &mut Vec<Completed>) -> Option<Sending> {
+        let gone = self.cut || self.closed;
+        let count = if gone { 0 } else { sending.left().min(self.window.saturating_sub(self.down.len())) };
+        sending.move_into(&mut self.down, count);
+        let over = gone || sending.left() == 0 || (!sending.all && sending.moved > 0);
+        if !over {
+            return Some(sending);
+        }
+        let Sending { tag, pieces, moved, .. } = sending;
+        let result = if gone && moved == 0 { -libc::EPIPE } else { moved as i32 };
+        ready.push(Completed { tag, result, memory: Memory::Pieces(pieces) });
+        None
+    }
+}

@@ -1,0 +1,256 @@
+//! What all clients of a history know together: what they have asked for and heard, and what that says of the disk.
+
+use std::ops::Range;
+
+use iosched_check::{Contents, Moment, Random, Stamp, bytes_of};
+
+use crate::Errno;
+use crate::disk::Action;
+
+/// Longest operation, in bytes, but for the few that are as long as the disk.
+const LENGTH_MAX: u64 = 6000;
+
+/// What a disk's operations may fail with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Excuses {
+    /// Some fail with EIO.
+    pub(super) eio: bool,
+    /// Some that change something fail with ENOSPC.
+    pub(super) enospc: bool,
+    /// Whatever touches these bytes fails with EIO, and nothing else does.
+    pub(super) bad: Range<u64>,
+}
+
+/// An operation that is not answered.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) action: Action,
+    pub(super) offset: u64,
+    pub(super) length: u32,
+    pub(super) fua: bool,
+    pub(super) no_hole: bool,
+    stamp: Stamp,
+    at: Moment,
+    /// What it changes.
+    changed: Range<u64>,
+    /// What it must be refused with.
+    refusal: Option<Errno>,
+}
+
+impl Ask {
+    fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.length)
+    }
+
+    /// The data of a write.
+    pub(super) fn data(&self) -> Vec<u8> {
+        bytes_of(self.stamp, self.offset, self.length as usize)
+    }
+
+    /// A read that must be refused has no right length.
+    pub(super) fn is_read(&self) -> bool {
+        self.action == Action::Read
+    }
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+pub(super) struct Witness {
+    pub(super) contents: Contents,
+    block_bytes: u64,
+    capacity_bytes: u64,
+    excuses: Excuses,
+    stamps: Stamp,
+    /// Writes whose clients have gone before the answer.
+    orphans: Vec<(Moment, Range<u64>)>,
+    /// The disk has been told to end.
+    pub(super) ending: bool,
+    pub(super) answers: u64,
+    pub(super) failures: u64,
+    /// The first thing that cannot be.
+    pub(super) wrong: Option<String>,
+}
+
+impl Witness {
+    pub(super) fn new(
+        contents: Contents,
+        stamps: Stamp,
+        block_bytes: u64,
+        capacity_bytes: u64,
+        excuses: Excuses,
+    ) -> Self {
+        Self {
+            contents,
+            block_bytes,
+            capacity_bytes,
+            excuses,
+            stamps,
+            orphans: Vec::new(),
+            ending: false,
+            answers: 0,
+            failures: 0,
+            wrong: None,
+        }
+    }
+
+    /// Notes that something cannot be.
+    pub(super) fn is_wrong(&mut self, what: impl FnOnce() -> String) {
+        if self.wrong.is_none() {
+            self.wrong = Some(what());
+        }
+    }
+
+    pub(super) fn last_stamp(&self) -> Stamp {
+        self.stamps
+    }
+
+    /// Whether what is done in pieces may fail in the middle.
+    pub(super) fn has_faults(&self) -> bool {
+        self.excuses.eio || self.excuses.enospc || !self.excuses.bad.is_empty()
+    }
+
+    /// The whole blocks that the bytes touch.
+    fn blocks(&self, bytes: &Range<u64>) -> Range<u64> {
+        bytes.start / self.block_bytes * self.block_bytes..bytes.end.next_multiple_of(self.block_bytes)
+    }
+
+    /// The blocks that lie in the bytes altogether.
+    fn within(&self, bytes: &Range<u64>) -> Range<u64> {
+        let start = bytes.start.next_multiple_of(self.block_bytes);
+        start..(bytes.end / self.block_bytes * self.block_bytes).max(start)
+    }
+
+    /// Something that somebody asks for now.
+    pub(super) fn ask(&mut self, random: &mut Random, read_only: bool) -> Ask {
+        let action = match random.index(20) {
+            0..8 => Action::Write,
+            8..13 => Action::Read,
+            13..16 => Action::Flush,
+            16..18 => Action::Trim,
+            _ => Action::WriteZeroes,
+        };
+        let (block, capacity) = (self.block_bytes, self.capacity_bytes);
+        let (offset, length) = match random.index(100) {
+            _ if action == Action::Flush => (0, 0),
+            0..50 => {
+                let start = random.below(capacity / block) * block;
+                (start, (1 + random.below(6)) * block)
+            }
+            50..70 => (random.below(capacity), 1 + random.below(200)),
+            70..96 => (random.below(capacity), 1 + random.below(LENGTH_MAX)),
+            96..98 => (0, capacity),
+            _ => (capacity - 5, 10),
+        };
+        // A trim beyond the end is refused by NBD as a read is, by the disk as a write.
+        let beyond = offset == capacity - 5 && length == 10 && action != Action::Trim;
+        let length = if beyond { length } else { length.min(capacity - offset) } as u32;
+        let changes = !matches!(action, Action::Read | Action::Flush);
+        let refusal = if changes && read_only {
+            Some(Errno::EPERM)
+        } else if beyond {
+            Some(if changes { Errno::ENOSPC } else { Errno::EINVAL })
+        } else {
+            None
+        };
+        let bytes = offset..offset + u64::from(length);
+        let changed = match action {
+            _ if refusal.is_some() => 0..0,
+            Action::Read | Action::Flush => 0..0,
+            Action::Trim => self.within(&bytes),
+            Action::Write | Action::WriteZeroes => bytes,
+        };
+        self.stamps += 1;
+        let stamp = if action == Action::Write { self.stamps } else { 0 };
+        let at = match action {
+            Action::Read if refusal.is_none() => self.contents.read(),
+            Action::Read | Action::Flush => self.contents.now(),
+            _ => self.contents.write(stamp, &changed),
+        };
+        let (fua, no_hole) = (changes && random.chance(15), action == Action::WriteZeroes && random.chance(50));
+        Ask { action, offset, length, fua, no_hole, stamp, at, changed, refusal }
+    }
+
+    /// It is answered, with data or an error number of the protocol.
+    pub(super) fn answer(&mut self, ask: &Ask, result: Result<&[u8], u32>) {
+        self.answers += 1;
+        match result {
+            Ok(data) => self.done(ask, data),
+            Err(errno) => self.failed(ask, errno),
+        }
+    }
+
+    fn must_fail(&self, ask: &Ask) -> bool {
+        let touched = match ask.action {
+            Action::Flush => return false,
+            Action::Trim => ask.changed.clone(),
+            Action::Read | Action::Write | Action::WriteZeroes => self.blocks(&ask.bytes()),
+        };
+        !touched.is_empty() && overlap(&touched, &self.excuses.bad)
+    }
+
+    fn done(&mut self, ask: &Ask, data: &[u8]) {
+        if let Some(refusal) = ask.refusal {
+            return self.is_wrong(|| format!("{ask:?} is done; it should be refused with {refusal}"));
+        }
+        if self.must_fail(ask) {
+            return self.is_wrong(|| format!("{ask:?} is done; the disk cannot do it"));
+        }
+        match ask.action {
+            Action::Flush => self.contents.flushed(ask.at),
+            Action::Read => {
+                if data.len() != ask.length as usize {
+                    return self.is_wrong(|| format!("{ask:?} is answered with {} bytes", data.len()));
+                }
+                if let Err(wrong) = self.contents.check_read(ask.at, &ask.bytes(), data) {
+                    self.is_wrong(|| format!("{ask:?}: {wrong}"));
+                }
+            }
+            _ => self.contents.answer(ask.at, &ask.changed, true, ask.fua),
+        }
+    }
+
+    fn failed(&mut self, ask: &Ask, errno: u32) {
+        self.failures += 1;
+        self.forget(ask);
+        self.contents.answer(ask.at, &ask.changed, false, false);
+        let shutdown = Errno::ESHUTDOWN.0.unsigned_abs();
+        let excused = match i32::try_from(errno).map(Errno) {
+            Ok(errno) if ask.refusal == Some(errno) => true,
+            _ if ask.refusal.is_some() => self.ending && errno == shutdown,
+            Ok(Errno::EIO) => self.excuses.eio || self.must_fail(ask),
+            Ok(Errno::ENOSPC) => self.excuses.enospc && !ask.is_read(),
+            Ok(Errno::ESHUTDOWN) => self.ending,
+            _ => false,
+        };
+        if !excused {
+            self.is_wrong(|| format!("{ask:?} fails with {errno}, which is not its own"));
+        }
+    }
+
+    fn forget(&mut self, ask: &Ask) {
+        if ask.is_read() {
+            self.contents.read_failed(ask.at);
+        }
+    }
+
+    /// Whoever asked is gone: it may be done or not, for as long as the disk works on it.
+    pub(super) fn lost(&mut self, ask: &Ask) {
+        self.forget(ask);
+        if !ask.changed.is_empty() {
+            self.orphans.push((ask.at, ask.changed.clone()));
+        }
+    }
+
+    pub(super) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
+    /// The disk works on nothing that is no client's any more.
+    pub(super) fn settle_orphans(&mut self) {
+        for (at, changed) in std::mem::take(&mut self.orphans) {
+            self.contents.answer(at, &changed, false, false);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Stands for guests' disks where the feature `vhost` is off: there are none.
+
+use iosched::Time;
+
+use crate::Messages;
+use crate::disk::{Done, LiveDisk};
+
+pub(super) const COOKIES: u64 = 1 << 62;
+
+pub(crate) struct Server;
+
+impl Server {
+    pub(super) fn new(_: Messages) -> Self {
+        Self
+    }
+
+    pub(super) fn serve(&mut self, _: Time, _: &mut LiveDisk) {}
+
+    pub(super) fn answer(&mut self, _: Done) {}
+
+    pub(super) fn tell(&mut self) {}
+
+    pub(super) fn has_arrived(&mut self) -> bool {
+        false
+    }
+
+    pub(super) fn arm(&mut self) -> bool {
+        false
+    }
+
+    pub(super) fn end(&mut self) {}
+}

@@ -1,0 +1,282 @@
+//! Guests' disks, in the disk's own thread: queues in shared memory are served here, what frontends say of them comes
+//! from the threads of [`crate::vhost`].
+//!
+//! While the thread is awake it looks at the queues itself, and guests need not ring. Before it sleeps it asks them to.
+
+mod device;
+mod queue;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use iosched::Time;
+use iosched_system::Call;
+use slab::Slab;
+
+use crate::Messages;
+use crate::disk::{Done, Identity, LiveDisk, TooManyClients};
+use crate::ring::{Calls, Completed, Source};
+use crate::virtio::inflight::Region;
+use crate::virtio::memory::Memory;
+use crate::virtio::{Addresses, Refusal};
+use device::{Device, ServedAs, With};
+
+/// Cookies of operations that came from guests have this, those of others do not.
+pub(super) const COOKIES: u64 = 1 << 62;
+
+/// An operation that a guest waits for.
+struct Piece {
+    device: usize,
+    request: usize,
+    /// Where its data begins in that of the request.
+    at: u64,
+    /// Memory that it holds.
+    held_bytes: u64,
+}
+
+/// What a guest rings.
+struct Kick {
+    /// `None`: nobody listens any more.
+    device: Option<usize>,
+    file: File,
+}
+
+/// What a session's wish has at hand.
+pub(crate) struct Hands<'a> {
+    pub(crate) now: Time,
+    pub(crate) disk: &'a mut LiveDisk,
+    pub(crate) ring: &'a mut dyn Calls,
+}
+
+/// The server.
+pub(crate) struct Server {
+    messages: Messages,
+    devices: Slab<Device>,
+    pieces: Slab<Piece>,
+    kicks: Slab<Kick>,
+    ending: bool,
+}
+
+impl Server {
+    pub(super) fn new(messages: Messages) -> Self {
+        let (devices, pieces, kicks) = (Slab::new(), Slab::new(), Slab::new());
+        Self { messages, devices, pieces, kicks, ending: false }
+    }
+
+    // ---- what frontends say
+
+    /// A frontend has connected: its device, and a client of the disk.
+    pub(crate) fn open(
+        &mut self,
+        hands: &mut Hands<'_>,
+        identity: Identity,
+        serial: &str,
+    ) -> Result<usize, TooManyClients> {
+        let name = identity.name.clone();
+        let client = hands.disk.connect(hands.now, identity)?;
+        Ok(self.devices.insert(Device::new(client, name, serial)))
+    }
+
+    /// A frontend has gone: its memory is not touched any more. `waits` is told when all that it asked for is done.
+    pub(crate) fn close(&mut self, hands: &mut Hands<'_>, id: usize, waits: SyncSender<()>) {
+        let Some(device) = self.devices.get_mut(id) else { return };
+        device.closing = Some(waits);
+        let kicks: Vec<_> = device
+            .queues
+            .iter_mut()
+            .filter_map(|queue| {
+                queue.stop();
+                queue.kick.take()
+            })
+            .collect();
+        hands.disk.disconnect(hands.now, device.client);
+        kicks.into_iter().for_each(|kick| self.forget(kick, hands.ring));
+        self.forget_if_over(id);
+    }
+
+    fn forget_if_over(&mut self, id: usize) {
+        if self.devices.get(id).is_some_and(Device::is_over)
+            && let Some(waits) = self.devices.remove(id).closing
+        {
+            // The session may have failed.
+            let _ = waits.send(());
+        }
+    }
+
+    fn device(&mut self, id: usize) -> Result<&mut Device, Refusal> {
+        self.devices.get_mut(id).ok_or(Refusal::Gone)
+    }
+
+    pub(crate) fn set_features(&mut self, id: usize, features: u64) -> Result<(), Refusal> {
+        self.device(id)?.features = features;
+        Ok(())
+    }
+
+    pub(crate) fn set_memory(&mut self, id: usize, memory: Arc<Memory>) -> Result<(), Refusal> {
+        let device = self.device(id)?;
+        device.memory = Some(memory);
+        device.start()
+    }
+
+    pub(crate) fn set_region(&mut self, id: usize, region: Region) -> Result<(), Refusal> {
+        let device = self.device(id)?;
+        if device.queues.iter().any(|queue| queue.started) {
+            return Err(Refusal::Running);
+        }
+        device.region = Some(region);
+        Ok(())
+    }
+
+    pub(crate) fn set_size(&mut self, id: usize, queue: u32, size: u32) -> Result<(), Refusal> {
+        self.device(id)?.queue(queue)?.set_size(size)
+    }
+
+    pub(crate) fn set_base(&mut self, id: usize, queue: u32, base: u32) -> Result<(), Refusal> {
+        self.device(id)?.queue(queue)?.set_base(base)
+    }
+
+    pub(crate) fn set_addresses(&mut self, id: usize, queue: u32, addresses: Addresses) -> Result<(), Refusal> {
+        let device = self.device(id)?;
+        device.queue(queue)?.set_addresses(addresses)?;
+        device.start()
+    }
+
+    pub(crate) fn set_kick(&mut self, hands: &mut Hands<'_>, id: usize, queue: u32, file: File) -> Result<(), Refusal> {
+        let old = self.device(id)?.queue(queue)?.kick.take();
+        if let Some(old) = old {
+            self.forget(old, hands.ring);
+        }
+        let kick = self.kicks.insert(Kick { device: Some(id), file });
+        self.listen(kick, hands.ring);
+        let device = self.device(id)?;
+        device.queue(queue)?.kick = Some(kick as u32);
+        device.start()
+    }
+
+    pub(crate) fn set_call(&mut self, id: usize, queue: u32, file: Option<File>) -> Result<(), Refusal> {
+        self.device(id)?.queue(queue)?.call = file;
+        Ok(())
+    }
+
+    pub(crate) fn enable(&mut self, id: usize, queue: u32, enabled: bool) -> Result<(), Refusal> {
+        self.device(id)?.queue(queue)?.enabled = Some(enabled);
+        Ok(())
+    }
+
+    /// Ends a queue: `waits` is told where to go on when all that was taken of it is given back.
+    pub(crate) fn stop(
+        &mut self,
+        hands: &mut Hands<'_>,
+        id: usize,
+        queue: u32,
+        waits: SyncSender<u16>,
+    ) -> Result<(), Refusal> {
+        let queue = self.device(id)?.queue(queue)?;
+        let next = if queue.started { queue.stop() } else { queue.next_available() };
+        let kick = queue.kick.take();
+        if queue.under_way == 0 {
+            // The session waits, unless it has failed.
+            let _ = waits.send(next);
+        } else {
+            queue.stopping = Some(waits);
+        }
+        if let Some(kick) = kick {
+            self.forget(kick, hands.ring);
+        }
+        Ok(())
+    }
+
+    // ---- the disk's thread
+
+    fn listen(&self, kick: usize, ring: &mut dyn Calls) {
+        if let Some(Kick { file, .. }) = self.kicks.get(kick) {
+            ring.push(file.as_fd(), Call::WaitReadable, (Source::Kick, kick as u32));
+        }
+    }
+
+    /// Nobody listens for it any more. Its file is the kernel's until that says so.
+    fn forget(&mut self, kick: u32, ring: &mut dyn Calls) {
+        if let Some(kept) = self.kicks.get_mut(kick as usize) {
+            kept.device = None;
+            ring.cancel((Source::Kick, kick));
+        }
+    }
+
+    /// A guest has rung.
+    pub(super) fn kicked(&mut self, completed: &Completed, ring: &mut dyn Calls) {
+        let Completed { tag: (_, number), result, .. } = *completed;
+        let Some(kick) = self.kicks.get(number as usize) else { return };
+        if kick.device.is_none() || result < 0 {
+            self.kicks.remove(number as usize);
+            return;
+        }
+        // Somebody else may have read it.
+        let _ = rustix::io::read(&kick.file, &mut [0_u8; 8]);
+        self.listen(number as usize, ring);
+    }
+
+    /// Takes what guests ask for, as long as there is room.
+    pub(super) fn serve(&mut self, now: Time, disk: &mut LiveDisk) {
+        let share_bytes = disk.budget_bytes() / self.devices.len().max(1) as u64;
+        let Self { devices, pieces, messages, ending, .. } = self;
+        for (id, device) in devices.iter_mut() {
+            let mut with = With { now, disk, pieces, id, share_bytes, ending: *ending };
+            if let Some((memory, queues)) = device.running() {
+                queues.for_each(|queue| queue.disarm(memory));
+            }
+            let mut served = device.serve(&mut with);
+            while let ServedAs::Broken(queue) = served {
+                let text = format!("{}: queue {queue} is not served any more: its rings make no sense", device.name);
+                messages.note("queues of guests whose rings make no sense", &text);
+                served = device.serve(&mut with);
+            }
+            device.full = served == ServedAs::Full;
+        }
+    }
+
+    /// The disk has answered what came from a guest.
+    pub(super) fn answer(&mut self, done: Done) {
+        let Some(piece) = self.pieces.try_remove((done.cookie & !COOKIES) as usize) else { return };
+        if let Some(device) = self.devices.get_mut(piece.device) {
+            device.answer(&piece, done.result);
+        }
+        self.forget_if_over(piece.device);
+    }
+
+    /// Tells guests of what was given back.
+    pub(super) fn tell(&mut self) {
+        for (_, device) in &mut self.devices {
+            if let (Some(memory), None) = (device.memory.clone(), &device.closing) {
+                device.queues.iter_mut().for_each(|queue| queue.tell(&memory));
+            }
+        }
+    }
+
+    /// Whether guests have put something in that there is room for.
+    pub(super) fn has_arrived(&mut self) -> bool {
+        !self.ending && self.any(|queue, memory| queue.has_arrived(memory))
+    }
+
+    /// From now on guests ring. Whether they have put something in before.
+    pub(super) fn arm(&mut self) -> bool {
+        !self.ending && self.any(queue::Queue::arm)
+    }
+
+    /// Whether something holds of a queue that runs, of a device that has room. All are asked.
+    fn any(&mut self, mut holds: impl FnMut(&mut queue::Queue, &Memory) -> bool) -> bool {
+        let mut any = false;
+        for (_, device) in self.devices.iter_mut().filter(|(_, device)| !device.full) {
+            if let Some((memory, queues)) = device.running() {
+                queues.for_each(|queue| any |= holds(queue, memory));
+            }
+        }
+        any
+    }
+
+    /// Nothing new is taken.
+    pub(super) fn end(&mut self) {
+        self.ending = true;
+    }
+}

@@ -1,0 +1,223 @@
+//! A virtqueue: takes the heads of requests from the guest, and gives them back when they are done.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::num::Wrapping;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use virtio_queue::{Queue as Rings, QueueOwnedT, QueueT};
+use vm_memory::GuestAddress;
+
+use crate::virtio::device::{F_EVENT_IDX, QUEUE_SIZE_MAX};
+use crate::virtio::inflight::{self, Region};
+use crate::virtio::memory::Memory;
+use crate::virtio::{Addresses, Refusal};
+
+/// The guest breaks the rules of its rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BrokenRings;
+
+pub(super) struct Queue {
+    number: u16,
+    rings: Rings,
+    addresses: Option<Addresses>,
+    /// Where to begin, if an earlier server has left nothing.
+    base: u16,
+    /// What the guest rings when it has put something in, by its number in the server.
+    pub(super) kick: Option<u32>,
+    /// What the guest is told by.
+    pub(super) call: Option<File>,
+    /// What the frontend has said, if anything.
+    pub(super) enabled: Option<bool>,
+    pub(super) started: bool,
+    /// Heads that an earlier server has left.
+    again: VecDeque<u16>,
+    /// Requests that began.
+    counter: u64,
+    /// Heads that were not given back.
+    pub(super) under_way: u32,
+    /// Who waits until there are none.
+    pub(super) stopping: Option<SyncSender<u16>>,
+    /// The guest rings when it puts something in.
+    armed: bool,
+    /// Something was given back that the guest was not told of.
+    owes: bool,
+}
+
+impl Queue {
+    pub(super) fn new(number: u16) -> Result<Self, Refusal> {
+        let rings = Rings::new(QUEUE_SIZE_MAX).map_err(|_| Refusal::Size { size: QUEUE_SIZE_MAX.into() })?;
+        Ok(Self {
+            number,
+            rings,
+            addresses: None,
+            base: 0,
+            kick: None,
+            call: None,
+            enabled: None,
+            started: false,
+            again: VecDeque::new(),
+            counter: 0,
+            under_way: 0,
+            stopping: None,
+            armed: true,
+            owes: false,
+        })
+    }
+
+    pub(super) fn set_size(&mut self, size: u32) -> Result<(), Refusal> {
+        let set = u16::try_from(size).ok().map(|size| self.rings.try_set_size(size));
+        if self.started || !matches!(set, Some(Ok(()))) {
+            return Err(if self.started { Refusal::Running } else { Refusal::Size { size } });
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_base(&mut self, base: u32) -> Result<(), Refusal> {
+        if self.started {
+            return Err(Refusal::Running);
+        }
+        self.base = u16::try_from(base).map_err(|_| Refusal::Base { base })?;
+        Ok(())
+    }
+
+    pub(super) fn set_addresses(&mut self, addresses: Addresses) -> Result<(), Refusal> {
+        if self.started && self.addresses != Some(addresses) {
+            return Err(Refusal::Running);
+        }
+        self.addresses = Some(addresses);
+        Ok(())
+    }
+
+    /// Whether it could start.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.started && self.kick.is_some() && self.addresses.is_some()
+    }
+
+    /// Begins where the frontend says, or where an earlier server has ended.
+    pub(super) fn start(&mut self, memory: &Memory, region: Option<&Region>, features: u64) -> Result<(), Refusal> {
+        let Some(Addresses { descriptors, available, used }) = self.addresses else { return Ok(()) };
+        let set = |user: u64| memory.guest_address(user).map(GuestAddress).ok_or(Refusal::Address { address: user });
+        let (descriptors, available, used) = (set(descriptors)?, set(available)?, set(used)?);
+        let set = self
+            .rings
+            .try_set_desc_table_address(descriptors)
+            .and_then(|()| self.rings.try_set_avail_ring_address(available))
+            .and_then(|()| self.rings.try_set_used_ring_address(used));
+        set.map_err(|_| Refusal::Rings)?;
+        self.rings.set_event_idx(features & F_EVENT_IDX != 0);
+        self.rings.set_ready(true);
+        if !self.rings.is_valid(&memory.guest) {
+            return Err(Refusal::Rings);
+        }
+        let used = self.rings.used_idx(&memory.guest, Ordering::Acquire).map_err(|_| Refusal::Rings)?.0;
+        self.rings.set_next_used(used);
+        self.rings.set_next_avail(self.base);
+        self.again.clear();
+        self.counter = 0;
+        if let Some(mut kept) = region.and_then(|region| region.queue(self.number)) {
+            let (again, counter) = kept.take_over(used);
+            self.rings.set_next_avail(used.wrapping_add(again.len() as u16));
+            (self.again, self.counter) = (again.into(), counter);
+        }
+        self.started = true;
+        // Who waited for an answer of an earlier server is told to look.
+        self.owes = true;
+        self.disarm(memory);
+        Ok(())
+    }
+
+    /// Takes nothing more. Where the next one is to begin.
+    pub(super) fn stop(&mut self) -> u16 {
+        self.started = false;
+        self.base = self.rings.next_avail();
+        self.base
+    }
+
+    /// It makes no sense, and does not start again before the frontend says where it is.
+    pub(super) fn fail(&mut self) {
+        self.stop();
+        self.addresses = None;
+    }
+
+    pub(super) fn next_available(&self) -> u16 {
+        self.rings.next_avail()
+    }
+
+    pub(super) fn descriptors(&self) -> (u64, u16) {
+        (self.rings.desc_table(), self.rings.size())
+    }
+
+    /// Takes the next request: its head.
+    pub(super) fn take(&mut self, memory: &Memory, region: Option<&Region>) -> Result<Option<u16>, BrokenRings> {
+        let head = match self.again.pop_front() {
+            Some(head) => head,
+            None => match self.rings.iter(&memory.guest).map_err(|_| BrokenRings)?.next() {
+                Some(chain) => {
+                    let head = chain.head_index();
+                    if let Some(mut kept) = self.kept(region) {
+                        kept.begin(head, self.counter);
+                    }
+                    self.counter = self.counter.wrapping_add(1);
+                    head
+                }
+                None => return Ok(None),
+            },
+        };
+        self.under_way += 1;
+        Ok(Some(head))
+    }
+
+    fn kept<'a>(&self, region: Option<&'a Region>) -> Option<inflight::Queue<'a>> {
+        region.and_then(|region| region.queue(self.number))
+    }
+
+    /// Gives a request back, of whose memory `written` bytes were written.
+    pub(super) fn put(&mut self, memory: &Memory, region: Option<&Region>, head: u16, written: u32) {
+        let mut kept = self.kept(region);
+        if let Some(kept) = &mut kept {
+            kept.answer(head);
+        }
+        // What the guest says is not in its table it does not wait for.
+        let _ = self.rings.add_used(&memory.guest, head, written);
+        if let Some(kept) = &mut kept {
+            kept.answered(head, self.rings.next_used());
+        }
+        self.owes = true;
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// Whether there is something to take.
+    pub(super) fn has_arrived(&self, memory: &Memory) -> bool {
+        let available = self.rings.avail_idx(&memory.guest, Ordering::Acquire);
+        !self.again.is_empty() || available.is_ok_and(|index| index != Wrapping(self.rings.next_avail()))
+    }
+
+    /// From now on the guest rings. Whether there is something already.
+    pub(super) fn arm(&mut self, memory: &Memory) -> bool {
+        if std::mem::replace(&mut self.armed, true) {
+            return false;
+        }
+        self.rings.enable_notification(&memory.guest).unwrap_or(false)
+    }
+
+    /// The guest need not ring for a while.
+    pub(super) fn disarm(&mut self, memory: &Memory) {
+        if std::mem::replace(&mut self.armed, false) {
+            // It may ring all the same.
+            let _ = self.rings.disable_notification(&memory.guest);
+        }
+    }
+
+    /// Tells the guest of what was given back, if it wants to know.
+    pub(super) fn tell(&mut self, memory: &Memory) {
+        if !std::mem::take(&mut self.owes) {
+            return;
+        }
+        if let (Some(call), true) = (&self.call, self.rings.needs_notification(&memory.guest).unwrap_or(true)) {
+            // A counter that is full tells, too.
+            let _ = rustix::io::write(call, &1_u64.to_ne_bytes());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The sockets that frontends connect to, a thread each: whoever connects has a session until one of the two goes.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::session::Session;
+use super::{Door, VhostError};
+use crate::disk::Identity;
+use crate::nbd::{Export, Exports};
+use crate::reactor::ConnectError;
+use crate::{Handle, OwnedListener, sys};
+
+/// How long a socket that could not accept waits.
+const DEAF: Duration = Duration::from_millis(100);
+
+/// Sockets that virtual machines connect to. Whoever is connected when they are dropped is served no longer.
+pub struct Sockets {
+    doors: Vec<(Arc<OwnedListener>, Arc<Mutex<State>>)>,
+    warnings: Vec<String>,
+}
+
+/// How a socket is.
+#[derive(Default)]
+struct State {
+    ended: bool,
+    /// Who is connected.
+    stream: Option<UnixStream>,
+}
+
+/// Lets frontends connect: at each door to its export, one of `exports`.
+///
+/// # Errors
+/// If the disk has ended, or the system gives no threads.
+pub fn serve(disk: &Handle, exports: &Exports, doors: Vec<Door>) -> Result<Sockets, VhostError> {
+    let mut sockets = Sockets { doors: Vec::new(), warnings: Vec::new() };
+    for Door { listener, export } in doors {
+        let group = exports.group(&export).map(|(name, weight)| (name.to_owned(), weight));
+        if let Some((name, weight)) = group.clone() {
+            let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
+            sockets.warnings.extend(set.err().map(|error| error.to_string()));
+        }
+        let (listener, state) = (Arc::new(listener), Arc::new(Mutex::new(State::default())));
+        let mut socket = Socket {
+            disk: disk.clone(),
+            listener: Arc::clone(&listener),
+            state: Arc::clone(&state),
+            export,
+            group: group.map(|(name, _)| name),
+        };
+        let thread = std::thread::Builder::new().name("vhost".to_owned());
+        thread.spawn(move || socket.run()).map_err(VhostError::Thread)?;
+        sockets.doors.push((listener, state));
+    }
+    Ok(sockets)
+}
+
+impl Sockets {
+    /// What a person should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        for (listener, state) in &self.doors {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.ended = true;
+            // Whoever waits for the other end hears of it. What is closed already need not be.
+            let _ = rustix::net::shutdown(listener.listener(), rustix::net::Shutdown::Both);
+            let _ = state.stream.take().map(|stream| stream.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+/// What the thread of a socket has.
+struct Socket {
+    disk: Handle,
+    listener: Arc<OwnedListener>,
+    state: Arc<Mutex<State>>,
+    export: Export,
+    group: Option<String>,
+}
+
+impl Socket {
+    fn run(&mut self) {
+        loop {
+            let accepted = self.listener.listener().accept();
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.ended {
+                return;
+            }
+            let stream = accepted.and_then(|(stream, _)| {
+                state.stream = Some(stream.try_clone()?);
+                Ok(stream)
+            });
+            drop(state);
+            match stream {
+                Ok(stream) => self.serve(stream),
+                Err(error) => {
+                    let text = format!("warning: a virtual machine could not connect: {error}");
+                    self.disk.messages().note("virtual machines that could not connect", &text);
+                    std::thread::sleep(DEAF);
+                }
+            }
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).stream = None;
+        }
+    }
+
+    fn serve(&self, stream: UnixStream) {
+        let (peer, pid) = sys::unix_peer(stream.as_fd());
+        let name = if self.export.name.is_empty() { peer } else { format!("{} {peer}", self.export.name) };
+        let identity = Identity {
+            name: name.clone(),
+            pid,
+            ioprio: self.export.ioprio,
+            group: self.group.clone(),
+            read_only: self.export.read_only,
+        };
+        let served = Session::open(&self.disk, &self.export, identity)
+            .map_err(io::Error::other)
+            .and_then(|session| session.run(stream));
+        if let Err(error) = served {
+            self.disk
+                .messages()
+                .note("virtual machines whose connection was closed", &format!("{name}: closed: {error}"));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a server leaves to the next one: the requests of each queue that are under way, in memory that the frontend
+//! keeps. So a server may be killed at any moment, and the next does again what was not answered, in its order.
+//!
+//! The layout and the order of what is written are those of the vhost-user specification ("Inflight I/O tracking",
+//! split virtqueues): a request is noted before it begins, and its note goes after its answer is in the used ring. If
+//! a server is killed between these two, the used ring's index is ahead of the one noted here: the last answered
+//! request is known by its number, and is not done again.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use vhost::vhost_user::message::VhostUserInflight;
+use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
+
+/// Bytes of a queue before its descriptors.
+const HEADER_BYTES: usize = 16;
+/// Bytes of a descriptor.
+const STATE_BYTES: usize = 16;
+/// The only version that there is.
+const VERSION: u16 = 1;
+
+const VERSION_AT: usize = 8;
+const SIZE_AT: usize = 10;
+const LAST_HEAD_AT: usize = 12;
+const USED_AT: usize = 14;
+
+const UNDER_WAY_AT: usize = 0;
+const NEXT_AT: usize = 6;
+const COUNTER_AT: usize = 8;
+
+/// Bytes of a queue of so many descriptors; queues begin on cache lines of their own.
+fn queue_bytes(size: u16) -> usize {
+    (HEADER_BYTES + usize::from(size) * STATE_BYTES).next_multiple_of(64)
+}
+
+/// Memory for so many queues of so many descriptors, in a file for the frontend to keep.
+///
+/// # Errors
+/// If the system has none.
+pub(crate) fn create(queues: u16, size: u16) -> io::Result<(VhostUserInflight, File)> {
+    let bytes = (usize::from(queues) * queue_bytes(size)) as u64;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file: OwnedFd = rustix::fs::memfd_create("iosched-inflight", flags)?;
+    rustix::fs::ftruncate(&file, bytes)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    let about = VhostUserInflight::new(bytes, 0, queues, size);
+    Region::map(&about, File::from(file.try_clone()?))?.format();
+    Ok((about, file.into()))
+}
+
+/// The memory, mapped.
+pub(crate) struct Region {
+    map: MmapRegion,
+    queues: u16,
+    size: u16,
+}
+
+impl Region {
+    /// Maps what a frontend has kept.
+    ///
+    /// # Errors
+    /// If it is too small for its queues, or the system refuses.
+    pub(crate) fn map(about: &VhostUserInflight, file: File) -> io::Result<Self> {
+        let &VhostUserInflight { mmap_size, mmap_offset, num_queues: queues, queue_size: size } = about;
+        let needed = usize::from(queues) * queue_bytes(size);
+        let bytes = usize::try_from(mmap_size).map_err(io::Error::other)?;
+        if bytes < needed {
+            let why = format!("{queues} queues of {size} need {needed} bytes for requests under way, not {bytes}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let map = MmapRegion::from_file(FileOffset::new(file, mmap_offset), bytes).map_err(io::Error::other)?;
+        Ok(Self { map, queues, size })
+    }
+
+    fn format(&self) {
+        for mut queue in (0..self.queues).filter_map(|number| self.queue(number)) {
+            queue.set(VERSION_AT, VERSION);
+            queue.set(SIZE_AT, self.size);
+        }
+    }
+
+    /// What belongs to a queue.
+    pub(crate) fn queue(&self, number: u16) -> Option<Queue<'_>> {
+        let first = usize::from(number) * queue_bytes(self.size);
+        let slice = self.map.get_slice(first, queue_bytes(self.size)).ok()?;
+        (number < self.queues).then_some(Queue { slice, size: self.size })
+    }
+}
+
+/// The requests of a queue.
+pub(crate) struct Queue<'a> {
+    slice: VolatileSlice<'a>,
+    size: u16,
+}
+
+impl Queue<'_> {
+    fn get(&self, at: usize) -> u16 {
+        self.slice.load(at, Ordering::Acquire).unwrap_or_default()
+    }
+
+    fn set(&mut self, at: usize, value: u16) {
+        // It lies in the slice.
+        let _ = self.slice.store(value, at, Ordering::Release);
+    }
+
+    fn state(head: u16) -> usize {
+        HEADER_BYTES + usize::from(head) * STATE_BYTES
+    }
+
+    fn is_under_way(&self, head: u16) -> bool {
+        self.slice.load::<u8>(Self::state(head) + UNDER_WAY_AT, Ordering::Acquire).unwrap_or_default() != 0
+    }
+
+    fn set_under_way(&mut self, head: u16, is: bool) {
+        let _ = self.slice.store(u8::from(is), Self::state(head) + UNDER_WAY_AT, Ordering::Release);
+    }
+
+    /// A request begins, the `counter`th.
+    pub(crate) fn begin(&mut self, head: u16, counter: u64) {
+        if head < self.size {
+            let _ = self.slice.store(counter, Self::state(head) + COUNTER_AT, Ordering::Release);
+            self.set_under_way(head, true);
+        }
+    }
+
+    /// A request is about to be answered.
+    pub(crate) fn answer(&mut self, head: u16) {
+        if head < self.size {
+            let last = self.get(LAST_HEAD_AT);
+            self.set(Self::state(head) + NEXT_AT, last);
+            self.set(LAST_HEAD_AT, head);
+        }
+    }
+
+    /// Its answer is in the used ring, whose index is `used` now.
+    pub(crate) fn answered(&mut self, head: u16, used: u16) {
+        if head < self.size {
+            self.set_under_way(head, false);
+            self.set(USED_AT, used);
+        }
+    }
+
+    /// Takes over what another server has left with the used ring's index at `used`: the heads of what is to be done
+    /// again, in the order in which they began, and the number of the next one to begin.
+    pub(crate) fn take_over(&mut self, used: u16) -> (Vec<u16>, u64) {
+        let mut head = self.get(LAST_HEAD_AT);
+        for _ in 0..used.wrapping_sub(self.get(USED_AT)).min(self.size) {
+            if head >= self.size {
+                break;
+            }
+            self.set_under_way(head, false);
+            head = self.get(Self::state(head) + NEXT_AT);
+        }
+        self.set(USED_AT, used);
+        let counter =
+            |head| self.slice.load::<u64>(Self::state(head) + COUNTER_AT, Ordering::Acquire).unwrap_or_default();
+        let mut left: Vec<_> =
+            (0..self.size).filter(|&head| self.is_under_way(head)).map(|head| (counter(head), head)).collect();
+        left.sort_unstable();
+        let next = left.last().map_or(0, |&(counter, _)| counter.wrapping_add(1));
+        (left.into_iter().map(|(_, head)| head).collect(), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region() -> (VhostUserInflight, File) {
+        create(2, 8).unwrap()
+    }
+
+    #[test]
+    fn the_next_server_finds_what_was_not_answered_in_its_order() {
+        let (about, file) = region();
+        let first = Region::map(&about, file.try_clone().unwrap()).unwrap();
+        let mut queue = first.queue(1).unwrap();
+        for (counter, head) in [5, 3, 7, 0].into_iter().enumerate() {
+            queue.begin(head, counter as u64);
+        }
+        queue.answer(3);
+        queue.answered(3, 1);
+        let second = Region::map(&about, file).unwrap();
+        assert_eq!(second.queue(1).unwrap().take_over(1), (vec![5, 7, 0], 4));
+        assert_eq!(second.queue(0).unwrap().take_over(0), (vec![], 0), "another queue");
+        assert!(second.queue(2).is_none());
+    }
+
+    #[test]
+    fn what_was_answered_before_its_note_was_removed_is_not_done_again() {
+        let (about, file) = region();
+        let region = Region::map(&about, file).unwrap();
+        let mut queue = region.queue(0).unwrap();
+        for (counter, head) in [1, 2, 4].into_iter().enumerate() {
+            queue.begin(head, counter as u64);
+        }
+        queue.answer(1);
+        queue.answered(1, 1);
+        // Killed after its answer was in the ring, and after it was not.
+        queue.answer(4);
+        assert_eq!(queue.take_over(2), (vec![2], 2));
+        queue.answer(2);
+        assert_eq!(queue.take_over(2), (vec![2], 2));
+    }
+
+    #[test]
+    fn any_bytes_are_taken_over_without_harm() {
+        let (about, file) = region();
+        let region = Region::map(&about, file).unwrap();
+        let slice = region.map.get_slice(0, queue_bytes(8)).unwrap();
+        slice.write_slice(&vec![0xff; queue_bytes(8)], 0).unwrap();
+        let (left, _) = region.queue(0).unwrap().take_over(9);
+        assert_eq!(left.len(), 8);
+        let short = VhostUserInflight::new(64, 0, 2, 8);
+        assert!(Region::map(&short, tempfile::tempfile().unwrap()).is_err());
+    }
+}

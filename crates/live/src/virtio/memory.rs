@@ -1,0 +1,149 @@
+//! What a frontend shares with us: its guest's memory, and copies to and from there. Whatever the guest does to it
+//! meanwhile, each copy is of bytes that were there.
+
+use std::fs::File;
+use std::io;
+
+use vhost::vhost_user::message::VhostUserMemoryRegion;
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
+
+/// An address that is not the guest's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{address:#x}+{bytes} is not in the guest's memory")]
+pub(crate) struct Outside {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Bytes of the guest's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub(crate) address: u64,
+    pub(crate) bytes: u32,
+}
+
+/// A part of a guest's memory in the frontend's own address space, by which it names the rings.
+struct Place {
+    user: u64,
+    guest: u64,
+    bytes: u64,
+}
+
+/// A guest's memory, mapped.
+pub(crate) struct Memory {
+    pub(crate) guest: GuestMemoryMmap,
+    places: Vec<Place>,
+}
+
+impl Memory {
+    /// Maps what a frontend names, each in its file.
+    ///
+    /// # Errors
+    /// If the system refuses, a part is longer than its file, or two overlap.
+    pub(crate) fn map(regions: &[VhostUserMemoryRegion], files: Vec<File>) -> io::Result<Self> {
+        let (mut mapped, mut places) = (Vec::new(), Vec::new());
+        for (region, file) in regions.iter().zip(files) {
+            let &VhostUserMemoryRegion { guest_phys_addr: guest, memory_size: bytes, user_addr: user, mmap_offset } =
+                region;
+            let length = usize::try_from(bytes).map_err(io::Error::other)?;
+            let map = MmapRegion::from_file(FileOffset::new(file, mmap_offset), length).map_err(io::Error::other)?;
+            let region = GuestRegionMmap::new(map, GuestAddress(guest));
+            mapped.push(region.ok_or_else(|| io::Error::other("a region ends behind the last address"))?);
+            places.push(Place { user, guest, bytes });
+        }
+        mapped.sort_by_key(vm_memory::GuestMemoryRegion::start_addr);
+        Ok(Self { guest: GuestMemoryMmap::from_regions(mapped).map_err(io::Error::other)?, places })
+    }
+
+    /// What the guest calls an address of the frontend.
+    pub(crate) fn guest_address(&self, user: u64) -> Option<u64> {
+        let inside = |place: &&Place| user >= place.user && user - place.user < place.bytes;
+        self.places.iter().find(inside).map(|place| place.guest + (user - place.user))
+    }
+
+    /// Copies from memory.
+    pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Outside> {
+        let bytes = into.len() as u64;
+        self.guest.read_slice(into, GuestAddress(address)).map_err(|_| Outside { address, bytes })
+    }
+
+    /// Copies to memory.
+    pub(crate) fn write(&self, address: u64, data: &[u8]) -> Result<(), Outside> {
+        let bytes = data.len() as u64;
+        self.guest.write_slice(data, GuestAddress(address)).map_err(|_| Outside { address, bytes })
+    }
+
+    /// Copies from what `spans` are together, from their byte `at` on; what is beyond them stays as it is.
+    pub(crate) fn gather(&self, spans: &[Span], at: u64, mut into: &mut [u8]) -> Result<(), Outside> {
+        for (address, bytes) in from(spans, at) {
+            let here = bytes.min(into.len() as u64) as usize;
+            let (part, rest) = std::mem::take(&mut into).split_at_mut(here);
+            self.read(address, part)?;
+            into = rest;
+            if into.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies to what `spans` are together, from their byte `at` on; what is too long for them is left.
+    pub(crate) fn scatter(&self, spans: &[Span], at: u64, mut data: &[u8]) -> Result<(), Outside> {
+        for (address, bytes) in from(spans, at) {
+            let (part, rest) = data.split_at(bytes.min(data.len() as u64) as usize);
+            self.write(address, part)?;
+            data = rest;
+            if data.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Addresses and lengths of what `spans` are together, from byte `at` on.
+fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut skip = at;
+    spans.iter().filter_map(move |span| {
+        let (bytes, skipped) = (u64::from(span.bytes), skip.min(span.bytes.into()));
+        skip -= skipped;
+        (skipped < bytes).then_some((span.address + skipped, bytes - skipped))
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Memory from guest address 0 on, of the test alone.
+    pub(crate) fn memory(bytes: usize) -> Memory {
+        let guest = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)]).unwrap();
+        Memory { guest, places: vec![Place { user: 1 << 40, guest: 0, bytes: bytes as u64 }] }
+    }
+
+    #[test]
+    fn spans_are_one_run_of_bytes() {
+        let memory = memory(4096);
+        let spans = [(100, 3), (50, 0), (200, 2), (10, 5)].map(|(address, bytes)| Span { address, bytes });
+        memory.scatter(&spans, 0, b"0123456789").unwrap();
+        memory.scatter(&spans, 2, b"ab").unwrap();
+        let mut found = [0; 10];
+        memory.gather(&spans, 0, &mut found).unwrap();
+        assert_eq!(&found, b"01ab456789");
+        let mut part = [0; 4];
+        memory.gather(&spans, 4, &mut part).unwrap();
+        assert_eq!(&part, b"4567");
+        memory.read(200, &mut part[..2]).unwrap();
+        assert_eq!(&part[..2], b"b4");
+    }
+
+    #[test]
+    fn what_is_outside_is_refused() {
+        let memory = memory(4096);
+        assert!(memory.write(4000, &[0; 96]).is_ok() && memory.write(4000, &[0; 97]).is_err());
+        assert!(memory.read(u64::MAX - 1, &mut [0; 4]).is_err());
+        assert_eq!(memory.guest_address((1 << 40) + 7), Some(7));
+        assert_eq!(memory.guest_address((1 << 40) + 4096), None);
+        assert_eq!(memory.guest_address(7), None);
+    }
+}

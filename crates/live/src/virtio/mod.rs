@@ -1,0 +1,37 @@
+//! A virtio block device, sans-IO: what its guest is told, what the guest asks for, and where in its memory that is. What
+//! serves queues is [`crate::reactor`], whom frontends talk to is [`crate::vhost`].
+
+pub(crate) mod chain;
+pub(crate) mod device;
+pub(crate) mod inflight;
+pub(crate) mod memory;
+pub(crate) mod request;
+
+/// Where the rings of a queue are, in the frontend's own address space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) descriptors: u64,
+    pub(crate) available: u64,
+    pub(crate) used: u64,
+}
+
+/// What a frontend may not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("there is no queue {number}: a device has {} at most", device::QUEUES_MAX)]
+    Queue { number: u32 },
+    #[error("a queue has a power of two of entries, {} at most, not {size}", device::QUEUE_SIZE_MAX)]
+    Size { size: u32 },
+    #[error("a queue begins at an index of 16 bits, not at {base}")]
+    Base { base: u32 },
+    #[error("a queue is changed while it runs")]
+    Running,
+    #[error("the address {address:#x} of a ring is not in the memory that was shared")]
+    Address { address: u64 },
+    #[error("the rings of a queue are not aligned, or not in the memory that was shared")]
+    Rings,
+    #[error("a queue is to be looked at without being rung for, which is not done")]
+    Polled,
+    #[error("the device is gone")]
+    Gone,
+}

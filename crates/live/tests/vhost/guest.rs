@@ -1,0 +1,315 @@
+//! A guest's side of vhost-user-blk: memory in a file, queues in it, and the messages of a frontend.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
+
+use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserInflight, VhostUserProtocolFeatures};
+use vhost::vhost_user::{Frontend, VhostUserFrontend};
+use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use virtio_queue::desc::RawDescriptor;
+use virtio_queue::desc::split::Descriptor;
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+use vmm_sys_util::eventfd::EventFd;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the guest's memory begins.
+const BASE: u64 = 1 << 30;
+/// Descriptors of a queue.
+pub(crate) const SIZE: u16 = 64;
+/// Requests at once in a queue: each has three descriptors.
+pub(crate) const SLOTS: u16 = SIZE / 3;
+/// Memory of a queue.
+const QUEUE_BYTES: u64 = 64 << 20;
+/// Memory of a request: header, status, and data from a page on.
+const SLOT_BYTES: u64 = 3 << 20;
+const AVAILABLE: u64 = 4096;
+const USED: u64 = 8192;
+const DATA: u64 = 4096;
+
+pub(crate) const F_EVENT_IDX: u64 = 1 << 29;
+const F_PROTOCOL_FEATURES: u64 = 1 << 30;
+
+pub(crate) const IN: u32 = 0;
+pub(crate) const OUT: u32 = 1;
+pub(crate) const FLUSH: u32 = 4;
+pub(crate) const GET_ID: u32 = 8;
+pub(crate) const DISCARD: u32 = 11;
+pub(crate) const WRITE_ZEROES: u32 = 13;
+
+/// What the guest knows of a queue.
+struct Queue {
+    first: u64,
+    available: u16,
+    used: u16,
+    free: Vec<u16>,
+    /// Bytes that the request of each slot reads.
+    reads: [u32; SLOTS as usize],
+    kick: EventFd,
+    call: EventFd,
+}
+
+/// A guest with a disk.
+pub(crate) struct Guest {
+    pub(crate) memory: GuestMemoryMmap,
+    queues: Vec<Queue>,
+    /// Features that it does without.
+    pub(crate) without: u64,
+    pub(crate) features: u64,
+    inflight: Option<(VhostUserInflight, File)>,
+    frontend: Option<Frontend>,
+}
+
+fn bell() -> EventFd {
+    EventFd::new(vmm_sys_util::eventfd::EFD_NONBLOCK).unwrap()
+}
+
+impl Guest {
+    pub(crate) fn new(queues: u64) -> Self {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = queues * QUEUE_BYTES;
+        file.set_len(bytes).unwrap();
+        let range = (GuestAddress(BASE), bytes as usize, Some(FileOffset::new(file, 0)));
+        let memory = GuestMemoryMmap::from_ranges_with_files([range]).unwrap();
+        let queue = |number: u64| Queue {
+            first: BASE + number * QUEUE_BYTES,
+            available: 0,
+            used: 0,
+            free: (0..SLOTS).rev().collect(),
+            reads: [0; SLOTS as usize],
+            kick: bell(),
+            call: bell(),
+        };
+        let queues = (0..queues).map(queue).collect();
+        Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None }
+    }
+
+    /// Connects, as after a start or after a server has gone.
+    pub(crate) fn connect(&mut self, socket: &Path) {
+        let mut frontend = Frontend::connect(socket, self.queues.len() as u64).unwrap();
+        frontend.set_owner().unwrap();
+        self.features = frontend.get_features().unwrap() & !self.without;
+        assert_ne!(self.features & F_PROTOCOL_FEATURES, 0);
+        let protocol = VhostUserProtocolFeatures::MQ
+            | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
+        assert!(frontend.get_protocol_features().unwrap().contains(protocol));
+        frontend.set_protocol_features(protocol).unwrap();
+        frontend.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
+        assert!(frontend.get_queue_num().unwrap() >= self.queues.len() as u64);
+        frontend.set_features(self.features).unwrap();
+        let regions: Vec<_> =
+            self.memory.iter().map(|region| VhostUserMemoryRegionInfo::from_guest_region(region).unwrap()).collect();
+        frontend.set_mem_table(&regions).unwrap();
+        if self.inflight.is_none() {
+            let wish = VhostUserInflight::new(0, 0, self.queues.len() as u16, SIZE);
+            self.inflight = Some(frontend.get_inflight_fd(&wish).unwrap());
+        }
+        let (inflight, file) = self.inflight.as_ref().unwrap();
+        frontend.set_inflight_fd(inflight, file.as_raw_fd()).unwrap();
+        for (number, queue) in self.queues.iter().enumerate() {
+            frontend.set_vring_num(number, SIZE).unwrap();
+            frontend.set_vring_base(number, queue.used).unwrap();
+            let user = self.memory.get_host_address(GuestAddress(queue.first)).unwrap() as u64;
+            let config = VringConfigData {
+                queue_max_size: SIZE,
+                queue_size: SIZE,
+                flags: 0,
+                desc_table_addr: user,
+                used_ring_addr: user + USED,
+                avail_ring_addr: user + AVAILABLE,
+                log_addr: None,
+            };
+            frontend.set_vring_addr(number, &config).unwrap();
+            frontend.set_vring_call(number, &queue.call).unwrap();
+            frontend.set_vring_kick(number, &queue.kick).unwrap();
+            frontend.set_vring_enable(number, true).unwrap();
+        }
+        self.frontend = Some(frontend);
+    }
+
+    pub(crate) fn frontend(&mut self) -> &mut Frontend {
+        self.frontend.as_mut().unwrap()
+    }
+
+    /// The connection goes, and the guest goes on.
+    pub(crate) fn disconnect(&mut self) {
+        self.frontend = None;
+    }
+
+    pub(crate) fn config(&mut self, offset: u32, bytes: usize) -> Vec<u8> {
+        let flags = VhostUserConfigFlags::empty();
+        self.frontend().get_config(offset, bytes as u32, flags, &vec![0; bytes]).unwrap().1
+    }
+
+    /// Ends a queue; where it is to go on.
+    pub(crate) fn stop(&mut self, queue: usize) -> u32 {
+        self.frontend().get_vring_base(queue).unwrap()
+    }
+
+    fn slot(&self, queue: usize, slot: u16) -> u64 {
+        self.queues[queue].first + (1 << 20) + u64::from(slot) * (SLOT_BYTES - (1 << 14))
+    }
+
+    /// Puts descriptors into the table of a queue.
+    pub(crate) fn describe(&mut self, queue: usize, number: u16, descriptor: (u64, u32, u16, u16)) {
+        let (address, bytes, flags, next) = descriptor;
+        let raw = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
+        let place = self.queues[queue].first + u64::from(number) * 16;
+        self.memory.write_obj(raw, GuestAddress(place)).unwrap();
+    }
+
+    /// Makes a chain available, and rings if that is wanted.
+    pub(crate) fn offer(&mut self, queue: usize, head: u16) {
+        let own = &mut self.queues[queue];
+        let place = own.first + AVAILABLE + 4 + u64::from(own.available % SIZE) * 2;
+        self.memory.store(head, GuestAddress(place), Ordering::Relaxed).unwrap();
+        self.advance(queue, 1);
+    }
+
+    /// So many more are said to be available.
+    pub(crate) fn advance(&mut self, queue: usize, count: u16) {
+        let own = &mut self.queues[queue];
+        own.available = own.available.wrapping_add(count);
+        let place = GuestAddress(own.first + AVAILABLE + 2);
+        self.memory.store(own.available, place, Ordering::Release).unwrap();
+        fence(Ordering::SeqCst);
+        let load = |at: u64| self.memory.load::<u16>(GuestAddress(own.first + USED + at), Ordering::Acquire).unwrap();
+        let wanted = if self.features & F_EVENT_IDX == 0 {
+            load(0) & 1 == 0
+        } else {
+            // The number of the one that it wants to be rung for.
+            load(4 + u64::from(SIZE) * 8) == own.available.wrapping_sub(1)
+        };
+        if wanted {
+            own.kick.write(1).unwrap();
+        }
+    }
+
+    /// Asks for something; the slot that it has.
+    pub(crate) fn submit(&mut self, queue: usize, kind: u32, sector: u64, data: &[u8], reads: u32) -> u16 {
+        let slot = self.queues[queue].free.pop().expect("a free slot");
+        let place = self.slot(queue, slot);
+        let mut header = [0; 16];
+        header[..4].copy_from_slice(&kind.to_le_bytes());
+        header[8..].copy_from_slice(&sector.to_le_bytes());
+        self.memory.write_slice(&header, GuestAddress(place)).unwrap();
+        self.memory.write_slice(&[0xff], GuestAddress(place + 16)).unwrap();
+        self.memory.write_slice(data, GuestAddress(place + DATA)).unwrap();
+        self.queues[queue].reads[usize::from(slot)] = reads;
+        let (head, next, write) = (slot * 3, 1, 2);
+        let status = (place + 16, 1, write, 0);
+        let bytes = data.len() as u32 + reads;
+        if bytes == 0 {
+            self.describe(queue, head, (place, 16, next, head + 1));
+            self.describe(queue, head + 1, status);
+        } else {
+            let flags = next | if reads > 0 { write } else { 0 };
+            self.describe(queue, head, (place, 16, next, head + 1));
+            self.describe(queue, head + 1, (place + DATA, bytes, flags, head + 2));
+            self.describe(queue, head + 2, status);
+        }
+        self.offer(queue, head);
+        slot
+    }
+
+    /// The head that comes back next, if one does at once.
+    pub(crate) fn used(&mut self, queue: usize) -> Option<(u16, u32)> {
+        let own = &mut self.queues[queue];
+        let index: u16 = self.memory.load(GuestAddress(own.first + USED + 2), Ordering::Acquire).unwrap();
+        if index == own.used {
+            return None;
+        }
+        let place = own.first + USED + 4 + u64::from(own.used % SIZE) * 8;
+        let head: u32 = self.memory.load(GuestAddress(place), Ordering::Relaxed).unwrap();
+        let written: u32 = self.memory.load(GuestAddress(place + 4), Ordering::Relaxed).unwrap();
+        own.used = own.used.wrapping_add(1);
+        // It wants to be told of the next one.
+        let event = GuestAddress(own.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
+        self.memory.store(own.used, event, Ordering::Relaxed).unwrap();
+        fence(Ordering::SeqCst);
+        Some((head as u16, written))
+    }
+
+    /// Waits for the next head that comes back.
+    pub(crate) fn wait_used(&mut self, queue: usize) -> (u16, u32) {
+        loop {
+            if let Some(used) = self.used(queue) {
+                return used;
+            }
+            let began = Instant::now();
+            while self.queues[queue].call.read().is_err() {
+                assert!(began.elapsed() < PATIENCE, "the guest is told of an answer");
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+    }
+
+    pub(crate) fn has_free(&self, queue: usize) -> bool {
+        !self.queues[queue].free.is_empty()
+    }
+
+    /// An answer, if there is one at once: its slot and the status.
+    pub(crate) fn answered(&mut self, queue: usize) -> Option<(u16, u8)> {
+        let (head, _) = self.used(queue)?;
+        Some((head / 3, self.take(queue, head / 3).0))
+    }
+
+    /// Waits for an answer: its slot, the status and what was read.
+    pub(crate) fn wait(&mut self, queue: usize) -> (u16, u8, Vec<u8>) {
+        let (head, written) = self.wait_used(queue);
+        let slot = head / 3;
+        let (status, data) = self.take(queue, slot);
+        assert_eq!(written, if status == 0 { data.len() as u32 + 1 } else { 1 });
+        (slot, status, data)
+    }
+
+    /// What stands in the slot of an answered request, which is free from now on.
+    fn take(&mut self, queue: usize, slot: u16) -> (u8, Vec<u8>) {
+        let place = self.slot(queue, slot);
+        let mut status = [0];
+        self.memory.read_slice(&mut status, GuestAddress(place + 16)).unwrap();
+        let mut data = vec![0; self.queues[queue].reads[usize::from(slot)] as usize];
+        self.memory.read_slice(&mut data, GuestAddress(place + DATA)).unwrap();
+        assert!(!self.queues[queue].free.contains(&slot), "a request is answered once");
+        self.queues[queue].free.push(slot);
+        (status[0], data)
+    }
+
+    /// The request of that head is answered, and nobody looks at what it read.
+    pub(crate) fn done(&mut self, queue: usize, head: u16) {
+        self.queues[queue].free.push(head / 3);
+    }
+
+    /// Asks for something while nothing else is under way, and waits.
+    #[track_caller]
+    pub(crate) fn call(&mut self, kind: u32, sector: u64, data: &[u8], reads: u32) -> Result<Vec<u8>, u8> {
+        let slot = self.submit(0, kind, sector, data, reads);
+        let (answered, status, data) = self.wait(0);
+        assert_eq!(answered, slot);
+        if status == 0 { Ok(data) } else { Err(status) }
+    }
+
+    pub(crate) fn read(&mut self, sector: u64, bytes: u32) -> Vec<u8> {
+        self.call(IN, sector, &[], bytes).unwrap()
+    }
+
+    pub(crate) fn write(&mut self, sector: u64, data: &[u8]) {
+        self.call(OUT, sector, data, 0).unwrap();
+    }
+}
+
+/// A range as trims and zeroes have it.
+pub(crate) fn range(sector: u64, sectors: u32, flags: u32) -> [u8; 16] {
+    let mut range = [0; 16];
+    range[..8].copy_from_slice(&sector.to_le_bytes());
+    range[8..12].copy_from_slice(&sectors.to_le_bytes());
+    range[12..].copy_from_slice(&flags.to_le_bytes());
+    range
+}

@@ -1,0 +1,57 @@
+//! Guests share a disk by the weights of their exports.
+
+use iosched_live::Messages;
+
+use super::Server;
+use super::guest::{Guest, IN};
+
+/// So large that the device is slow beside the processors, which others may use.
+const READ_BYTES: u32 = 1 << 20;
+
+/// Keeps `depth` reads of each guest under way until all together have had `total`; what each has had.
+fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> {
+    let mut guests: Vec<Guest> = (0..guests).map(|_| Guest::new(1)).collect();
+    let mut random = 1_u64;
+    let mut next = move || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % 60 * 2048
+    };
+    let mut had = vec![0; guests.len()];
+    for (number, guest) in guests.iter_mut().enumerate() {
+        guest.connect(&server.socket(number));
+    }
+    for guest in &mut guests {
+        (0..depth).for_each(|_| _ = guest.submit(0, IN, next(), &[], READ_BYTES));
+    }
+    while had.iter().sum::<u64>() < total {
+        let mut any = false;
+        for (guest, had) in guests.iter_mut().zip(&mut had) {
+            while let Some((head, _)) = guest.used(0) {
+                guest.done(0, head);
+                guest.submit(0, IN, next(), &[], READ_BYTES);
+                (*had, any) = (*had + 1, true);
+            }
+        }
+        if !any {
+            std::thread::yield_now();
+        }
+    }
+    had
+}
+
+#[test]
+fn two_guests_have_what_their_weights_say() {
+    let exports = ["vm1,weight=200", "vm2,weight=100"];
+    // Slices are short, so that many make up the test; the device takes fewer than either guest offers: what is beyond waits where weights decide.
+    let server = Server::with(
+        "model:sata-ssd,size=64M",
+        "cfq:slice_idle=0,slice_sync=20",
+        Some(4),
+        &exports,
+        Messages::to_nobody(),
+    );
+    let had = shares(&server, 2, 20, 3_000);
+    let share = had[0] as f64 / had.iter().sum::<u64>() as f64;
+    println!("200 to 100: {had:?}, {share:.4} to the first");
+    assert!((share - 2.0 / 3.0).abs() < 0.05 * 2.0 / 3.0, "{had:?}");
+}

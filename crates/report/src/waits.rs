@@ -1,0 +1,139 @@
+//! The table of waits: who waited at which controller beside the elevator, how long, and what that is of its latency.
+
+use iosched_lab::{RunRecord, grouped};
+use iosched_sim::Note;
+use maud::{Markup, html};
+
+use super::parts::name;
+use super::units::{percent, time};
+use super::view::{Setting, View};
+
+/// Names of processes that stand beside a cgroup.
+const NAMES_MAX: usize = 3;
+/// What the root is called.
+const ROOT: &str = "/";
+
+/// The waits of a cgroup at a controller, under one setting: of all complete runs.
+struct Row<'a> {
+    setting: &'a Setting<'a>,
+    controller: &'a str,
+    cgroup: &'a str,
+    runs: u64,
+    bios: u64,
+    wait_ns: u64,
+    /// Of all I/Os of the cgroup's processes.
+    latency_ns: u64,
+    processes: Vec<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn of(setting: &'a Setting<'a>, (controller, cgroup): (&'a str, &'a str), runs: &[&'a RunRecord]) -> Self {
+        let mut row = Self {
+            setting,
+            controller,
+            cgroup,
+            runs: runs.len() as u64,
+            bios: 0,
+            wait_ns: 0,
+            latency_ns: 0,
+            processes: Vec::new(),
+        };
+        for run in runs {
+            for (_, bios, wait_ns) in waits(run).filter(|&(who, ..)| who == (controller, cgroup)) {
+                row.bios += bios;
+                row.wait_ns += wait_ns;
+            }
+            let is_own = |own: &str| own == cgroup || (own.is_empty() && cgroup == ROOT);
+            for task in run.result.tasks.iter().filter(|task| is_own(&task.cgroup)) {
+                row.latency_ns += task.latency.sum_ns();
+                let name = task.name.trim();
+                if !name.is_empty() && !row.processes.contains(&name) {
+                    row.processes.push(name);
+                }
+            }
+        }
+        row
+    }
+
+    fn a_run(&self, sum: u64) -> f64 {
+        sum as f64 / self.runs.max(1) as f64
+    }
+
+    fn who(&self) -> String {
+        let more = self.processes.len().saturating_sub(NAMES_MAX);
+        let mut names = self.processes[..self.processes.len() - more].join(", ");
+        if more > 0 {
+            names.push_str(&format!(" and {} more", grouped(more as u64)));
+        }
+        names
+    }
+
+    fn line(&self) -> Markup {
+        html! {
+            tr {
+                th scope="row" { (name(self.setting)) }
+                td { (self.cgroup) }
+                td .quiet { (self.who()) }
+                td { (self.controller) }
+                td .number { (grouped(self.a_run(self.bios).round() as u64)) }
+                td .number { (time(self.a_run(self.wait_ns), 3)) }
+                td .number { (time(self.wait_ns as f64 / self.bios.max(1) as f64, 3)) }
+                td .number {
+                    @if self.latency_ns == 0 { span .quiet { "–" } }
+                    @else { (percent(self.wait_ns as f64 / self.latency_ns as f64)) "\u{a0}%" }
+                }
+            }
+        }
+    }
+}
+
+/// Who waited at which controller in a run: controller and cgroup, bios, ns.
+fn waits(run: &RunRecord) -> impl Iterator<Item = ((&str, &str), u64, u64)> {
+    run.result.notes.iter().filter_map(|note| match note {
+        Note::Throttled { controller, cgroup, bios, wait_ns } => {
+            Some(((controller.as_str(), cgroup.as_str()), *bios, *wait_ns))
+        }
+        _ => None,
+    })
+}
+
+/// The section; `None` if nobody waited at a controller.
+pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
+    let rows = rows(view);
+    (!rows.is_empty()).then(|| {
+        html! {
+            p .legend {
+                "Before there is a request for a bio, a controller beside the elevator may let it wait. Bios and their \
+                 waits are means of a run. Of latency: the sum of these waits over the sum of the latencies of all I/Os \
+                 of the cgroup's processes, – where those had none; what a process has to submit behind a bio that \
+                 waits is not in it, and of an I/O in several bios each wait is."
+            }
+            div .scroll tabindex="0" {
+                table .waits {
+                    thead {
+                        tr {
+                            @for title in ["Setting", "cgroup", "Processes", "Controller"] { th scope="col" { (title) } }
+                            @for title in ["bios", "in all", "each", "of latency"] { th scope="col" .number { (title) } }
+                        }
+                    }
+                    tbody { @for row in &rows { (row.line()) } }
+                }
+            }
+        }
+    })
+}
+
+/// By setting, those that waited longest first.
+fn rows<'a>(view: &'a View<'_>) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for setting in &view.settings {
+        let runs = view.records.complete_runs(setting.number);
+        let mut who: Vec<(&str, &str)> = runs.iter().flat_map(|run| waits(run)).map(|(who, ..)| who).collect();
+        who.sort_unstable();
+        who.dedup();
+        let mut own: Vec<Row<'_>> = who.into_iter().map(|who| Row::of(setting, who, &runs)).collect();
+        own.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+        rows.extend(own);
+    }
+    rows
+}

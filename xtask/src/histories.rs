@@ -1,0 +1,111 @@
+//! `cargo xtask histories` and `cargo xtask cuts`: served disks in virtual time, seed after seed.
+//!
+//! A history follows from its seed and is independent of others, so they keep all cores busy. The first one in which
+//! something cannot be ends the run, and the command that shows it again is printed.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use iosched_live::reactor::history::{Theme, Told, Violation, history};
+
+/// Progress is told so often.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many histories; of cuts: how many power cuts.
+    #[arg(long, default_value_t = 10_000)]
+    count: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads [default: one per core].
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+/// What the workers share.
+struct Run {
+    theme: Theme,
+    first_seed: u64,
+    count: u64,
+    next: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+    told: Mutex<Told>,
+    violation: Mutex<Option<Violation>>,
+}
+
+impl Run {
+    fn work(&self) {
+        while !self.stop.load(Ordering::Relaxed) && self.done.load(Ordering::Relaxed) < self.count {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if self.theme == Theme::All && number >= self.count {
+                return;
+            }
+            let seed = self.first_seed.wrapping_add(number);
+            let lived = std::panic::catch_unwind(|| history(seed, self.theme, None));
+            match lived.unwrap_or_else(|_| Err(panicked(seed))) {
+                Ok(told) => {
+                    let done = if self.theme == Theme::Cuts { told.cuts } else { 1 };
+                    self.done.fetch_add(done, Ordering::Relaxed);
+                    self.told.lock().unwrap_or_else(PoisonError::into_inner).add(&told);
+                }
+                Err(violation) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(violation);
+                }
+            }
+        }
+    }
+}
+
+fn panicked(seed: u64) -> Violation {
+    Violation { seed, life: 0, what: "it panicked, as is told above".to_owned() }
+}
+
+pub(crate) fn run(args: &Args, theme: Theme) -> Result<ExitCode> {
+    let name = if theme == Theme::Cuts { "cuts" } else { "histories" };
+    let jobs = args.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into)).max(1);
+    let run = Run {
+        theme,
+        first_seed: args.seed,
+        count: args.count,
+        next: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        told: Mutex::default(),
+        violation: Mutex::default(),
+    };
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| run.work())).collect();
+        let mut said = Instant::now();
+        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(20));
+            if said.elapsed() >= PROGRESS {
+                said = Instant::now();
+                let (done, seconds) = (run.done.load(Ordering::Relaxed), began.elapsed().as_secs_f64());
+                println!("{name}: {done} of {} in {seconds:.0} s", args.count);
+            }
+        }
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    let told = run.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!(
+        "{name}: {} histories in {seconds:.1} s on {jobs} threads: {} power cuts, {} ends in order, {} answers, {} of \
+         them errors, {} turns, digest {:016x}",
+        told.histories, told.cuts, told.ends, told.answers, told.failures, told.turns, told.digest
+    );
+    if let Some(violation) = run.violation.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        println!("{name}: {violation}");
+        println!("again: cargo xtask {name} --count 1 --jobs 1 --seed {}", violation.seed);
+        return Ok(ExitCode::from(1));
+    }
+    println!("{name}: nothing lost, nothing wrong; first seed {}", args.seed);
+    Ok(ExitCode::SUCCESS)
+}
