@@ -350,6 +350,7 @@ impl Connection {
             ioprio: export.ioprio,
             group: with.door.exports.group(export).map(|(name, _)| name.to_owned()),
             read_only: export.read_only,
+            sync: export.sync,
         };
         match with.disk.connect(with.now, identity) {
             Ok(client) => {

@@ -353,7 +353,8 @@ impl Connection {
         let key = with.asked.insert(Asked { connection: with.id, of, kind, to, length, held_bytes }) as u64;
         self.asked += 1;
         self.asked_bytes += held_bytes;
-        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: COOKIES | key };
+        let operation =
+            Operation { fua, no_hole, data, cookie: COOKIES | key, ..Operation::new(action, offset, length) };
         with.disk.submit(with.now, client, operation);
     }
 
