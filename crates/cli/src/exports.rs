@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_live::SyncWrites;
 use iosched_live::nbd::{Export, Exports, ExportsError};
 
 use crate::fail::usage;
@@ -11,11 +12,11 @@ use crate::fail::usage;
 /// What a disk is served as.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,read-only][,description=TEXT]
+    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,sync=fua|all][,read-only][,description=TEXT]
     #[arg(long = "export", value_name = "EXPORT")]
     exports: Vec<String>,
 
-    /// A file that declares exports: [export.db] with class, level, weight, read_only, description
+    /// A file that declares exports: [export.db] with class, level, weight, sync, read_only, description
     #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
     exports_file: Option<PathBuf>,
 }
@@ -60,5 +61,6 @@ pub(crate) fn describe(export: &Export) -> String {
     let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
     let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();
     let read_only = if export.read_only { ", read-only" } else { "" };
-    format!("{name}: {}{weight}{read_only}", export.ioprio)
+    let sync = if export.sync == SyncWrites::All { ", all writes sync" } else { "" };
+    format!("{name}: {}{weight}{sync}{read_only}", export.ioprio)
 }

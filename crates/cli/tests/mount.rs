@@ -11,6 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+
 use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image, run, sh};
 
 #[test]
@@ -217,6 +219,26 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
     }
     drop(file);
     assert_eq!(mounted.end(), 0);
+}
+
+#[test]
+fn what_is_written_past_the_page_cache_is_waited_for() {
+    if !has_fuse() {
+        return;
+    }
+    let here = directory("mount-direct");
+    let recording = here.join("driver");
+    let mounted = Mounted::new(&here, "sda", "memory:1M", &["--record-driver", recording.to_str().unwrap()]);
+    for (at, flags) in [(0, OFlags::empty()), (65_536, OFlags::DIRECT), (131_072, OFlags::DSYNC)] {
+        let file = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(mounted.disk()).unwrap();
+        file.write_all_at(&[7; 4096], at).unwrap();
+    }
+    assert_eq!(mounted.end(), 0);
+    let recording = fs::read_to_string(recording).unwrap();
+    let bios = recording.lines().filter_map(|line| line.split_once(" submit W ")).map(|(_, bio)| bio.split(' '));
+    let flags_and_sectors: Vec<Vec<&str>> = bios.map(|bio| bio.take(2).collect()).collect();
+    // SYNC and IDLE; SYNC and FUA.
+    assert_eq!(flags_and_sectors, [["0", "0"], ["3", "128"], ["9", "256"]]);
 }
 
 #[test]

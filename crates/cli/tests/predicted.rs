@@ -15,11 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, Shaker, directory, image, run, setting};
-use iosched::{IoPriority, Registry, Setting};
+use iosched::{Registry, Setting};
 use iosched_check::Random;
 use iosched_live::Handle;
 use iosched_live::control::Forest;
-use iosched_live::disk::{Action, ClientId, Identity, Operation};
+use iosched_live::disk::{Action, ClientId, Identity, Operation, SyncWrites};
 use iosched_live::reactor::{self, Recording, ServeOptions};
 use iosched_sim::{Replayed, replay_recorded};
 
@@ -98,13 +98,8 @@ fn record(
     });
     for (number, depth) in (1..).zip(DEPTHS) {
         let group = (number % 2 == 0).then(|| "shared".to_owned());
-        let identity = Identity {
-            name: format!("c{number}"),
-            pid: number,
-            ioprio: IoPriority::default(),
-            group,
-            read_only: false,
-        };
+        let sync = if number % 3 == 0 { SyncWrites::All } else { SyncWrites::Fua };
+        let identity = Identity { group, sync, ..Identity::new(format!("c{number}"), number) };
         let client = served.handle.connect(identity).unwrap();
         for _ in 0..depth {
             load.ask(client, 0);

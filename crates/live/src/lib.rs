@@ -35,7 +35,7 @@ pub mod vhost;
 #[cfg(feature = "vhost")]
 mod virtio;
 
-pub use disk::LiveDisk;
+pub use disk::{LiveDisk, SyncWrites};
 pub use errno::Errno;
 pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};

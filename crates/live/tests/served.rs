@@ -18,7 +18,7 @@ fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
 
 fn client(handle: &Handle, name: &str) -> ClientId {
     let (ioprio, name) = (IoPriority::default(), name.to_owned());
-    handle.connect(Identity { name, pid: 1, ioprio, group: None, read_only: false }).unwrap()
+    handle.connect(Identity { ioprio, ..Identity::new(name, 1) }).unwrap()
 }
 
 fn call(handle: &Handle, client: ClientId, operation: Operation) -> Result<Option<Buffer>, Errno> {

@@ -3,6 +3,7 @@
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::Declaration;
+use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
 
@@ -73,6 +74,7 @@ impl Disks {
             ["clients", client, "weight"] if self.is_in_no_group(file, client) => Some(IN_NO_GROUP.to_owned()),
             ["groups" | "clients", _, "weight"] => weight(value, scheduler, weights(scheduler)?).err(),
             ["clients", _, "ioprio"] => value.parse::<IoPriority>().err().map(|error| error.to_string()),
+            ["clients", _, "sync"] => value.parse::<SyncWrites>().err().map(|error| error.to_string()),
             ["clients", _, "group"] if value != "/" => check_group_name(value).err(),
             _ => None,
         }

@@ -7,7 +7,7 @@
 //!
 //! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the same entry.
 
-use iosched::{IoPriority, Time};
+use iosched::Time;
 use iosched_system::Segment;
 
 use super::ControlError;
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
         let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap_or_else(|error| panic!("{error}"));
         let clients = [None, Some("db")].map(|group| {
             let (name, group) = (group.unwrap_or("one").to_owned(), group.map(str::to_owned));
-            let identity = Identity { name, pid: 1, ioprio: IoPriority::default(), group, read_only: false };
+            let identity = Identity { group, ..Identity::new(name, 1) };
             disk.connect(Time::ZERO, identity).unwrap_or_else(|error| panic!("{error}"))
         });
         Self {
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
         self.disk.submit(
             self.now,
             client,
-            Operation { action, offset, length, fua, no_hole, data, cookie: self.asked },
+            Operation { fua, no_hole, data, cookie: self.asked, ..Operation::new(action, offset, length) },
         );
     }
 

@@ -6,7 +6,7 @@
 //! queue/scheduler  queue/<attribute>   the request queue's declarations
 //! queue/iosched/<tunable>              the present elevator's declarations
 //! groups/<name>/weight  io.max         the second as in a cgroup, without the disk's number
-//! clients/<id>/name  pid  ioprio  group  weight  inflight  stat
+//! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
 //! Paths have no slash at either end; the root's is empty. What is read ends with a line end; what is written may. A
@@ -19,7 +19,7 @@ use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, 
 
 use super::ControlError;
 use crate::LiveDisk;
-use crate::disk::{Client, ClientId, Had};
+use crate::disk::{Client, ClientId, Had, UnknownSyncWrites};
 
 /// Groups there may be.
 const GROUPS_MAX: usize = 1024;
@@ -111,6 +111,14 @@ static CLIENT: &[Leaf<ClientId>] = &[
     Leaf { name: "name", read: |disk, _, id| of(disk, id, |client| one_line(&client.identity.name)), write: None },
     Leaf { name: "pid", read: |disk, _, id| of(disk, id, |client| client.identity.pid.to_string()), write: None },
     Leaf { name: "stat", read: |disk, _, id| of(disk, id, client_stat), write: None },
+    Leaf {
+        name: "sync",
+        read: |disk, _, id| of(disk, id, |client| client.identity.sync.to_string()),
+        write: Some(|disk, _, id, value| {
+            disk.set_client_sync(id, value.parse().map_err(|error: UnknownSyncWrites| error.to_string())?);
+            Ok(())
+        }),
+    },
     Leaf { name: "weight", read: read_client_weight, write: Some(write_client_weight) },
 ];
 

@@ -1,6 +1,7 @@
 //! The control tree of a disk: what sysfs would show, and what is refused.
 
-use iosched::{IoClass, IoPriority, Registry, RequestQueue, Time};
+use iosched::recording::What;
+use iosched::{Flags, IoClass, IoPriority, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, write};
@@ -12,7 +13,7 @@ const NOW: Time = Time::ZERO;
 
 fn disk() -> LiveDisk {
     let settings = Settings {
-        recorded: false,
+        recorded: true,
         name: "disk".to_owned(),
         setting: iosched::Setting::defaults("cfq"),
         registry: iosched::Registry::linux(),
@@ -40,7 +41,7 @@ fn disk() -> LiveDisk {
 fn client(disk: &mut LiveDisk, name: &str, group: Option<&str>) -> ClientId {
     let ioprio = IoPriority::new(IoClass::BestEffort, 4);
     let group = group.map(str::to_owned);
-    disk.connect(NOW, Identity { name: name.to_owned(), pid: 4711, ioprio, group, read_only: false }).unwrap()
+    disk.connect(NOW, Identity { ioprio, group, ..Identity::new(name, 4711) }).unwrap()
 }
 
 fn value(disk: &mut LiveDisk, path: &str) -> String {
@@ -217,6 +218,33 @@ fn a_groups_cap_is_changed_as_the_file_of_a_cgroup_is_and_counts_for_what_waits(
 }
 
 #[test]
+fn which_writes_are_sync_can_be_changed() {
+    let mut disk = disk();
+    let id = client(&mut disk, "one", None);
+    let path = format!("clients/{id}/sync");
+    let flags = |disk: &mut LiveDisk, fua: bool, sync: bool| {
+        disk.take_records();
+        let data = Some(disk.buffer(4096));
+        disk.submit(NOW, id, Operation { fua, sync, data, ..Operation::new(Action::Write, 0, 4096) });
+        let bio = disk.take_records().into_iter().find_map(|record| match record.what {
+            What::Submit(bio, _) => Some(bio),
+            _ => None,
+        });
+        bio.unwrap().flags
+    };
+    let (direct, stable) = (Flags::SYNC | Flags::IDLE, Flags::SYNC | Flags::FUA);
+    assert_eq!(value(&mut disk, &path), "fua");
+    assert_eq!(flags(&mut disk, false, false), Flags::empty());
+    assert_eq!(flags(&mut disk, true, false), stable);
+    assert_eq!(flags(&mut disk, false, true), direct);
+    write(&mut disk, NOW, &path, "all").unwrap();
+    assert_eq!((flags(&mut disk, false, false), flags(&mut disk, true, false)), (direct, direct | stable));
+    let error = write(&mut disk, NOW, &path, "some").unwrap_err();
+    assert!(error.to_string().ends_with("write fua (writes with FUA are sync) or all (all writes are)"), "{error}");
+    assert_eq!(value(&mut disk, &path), "all");
+}
+
+#[test]
 fn groups_are_bounded() {
     let mut disk = disk();
     let made = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();
@@ -229,16 +257,7 @@ fn groups_are_bounded() {
 fn the_tree_shows_what_clients_have_had_and_not_those_that_have_gone() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
-    let read = Operation {
-        action: Action::Read,
-        offset: 2 << 20,
-        length: 512,
-        fua: false,
-        no_hole: false,
-        data: None,
-        cookie: 1,
-    };
-    disk.submit(NOW, id, read);
+    disk.submit(NOW, id, Operation::new(Action::Read, 2 << 20, 512));
     let stat = value(&mut disk, &format!("clients/{id}/stat"));
     let kinds: Vec<_> = stat.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(kinds, ["read", "write", "trim", "flush"]);

@@ -32,6 +32,39 @@ impl std::fmt::Display for ClientId {
     }
 }
 
+/// Which of a client's writes somebody waits for, to the elevator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum SyncWrites {
+    /// Those with FUA, and those that say so: others are a kernel's write-back.
+    #[default]
+    Fua,
+    /// All, as of a process that writes past its page cache.
+    All,
+}
+
+impl std::fmt::Display for SyncWrites {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fua => "fua",
+            Self::All => "all",
+        })
+    }
+}
+
+/// Not the name of any [`SyncWrites`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0:?} is wrong: write fua (writes with FUA are sync) or all (all writes are)")]
+pub struct UnknownSyncWrites(String);
+
+impl std::str::FromStr for SyncWrites {
+    type Err = UnknownSyncWrites;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSyncWrites> {
+        let all = [Self::Fua, Self::All];
+        all.into_iter().find(|sync| sync.to_string() == text).ok_or_else(|| UnknownSyncWrites(text.to_owned()))
+    }
+}
+
 /// Who a client is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
@@ -45,6 +78,17 @@ pub struct Identity {
     pub group: Option<String>,
     /// Whether it may only read.
     pub read_only: bool,
+    /// Which of its writes are sync.
+    pub sync: SyncWrites,
+}
+
+impl Identity {
+    /// A client about which nothing is said: best effort at the default level, in no group, and writable.
+    #[must_use]
+    pub fn new(name: impl Into<String>, pid: u32) -> Self {
+        let (name, ioprio, sync) = (name.into(), IoPriority::default(), SyncWrites::default());
+        Self { name, pid, ioprio, group: None, read_only: false, sync }
+    }
 }
 
 /// There are as many clients as a disk has at most.

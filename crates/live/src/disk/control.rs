@@ -10,7 +10,7 @@ use iosched_system::Pool;
 
 use iosched_trace::BlkEvent;
 
-use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk};
+use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, SyncWrites};
 
 /// Requests of all clients together are at most so many.
 const REQUESTS_MAX: u64 = 1 << 20;
@@ -228,6 +228,13 @@ impl LiveDisk {
             client.identity.ioprio = ioprio;
             let context: ContextId = client.context;
             self.driver.set_ioprio(context, ioprio);
+        }
+    }
+
+    /// Changes which of a client's writes are sync, from the next one on.
+    pub fn set_client_sync(&mut self, id: ClientId, sync: SyncWrites) {
+        if let Some(client) = self.clients.get_mut(id) {
+            client.identity.sync = sync;
         }
     }
 

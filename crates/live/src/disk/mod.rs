@@ -43,7 +43,9 @@ use slab::Slab;
 use crate::Errno;
 use crate::backend::BackendCard;
 use client::Clients;
-pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
+pub use client::{
+    Client, ClientId, ClientStat, Had, Identity, Latencies, SyncWrites, TooManyClients, UnknownSyncWrites,
+};
 pub use control::attribute_spec;
 pub use failed::{Failed, Failures};
 pub use operation::{Action, Operation};
@@ -350,10 +352,11 @@ impl LiveDisk {
     }
 
     /// Takes an operation. The answer comes from [`LiveDisk::take_done`], at the earliest at once.
-    pub fn submit(&mut self, now: Time, id: ClientId, operation: Operation) {
+    pub fn submit(&mut self, now: Time, id: ClientId, mut operation: Operation) {
         let Operation { cookie, .. } = operation;
         let refusal = match self.clients.get(id) {
             Some(client) if !client.leaving => {
+                operation.sync |= client.identity.sync == SyncWrites::All;
                 operation.refusal(self.settings.card.capacity_bytes(), client.identity.read_only)
             }
             _ => Some(Errno::ESHUTDOWN),

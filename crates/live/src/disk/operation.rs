@@ -39,6 +39,8 @@ pub struct Operation {
     pub length: u64,
     /// On stable storage when it is answered.
     pub fua: bool,
+    /// Of a write: somebody waits for it, as for one past a page cache (O_DIRECT).
+    pub sync: bool,
     /// Of zeroes: their room stays allocated, so that later writes find it.
     pub no_hole: bool,
     /// The data of a write: `length` bytes.
@@ -51,7 +53,7 @@ impl Operation {
     /// One of that action on a range, with nothing special asked for and, if it is a write, still without its data.
     #[must_use]
     pub fn new(action: Action, offset: u64, length: u64) -> Self {
-        Self { action, offset, length, fua: false, no_hole: false, data: None, cookie: 0 }
+        Self { action, offset, length, fua: false, sync: false, no_hole: false, data: None, cookie: 0 }
     }
 
     /// Why it cannot be done on a disk of that size, if so.
@@ -136,6 +138,7 @@ pub(super) struct Running {
     pub(super) began: Time,
     pub(super) length: u64,
     fua: bool,
+    sync: bool,
     pub(super) no_hole: bool,
     /// The bytes it is about.
     bytes: Range<u64>,
@@ -159,7 +162,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(now: Time, client: ClientId, operation: Operation, block_bytes: u32, pool: &Pool) -> Self {
-        let Operation { action, offset, length, fua, no_hole, data, cookie } = operation;
+        let Operation { action, offset, length, fua, sync, no_hole, data, cookie } = operation;
         let block_bytes = u64::from(block_bytes);
         let bytes = offset..offset + length;
         let blocks = bytes.start / block_bytes * block_bytes..bytes.end.next_multiple_of(block_bytes);
@@ -173,6 +176,7 @@ impl Running {
             began: now,
             length,
             fua,
+            sync,
             no_hole,
             gathers: !aligned && matches!(action, Action::Write | Action::WriteZeroes),
             waits: false,
@@ -334,13 +338,16 @@ impl Running {
         self.next_piece = self.nr_pieces;
     }
 
-    /// How the queue is to take a part of it: somebody waits for reads, and for what has to be on stable storage; other
-    /// writes are the clients' write-back.
+    /// How the queue is to take a part of it, as Linux' block layer would: somebody waits for reads, for writes past a
+    /// page cache, of which more may follow, and for what has to be on stable storage. Other writes are the clients'
+    /// write-back.
     pub(super) fn flags(&self, op: Op) -> Flags {
-        match op {
-            Op::Write if self.fua && !self.gathers => Flags::FUA | Flags::SYNC,
-            _ => Flags::empty(),
+        if op != Op::Write {
+            return Flags::empty();
         }
+        let direct = if self.sync { Flags::SYNC | Flags::IDLE } else { Flags::empty() };
+        let stable = if self.fua { Flags::SYNC | Flags::FUA } else { Flags::empty() };
+        direct | stable
     }
 
     pub(super) fn segment(&mut self, at: usize, bytes: usize) -> Option<Segment> {

@@ -331,7 +331,7 @@ mod tests {
         let handle = &served.handle;
         let at = Listening::at("127.0.0.1:0").unwrap().serve(handle).unwrap();
         let (name, ioprio) = ("a \"client\"".to_owned(), IoPriority::default());
-        let client = handle.connect(Identity { name, pid: 1, ioprio, group: None, read_only: false }).unwrap();
+        let client = handle.connect(Identity { ioprio, ..Identity::new(name, 1) }).unwrap();
         for block in 0..20 {
             let (answer, answered) = std::sync::mpsc::channel();
             let offset = block * 4096;

@@ -7,13 +7,15 @@
 //! class = "be"            # rt, be or idle; be if left out
 //! level = 0               # 0 (most urgent) to 7; 4 if left out
 //! weight = 800            # 10 to 1000: the share of all clients of this export together
+//! sync = "all"            # which writes somebody waits for: fua (those with FUA; if left out) or all
 //! description = "the database's disk"
 //! [export.backup]
 //! class = "idle"
 //! read_only = true
 //! ```
 //!
-//! `--export db,class=be,level=0,weight=800,description=the database's disk`, `--export backup,class=idle,read-only`.
+//! `--export db,class=be,level=0,weight=800,sync=all,description=the database's disk`,
+//! `--export backup,class=idle,read-only`.
 //! `description=` takes the rest of the option, commas included.
 //!
 //! Class and level become the clients' ioprio. Elevators look at them within a group only, so that exports are groups,
@@ -29,6 +31,7 @@ use toml::{Spanned, Value};
 
 use super::offer::Offer;
 use super::wire::STRING_BYTES_MAX;
+use crate::disk::SyncWrites;
 
 /// Most exports of one disk.
 pub const EXPORTS_MAX: usize = 1024;
@@ -48,6 +51,8 @@ pub struct Export {
     pub weight: Option<u32>,
     /// Clients cannot write.
     pub read_only: bool,
+    /// Which of the clients' writes are sync.
+    pub sync: SyncWrites,
 }
 
 impl Export {
@@ -60,6 +65,7 @@ impl Export {
             ioprio: IoPriority::new(IoClass::BestEffort, LEVEL_DEFAULT),
             weight: None,
             read_only: false,
+            sync: SyncWrites::Fua,
         }
     }
 
@@ -147,7 +153,7 @@ pub enum ExportsError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldError {
     /// No such field.
-    #[error("{field}: there is no such field: an export has class, level, weight, description and read_only")]
+    #[error("{field}: there is no such field: an export has class, level, weight, sync, description and read_only")]
     Unknown {
         /// What was written.
         field: String,
@@ -347,6 +353,7 @@ struct Declared {
     weight: Option<u32>,
     description: Option<String>,
     read_only: Option<bool>,
+    sync: Option<SyncWrites>,
 }
 
 impl Declared {
@@ -377,6 +384,11 @@ impl Declared {
                 let flag = given.flag().ok_or_else(|| given.wrong("read_only", "true or false"))?;
                 ("read_only", self.read_only.replace(flag).is_some())
             }
+            "sync" => {
+                let sync = given.text().and_then(|text| text.parse().ok());
+                let sync = sync.ok_or_else(|| given.wrong("sync", "fua (writes with FUA are sync) or all"))?;
+                ("sync", self.sync.replace(sync).is_some())
+            }
             _ => return Err(FieldError::Unknown { field: field.to_owned() }),
         };
         match taken {
@@ -402,6 +414,7 @@ impl Declared {
             ioprio: IoPriority::new(class, self.level.unwrap_or(LEVEL_DEFAULT)),
             weight: self.weight,
             read_only: self.read_only.unwrap_or_default(),
+            sync: self.sync.unwrap_or_default(),
         })
     }
 }

@@ -18,6 +18,10 @@ pub const REQUEST_MAGIC: u32 = 0x2560_9513;
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// The magic before a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+/// The magic before each request with extended headers.
+pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
+/// The magic before a chunk of a reply with extended headers.
+pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
 /// Server's handshake flag: errors of options are told, not answered by closing.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
@@ -75,6 +79,8 @@ pub const REP_ERR_UNKNOWN: u32 = REP_FLAG_ERROR + 6;
 pub const REP_ERR_SHUTDOWN: u32 = REP_FLAG_ERROR + 7;
 /// Error: too long.
 pub const REP_ERR_TOO_BIG: u32 = REP_FLAG_ERROR + 9;
+/// Error: not where extended headers are agreed on, or only there.
+pub const REP_ERR_EXT_HEADER_REQD: u32 = REP_FLAG_ERROR + 10;
 
 /// Fact about an export: size and transmission flags.
 pub const INFO_EXPORT: u16 = 0;
@@ -137,7 +143,7 @@ pub const CMD_FLAG_DF: u16 = 1 << 2;
 pub const CMD_FLAG_REQ_ONE: u16 = 1 << 3;
 /// Command flag of [`CMD_WRITE_ZEROES`]: fail rather than write as slowly as data.
 pub const CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
-/// Command flag of extended headers.
+/// Command flag of extended headers: the length is that of data which follows the request.
 pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
 /// Flag of a chunk: the last one of the reply.
@@ -150,6 +156,8 @@ pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
 pub const REPLY_TYPE_OFFSET_HOLE: u16 = 2;
 /// Type of a chunk: a metadata context, and extents with their states in it.
 pub const REPLY_TYPE_BLOCK_STATUS: u16 = 5;
+/// Type of a chunk: the same with 64-bit numbers, and how many extents there are.
+pub const REPLY_TYPE_BLOCK_STATUS_EXT: u16 = 6;
 /// Type of a chunk: an error and what a person should know of it.
 pub const REPLY_TYPE_ERROR: u16 = (1 << 15) + 1;
 
@@ -170,10 +178,14 @@ pub const OPTION_HEADER_BYTES: usize = 16;
 pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
 /// Bytes of a request before a write's data.
 pub const REQUEST_BYTES: usize = 28;
+/// Bytes of a request with extended headers, before a write's data.
+pub const EXTENDED_REQUEST_BYTES: usize = 32;
 /// Bytes of a simple reply before a read's data.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// Bytes of a chunk of a structured reply before its payload.
 pub const CHUNK_HEADER_BYTES: usize = 20;
+/// Bytes of a chunk of a reply with extended headers before its payload.
+pub const EXTENDED_CHUNK_HEADER_BYTES: usize = 32;
 /// Zeroes after the answer to [`OPT_EXPORT_NAME`] for clients without [`FLAG_C_NO_ZEROES`], bytes.
 pub const EXPORT_NAME_PADDING_BYTES: usize = 124;
 
@@ -241,7 +253,7 @@ impl OptionHeader {
 /// A request as a client sends it, before a write's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestHeader {
-    /// Ought to be [`REQUEST_MAGIC`].
+    /// Ought to be [`REQUEST_MAGIC`], or [`EXTENDED_REQUEST_MAGIC`].
     pub magic: u32,
     /// `CMD_FLAG_*`.
     pub flags: u16,
@@ -251,8 +263,8 @@ pub struct RequestHeader {
     pub cookie: u64,
     /// First byte on the export.
     pub offset: u64,
-    /// Bytes on the export.
-    pub length: u32,
+    /// Bytes on the export; without extended headers 32 bits of them.
+    pub length: u64,
 }
 
 impl RequestHeader {
@@ -260,28 +272,52 @@ impl RequestHeader {
     #[must_use]
     #[inline]
     pub fn read(bytes: &[u8; REQUEST_BYTES]) -> Self {
-        let [m0, m1, m2, m3, f0, f1, c0, c1, rest @ ..] = *bytes;
-        let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
+        let [head @ .., l0, l1, l2, l3] = *bytes;
+        Self::read_parts(head, u32::from_be_bytes([l0, l1, l2, l3]).into())
+    }
+
+    /// From bytes with extended headers.
+    #[must_use]
+    #[inline]
+    pub fn read_extended(bytes: &[u8; EXTENDED_REQUEST_BYTES]) -> Self {
+        let [head @ .., l0, l1, l2, l3, l4, l5, l6, l7] = *bytes;
+        Self::read_parts(head, u64::from_be_bytes([l0, l1, l2, l3, l4, l5, l6, l7]))
+    }
+
+    #[inline]
+    fn read_parts(bytes: [u8; REQUEST_BYTES - 4], length: u64) -> Self {
+        let [m0, m1, m2, m3, f0, f1, c0, c1, rest @ ..] = bytes;
+        let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7] = rest;
         Self {
             magic: u32::from_be_bytes([m0, m1, m2, m3]),
             flags: u16::from_be_bytes([f0, f1]),
             command: u16::from_be_bytes([c0, c1]),
             cookie: u64::from_be_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
             offset: u64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
-            length: u32::from_be_bytes([l0, l1, l2, l3]),
+            length,
         }
     }
 
-    /// As bytes.
+    /// As bytes; of the length what 32 bits hold.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; REQUEST_BYTES] {
+        let extended = self.to_extended_bytes();
         let mut bytes = [0; REQUEST_BYTES];
+        bytes[..24].copy_from_slice(&extended[..24]);
+        bytes[24..].copy_from_slice(&extended[28..]);
+        bytes
+    }
+
+    /// As bytes with extended headers.
+    #[must_use]
+    pub fn to_extended_bytes(&self) -> [u8; EXTENDED_REQUEST_BYTES] {
+        let mut bytes = [0; EXTENDED_REQUEST_BYTES];
         bytes[0..4].copy_from_slice(&self.magic.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.flags.to_be_bytes());
         bytes[6..8].copy_from_slice(&self.command.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.cookie.to_be_bytes());
         bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
-        bytes[24..28].copy_from_slice(&self.length.to_be_bytes());
+        bytes[24..32].copy_from_slice(&self.length.to_be_bytes());
         bytes
     }
 }
@@ -317,6 +353,26 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     bytes[6..8].copy_from_slice(&kind.to_be_bytes());
     bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
     bytes[16..20].copy_from_slice(&length.to_be_bytes());
+    bytes
+}
+
+/// A chunk of a reply with extended headers, before its `length` bytes of payload; `offset` is the request's.
+#[must_use]
+#[inline]
+pub fn extended_chunk_header(
+    flags: u16,
+    kind: u16,
+    cookie: u64,
+    offset: u64,
+    length: u64,
+) -> [u8; EXTENDED_CHUNK_HEADER_BYTES] {
+    let mut bytes = [0; EXTENDED_CHUNK_HEADER_BYTES];
+    bytes[0..4].copy_from_slice(&EXTENDED_REPLY_MAGIC.to_be_bytes());
+    bytes[4..6].copy_from_slice(&flags.to_be_bytes());
+    bytes[6..8].copy_from_slice(&kind.to_be_bytes());
+    bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
+    bytes[16..24].copy_from_slice(&offset.to_be_bytes());
+    bytes[24..32].copy_from_slice(&length.to_be_bytes());
     bytes
 }
 

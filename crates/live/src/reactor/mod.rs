@@ -380,7 +380,7 @@ impl<S: System> Reactor<S> {
 
     fn flush_last(&mut self, now: Time) {
         let (name, ioprio) = ("iosched".to_owned(), IoPriority::default());
-        let Ok(own) = self.disk.connect(now, Identity { name, pid: 0, ioprio, group: None, read_only: false }) else {
+        let Ok(own) = self.disk.connect(now, Identity { ioprio, ..Identity::new(name, 0) }) else {
             self.result = Err(Errno::EIO);
             self.ending = Ending::Flushed;
             return;

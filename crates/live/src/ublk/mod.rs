@@ -173,6 +173,7 @@ fn identity(disk: &Handle, export: &Export, group: Option<&str>, number: u32) ->
         ioprio: export.ioprio,
         group: group.map(str::to_owned),
         read_only: export.read_only,
+        sync: export.sync,
     }
 }
 

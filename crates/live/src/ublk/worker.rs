@@ -180,7 +180,7 @@ impl Worker {
         });
         let Request { fua, no_hole, offset, length, .. } = request;
         let length = length.into();
-        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: 0 };
+        let operation = Operation { fua, no_hole, data, ..Operation::new(action, offset, length) };
         self.disk.submit(device.client, operation, reply);
     }
 

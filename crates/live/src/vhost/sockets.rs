@@ -121,6 +121,7 @@ impl Socket {
             ioprio: self.export.ioprio,
             group: self.group.clone(),
             read_only: self.export.read_only,
+            sync: self.export.sync,
         };
         let served = Session::open(&self.disk, &self.export, identity)
             .map_err(io::Error::other)

@@ -1,6 +1,7 @@
 //! Declarations of exports, in both forms, and what is said of wrong ones.
 
 use iosched::{IoClass, IoPriority};
+use iosched_live::SyncWrites;
 use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError, Offer};
 
 fn read(text: &str) -> Result<Exports, ExportsError> {
@@ -18,7 +19,7 @@ fn wrong_option(text: &str) -> String {
 #[test]
 fn a_file_declares_exports() {
     let exports = read(
-        "[export.db]\nclass = \"be\"\nlevel = 0\nweight = 800\ndescription = \"a, b\"\n\n[export.backup]\nclass = 'idle'\n\
+        "[export.db]\nclass = \"be\"\nlevel = 0\nweight = 800\nsync = \"all\"\ndescription = \"a, b\"\n\n[export.backup]\nclass = 'idle'\n\
          read_only = true\n[export.\"a b/ü\"]\n",
     )
     .unwrap();
@@ -28,6 +29,7 @@ fn a_file_declares_exports() {
         ioprio: IoPriority::new(IoClass::BestEffort, 0),
         weight: Some(800),
         read_only: false,
+        sync: SyncWrites::All,
     };
     let backup = Export { ioprio: IoPriority::new(IoClass::Idle, 4), read_only: true, ..Export::new("backup") };
     assert_eq!(exports.as_slice(), [Export::new("a b/ü"), backup, db]);
@@ -35,11 +37,11 @@ fn a_file_declares_exports() {
 
 #[test]
 fn both_forms_say_the_same() {
-    let file = read("[export.db]\nclass = \"rt\"\nlevel = 7\nweight = 10\nread_only = true\ndescription = \"x, y=z\"")
+    let file = read("[export.db]\nclass = \"rt\"\nlevel = 7\nweight = 10\nread_only = true\nsync = \"all\"\ndescription = \"x, y=z\"")
         .unwrap();
     for option in [
-        "db,class=rt,level=7,weight=10,read-only,description=x, y=z",
-        "db,weight=10,read_only=true,level=7,class=rt,description=x, y=z",
+        "db,class=rt,level=7,weight=10,read-only,sync=all,description=x, y=z",
+        "db,weight=10,read_only=true,level=7,sync=all,class=rt,description=x, y=z",
     ] {
         assert_eq!(file.as_slice(), [Export::from_option(option).unwrap()]);
     }
@@ -97,8 +99,12 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
         ("weight = 1001", "weight: 1001 is wrong: write a number from 10 to 1000"),
         ("weight = 100.0", "weight: 100.0 is wrong: write a number from 10 to 1000"),
         ("description = 5", "description: 5 is wrong: write a text"),
+        ("sync = \"yes\"", "sync: \"yes\" is wrong: write fua (writes with FUA are sync) or all"),
         ("read_only = \"yes\"", "read_only: \"yes\" is wrong: write true or false"),
-        ("wieght = 5", "wieght: there is no such field: an export has class, level, weight, description and read_only"),
+        (
+            "wieght = 5",
+            "wieght: there is no such field: an export has class, level, weight, sync, description and read_only",
+        ),
         ("level = 0\nclass = \"idle\"", "level: the class idle has no levels: leave it out"),
     ];
     for (field, problem) in all {
@@ -118,7 +124,7 @@ fn a_wrong_option_is_told_alike() {
         ("read-only=maybe", "read_only: maybe is wrong: write true or false"),
         ("level=1,level=2", "level: is given twice"),
         ("class=idle,level=1", "level: the class idle has no levels: leave it out"),
-        ("name=x", "name: there is no such field: an export has class, level, weight, description and read_only"),
+        ("name=x", "name: there is no such field: an export has class, level, weight, sync, description and read_only"),
     ];
     for (fields, problem) in all {
         assert_eq!(wrong_option(&format!("db,{fields}")), format!("--export: export \"db\": {problem}"));

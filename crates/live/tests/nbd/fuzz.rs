@@ -23,7 +23,7 @@ fn add_option(sent: Sent, random: &mut Random) -> Sent {
         0 => sent.ask(wire::OPT_INFO, name, facts),
         1 => sent.ask(wire::OPT_GO, name, facts),
         2 => sent.option(wire::OPT_LIST, &[]),
-        3 => sent.option(wire::OPT_STRUCTURED_REPLY, &[]),
+        3 => sent.option(random.pick(&[wire::OPT_STRUCTURED_REPLY, wire::OPT_EXTENDED_HEADERS]), &[]),
         4 => sent.option(wire::OPT_STARTTLS, &[]),
         5 => sent.option(random.index(12) as u32, &[7; 20][..random.index(20)]),
         6 => sent.option(wire::OPT_EXPORT_NAME, name.as_bytes()),
@@ -31,7 +31,20 @@ fn add_option(sent: Sent, random: &mut Random) -> Sent {
     }
 }
 
+/// A request with extended headers.
+fn add_extended(sent: Sent, random: &mut Random) -> Sent {
+    let flags = random.pick(&[0, 0, wire::CMD_FLAG_PAYLOAD_LEN, 1, 4, 8, 0xffff]);
+    let offset = random.pick(&[0, 512, 1 << 19, u64::MAX]);
+    let length = random.pick(&[0, 1, 512, 1 << 19, 32 << 20, 1 << 32, u64::MAX]);
+    let mut sent = sent.extended(random.index(10) as u16, flags, random.next_word(), offset, length);
+    sent.0.extend_from_slice(&[0x21; 512][..random.pick(&[0, 0, 1, 512])]);
+    sent
+}
+
 fn add_request(sent: Sent, random: &mut Random) -> Sent {
+    if random.index(4) == 0 {
+        return add_extended(sent, random);
+    }
     if random.index(2) == 0 {
         let (cookie, offset) = (random.next_word(), random.index(1 << 19) as u64);
         return match random.pick(&[
@@ -180,9 +193,11 @@ proptest! {
     }
 
     #[test]
-    fn headers_read_as_written(magic: u32, flags: u16, command: u16, cookie: u64, offset: u64, length: u32) {
-        let header = RequestHeader { magic, flags, command, cookie, offset, length };
+    fn headers_read_as_written(magic: u32, flags: u16, command: u16, cookie: u64, offset: u64, length: u32, more: u32) {
+        let header = RequestHeader { magic, flags, command, cookie, offset, length: length.into() };
         prop_assert_eq!(RequestHeader::read(&header.to_bytes()), header);
+        let long = RequestHeader { length: u64::from(more) << 32 | u64::from(length), ..header };
+        prop_assert_eq!(RequestHeader::read_extended(&long.to_extended_bytes()), long);
         let (mut bytes, header) = (Vec::new(), OptionHeader { magic: cookie, option: magic, length });
         header.write(&mut bytes);
         prop_assert_eq!(OptionHeader::read(&bytes), Some(header));

@@ -195,7 +195,7 @@ fn list_names_all_exports_with_their_descriptions() {
 
 #[test]
 fn options_without_data_that_come_with_some() {
-    for option in [wire::OPT_LIST, wire::OPT_STRUCTURED_REPLY, wire::OPT_STARTTLS] {
+    for option in [wire::OPT_LIST, wire::OPT_STRUCTURED_REPLY, wire::OPT_STARTTLS, wire::OPT_EXTENDED_HEADERS] {
         assert_eq!(refused(&hello().option(option, b"x")), wire::REP_ERR_INVALID, "{option}");
     }
 }
@@ -300,8 +300,23 @@ fn contexts_that_cannot_be_had() {
 }
 
 #[test]
+fn extended_headers_are_agreed_on_and_stay() {
+    let sent = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_EXTENDED_HEADERS, &[]);
+    let sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
+    let (progress, out) = run(&sent.go("backup"));
+    let terms = Terms { form: ReplyForm::Extended, block_status: true };
+    assert_eq!(progress, Progress::Negotiated(Negotiated { offer: 0, terms }));
+    let kinds = kinds(&client::option_replies(&out));
+    assert_eq!(kinds[..3], [wire::REP_ACK, wire::REP_ACK, wire::REP_ERR_EXT_HEADER_REQD]);
+    let mut handshake = start(offers(), TlsMode::Available);
+    let before = hello().option(wire::OPT_EXTENDED_HEADERS, &[]).option(wire::OPT_STARTTLS, &[]);
+    assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
+    assert_eq!(feed(&mut handshake, &Sent::default().go("backup").0).0, negotiated(0, false));
+}
+
+#[test]
 fn unknown_options_are_unsupported_and_their_data_is_passed_over() {
-    for option in [0, wire::OPT_PEEK_EXPORT, wire::OPT_EXTENDED_HEADERS, 12, u32::MAX] {
+    for option in [0, wire::OPT_PEEK_EXPORT, 12, u32::MAX] {
         let (progress, out) = run(&hello().option(option, &[7; 1000]).go("backup"));
         assert_eq!(progress, negotiated(0, false));
         assert_eq!(client::option_replies(&out)[0].kind, wire::REP_ERR_UNSUP);

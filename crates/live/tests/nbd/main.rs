@@ -5,6 +5,7 @@ mod client;
 mod common;
 mod disk;
 mod exports;
+mod extended;
 mod fuzz;
 #[path = "../common/fuzzing.rs"]
 mod fuzzing;

@@ -135,7 +135,7 @@ impl Connection {
                 match decoder.advance(&mut input) {
                     Event::NeedMore => break,
                     Event::Request(request) if request.kind == RequestKind::Write => {
-                        (write, at) = (Some(request.cookie), request.offset as usize);
+                        (write, at) = (Some(request.reply_to()), request.offset as usize);
                     }
                     Event::Request(request) => {
                         carry_out(&request, replies, &mut served.memory.lock().unwrap(), &mut out)
@@ -143,12 +143,12 @@ impl Connection {
                     Event::Data(data) => {
                         served.memory.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
                         at += data.len();
-                        if let (Some(cookie), 0) = (write, decoder.data_wanted()) {
-                            replies.done(&mut out, cookie);
+                        if let (Some(to), 0) = (write, decoder.data_wanted()) {
+                            replies.done(&mut out, to);
                         }
                     }
                     Event::Refused(refusal) => {
-                        replies.failed(&mut out, refusal.cookie, refusal.errno, refusal.message);
+                        replies.failed(&mut out, refusal.to, refusal.errno, refusal.message);
                     }
                     Event::Disconnect | Event::Broken(_) => return self.send(&out),
                 }
@@ -163,16 +163,17 @@ impl Connection {
 }
 
 fn carry_out(request: &Request, replies: Replies, memory: &mut [u8], out: &mut Vec<u8>) {
-    let &Request { kind, cookie, offset, length, .. } = request;
+    let &Request { kind, offset, length, .. } = request;
+    let to = request.reply_to();
     let range = offset as usize..offset as usize + length as usize;
     match kind {
         RequestKind::Read => {
-            replies.data(out, cookie, offset, length);
+            replies.data(out, to, length);
             return out.extend_from_slice(&memory[range]);
         }
-        RequestKind::BlockStatus => return replies.extents(out, cookie, &[Extent { length, is_hole: false }]),
+        RequestKind::BlockStatus => return replies.extents(out, to, &[Extent { length, is_hole: false }]),
         RequestKind::Trim | RequestKind::WriteZeroes => memory[range].fill(0),
         RequestKind::Flush | RequestKind::Write | RequestKind::Cache => {}
     }
-    replies.done(out, cookie);
+    replies.done(out, to);
 }

@@ -123,19 +123,19 @@ impl Connection {
                 if request.kind == RequestKind::Write {
                     self.lacking = request.length;
                 }
-                let Request { cookie, offset, length, .. } = request;
+                let (to, length) = (request.reply_to(), request.length);
                 match request.kind {
-                    RequestKind::Read => replies.data(&mut self.told.answers, cookie, offset, length),
+                    RequestKind::Read => replies.data(&mut self.told.answers, to, length),
                     RequestKind::BlockStatus => {
-                        replies.extents(&mut self.told.answers, cookie, &[Extent { length, is_hole: true }]);
+                        replies.extents(&mut self.told.answers, to, &[Extent { length, is_hole: true }]);
                     }
-                    _ => replies.done(&mut self.told.answers, cookie),
+                    _ => replies.done(&mut self.told.answers, to),
                 }
                 self.told.requests.push(Ok(request));
             }
             Event::Refused(refusal) => {
                 let before = self.told.answers.len();
-                replies.failed(&mut self.told.answers, refusal.cookie, refusal.errno, refusal.message);
+                replies.failed(&mut self.told.answers, refusal.to, refusal.errno, refusal.message);
                 assert!(self.told.answers.len() <= before + ANSWER_BYTES_MAX);
                 self.told.requests.push(Err(refusal));
             }

@@ -4,14 +4,16 @@ use iosched_live::Errno;
 use iosched_live::backend::Extent;
 use iosched_live::nbd::wire::{self, Reader};
 use iosched_live::nbd::{
-    Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, ReplyForm, Request, RequestKind, Terms,
+    Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, ReplyForm, ReplyTo, Request, RequestKind, Terms,
 };
 
-use super::client::{self, Reply, Sent};
+use super::client::{self, OFFSET, Reply, Sent};
 
 const SIZE: u64 = 1 << 40;
 const SIMPLE: Terms = Terms { form: ReplyForm::Simple, block_status: false };
 const STRUCTURED: Terms = Terms { form: ReplyForm::Structured, block_status: false };
+/// With extended headers.
+const EXTENDED: Terms = Terms { form: ReplyForm::Extended, block_status: true };
 /// With the metadata context that tells what is allocated.
 const STATUS: Terms = Terms { block_status: true, ..STRUCTURED };
 
@@ -26,8 +28,11 @@ fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
 }
 
 /// The one event that a request is on a connection of its own.
-fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> Event<'static> {
-    let sent = Sent::default().request(command, flags, 7, offset, length).0;
+fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u64) -> Event<'static> {
+    let sent = match terms.form {
+        ReplyForm::Extended => Sent::default().extended(command, flags, 7, offset, length).0,
+        _ => Sent::default().request(command, flags, 7, offset, u32::try_from(length).unwrap()).0,
+    };
     match only(&mut Decoder::new(offer, terms), &sent) {
         Event::Data(_) => panic!("data of no write"),
         Event::NeedMore => Event::NeedMore,
@@ -39,15 +44,15 @@ fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, len
 }
 
 fn accepted(command: u16, flags: u16, offset: u64, length: u32) -> Request {
-    match event(&offer(), STATUS, command, flags, offset, length) {
+    match event(&offer(), STATUS, command, flags, offset, length.into()) {
         Event::Request(request) => request,
         other => panic!("{other:?}"),
     }
 }
 
 fn refused(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> Errno {
-    match event(offer, terms, command, flags, offset, length) {
-        Event::Refused(Refusal { cookie: 7, errno, message }) if !message.is_empty() => errno,
+    match event(offer, terms, command, flags, offset, length.into()) {
+        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, errno, message }) if !message.is_empty() => errno,
         other => panic!("{other:?}"),
     }
 }
@@ -164,7 +169,11 @@ fn the_end_of_the_export() {
         assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_TRIM, 0, offset, length), Errno::EINVAL);
         assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, 0, offset, length), Errno::ENOSPC);
         let sent = Sent::default().write(0, 7, offset, &vec![0; length as usize]).0;
-        let refusal = Refusal { cookie: 7, errno: Errno::ENOSPC, message: "beyond the end of the export" };
+        let refusal = Refusal {
+            to: ReplyTo { cookie: 7, offset },
+            errno: Errno::ENOSPC,
+            message: "beyond the end of the export",
+        };
         assert_eq!(only(&mut Decoder::new(&offer(), STRUCTURED), &sent), Event::Refused(refusal));
     }
 }
@@ -177,7 +186,7 @@ fn the_longest_requests() {
     assert_eq!(accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length, u64::from(LENGTH_MAX), "of much the first part");
     let large = Offer { length_max: 2 * LENGTH_MAX, ..offer() };
     for command in [wire::CMD_READ, wire::CMD_WRITE] {
-        let event = event(&large, STRUCTURED, command, 0, 0, 2 * LENGTH_MAX);
+        let event = event(&large, STRUCTURED, command, 0, 0, u64::from(2 * LENGTH_MAX));
         assert!(matches!(event, Event::Request(_)), "{event:?}");
     }
     let longer = LENGTH_MAX + 1;
@@ -185,8 +194,8 @@ fn the_longest_requests() {
     assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
     assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u64::from(u32::MAX));
     assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u64::from(u32::MAX));
-    let broken = Event::Broken(Broken::WriteTooLong { length: longer, length_max: LENGTH_MAX });
-    assert_eq!(event(&offer(), STRUCTURED, wire::CMD_WRITE, 0, 0, longer), broken);
+    let broken = Event::Broken(Broken::TooLong { length: longer.into(), length_max: LENGTH_MAX });
+    assert_eq!(event(&offer(), STRUCTURED, wire::CMD_WRITE, 0, 0, longer.into()), broken);
 }
 
 #[test]
@@ -213,7 +222,10 @@ fn a_read_only_export() {
     assert_eq!(decoder.advance(&mut input), Event::NeedMore);
     assert_eq!((decoder.data_wanted(), decoder.between_requests()), (0, false));
     input = &sent[300..];
-    assert!(matches!(decoder.advance(&mut input), Event::Refused(Refusal { cookie: 7, errno: Errno::EPERM, .. })));
+    assert!(matches!(
+        decoder.advance(&mut input),
+        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, errno: Errno::EPERM, .. })
+    ));
     assert!(matches!(decoder.advance(&mut input), Event::Request(Request { cookie: 8, .. })));
     assert_eq!((decoder.advance(&mut input), decoder.between_requests()), (Event::NeedMore, true));
 }
@@ -222,7 +234,7 @@ fn a_read_only_export() {
 fn what_is_no_request_closes() {
     let mut decoder = Decoder::new(&offer(), SIMPLE);
     let garbage = b"GET / HTTP/1.1\r\nHost: localhost\r\n";
-    let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET ") });
+    let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET "), due: wire::REQUEST_MAGIC });
     let mut input = &garbage[..];
     assert_eq!(decoder.advance(&mut input), broken);
     let mut good = &Sent::default().request(wire::CMD_READ, 0, 1, 0, 512).0[..];
@@ -269,7 +281,7 @@ fn a_writes_data_received_by_the_caller() {
 #[test]
 fn a_write_that_the_caller_refuses() {
     let sent = Sent::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
-    let refusal = Refusal { cookie: 1, errno: Errno::ENOMEM, message: "no room" };
+    let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, errno: Errno::ENOMEM, message: "no room" };
     // Whether some, all or nothing of the data has arrived.
     for arrived in [0, 30, 100] {
         let mut decoder = Decoder::new(&offer(), SIMPLE);
@@ -285,6 +297,9 @@ fn a_write_that_the_caller_refuses() {
     }
 }
 
+/// What replies of the tests are to.
+const TO: ReplyTo = ReplyTo { cookie: 9, offset: OFFSET };
+
 /// What a client reads of what `write` wrote.
 fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
     let mut out = Vec::new();
@@ -297,25 +312,25 @@ fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
 
 #[test]
 fn simple_replies() {
-    assert_eq!(replied(SIMPLE, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
-    assert_eq!(replied(SIMPLE, |replies, out| replies.data(out, 9, 0, 1)), Reply::Simple { error: 0, cookie: 9 });
-    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::ENOSPC, "full");
+    assert_eq!(replied(SIMPLE, |replies, out| replies.done(out, TO)), Reply::Simple { error: 0, cookie: 9 });
+    assert_eq!(replied(SIMPLE, |replies, out| replies.data(out, TO, 1)), Reply::Simple { error: 0, cookie: 9 });
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::ENOSPC, "full");
     assert_eq!(replied(SIMPLE, failed), Reply::Simple { error: 28, cookie: 9 });
 }
 
 #[test]
 fn structured_replies() {
-    assert_eq!(replied(STRUCTURED, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
-    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX.into());
-    assert_eq!(replied(STRUCTURED, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
+    assert_eq!(replied(STRUCTURED, |replies, out| replies.done(out, TO)), Reply::Simple { error: 0, cookie: 9 });
+    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, TO, LENGTH_MAX.into());
+    assert_eq!(replied(STRUCTURED, data), Reply::Data { cookie: 9, offset: OFFSET, length: LENGTH_MAX.into() });
     assert!(Replies::new(STRUCTURED).may_come_in_pieces() && !Replies::new(SIMPLE).may_come_in_pieces());
     let flags_of = |last| {
         let mut out = Vec::new();
-        Replies::new(STRUCTURED).piece(&mut out, 9, SIZE, 512, last);
+        Replies::new(STRUCTURED).piece(&mut out, TO, SIZE, 512, last);
         u16::from_be_bytes([out[4], out[5]])
     };
     assert_eq!((flags_of(false), flags_of(true)), (0, wire::REPLY_FLAG_DONE), "the last piece is the end of the reply");
-    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::EIO, "voilà");
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::EIO, "voilà");
     assert_eq!(replied(STRUCTURED, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
 }
 
@@ -323,20 +338,112 @@ fn structured_replies() {
 fn extents_of_a_reply_are_of_one_context_and_holes_read_as_zeroes() {
     let told = [(512, true), (u64::from(u32::MAX) - 512, false)];
     let extents = told.map(|(length, is_hole)| Extent { length, is_hole });
-    let reply = replied(STATUS, |replies, out| replies.extents(out, 9, &extents));
+    let reply = replied(STATUS, |replies, out| replies.extents(out, TO, &extents));
     assert_eq!(
         reply,
         Reply::Extents { cookie: 9, context: 1, extents: vec![(512, 3), (u64::from(u32::MAX) - 512, 0)] }
     );
     let mut out = Vec::new();
-    Replies::new(STATUS).extents(&mut out, 9, &extents);
-    assert_eq!(out.len(), Replies::extents_bytes(extents.len()));
+    Replies::new(STATUS).extents(&mut out, TO, &extents);
+    assert!(out.len() <= Replies::extents_bytes_max(extents.len()));
+}
+
+#[test]
+fn with_extended_headers_every_reply_is_a_chunk() {
+    assert_eq!(replied(EXTENDED, |replies, out| replies.done(out, TO)), Reply::Nothing { cookie: 9 });
+    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, TO, 512);
+    assert_eq!(replied(EXTENDED, data), Reply::Data { cookie: 9, offset: OFFSET, length: 512 });
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::EIO, "voilà");
+    assert_eq!(replied(EXTENDED, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
+    let extents = [Extent { length: 1 << 40, is_hole: true }, Extent { length: 512, is_hole: false }];
+    let reply = replied(EXTENDED, |replies, out| replies.extents(out, TO, &extents));
+    assert_eq!(reply, Reply::Extents { cookie: 9, context: 1, extents: vec![(1 << 40, 3), (512, 0)] });
+}
+
+/// What a decoder makes of requests with extended headers.
+fn extended(sent: &Sent) -> Vec<Event<'_>> {
+    let (mut decoder, mut input) = (Decoder::new(&offer(), EXTENDED), &sent.0[..]);
+    let mut events = Vec::new();
+    loop {
+        let event = decoder.advance(&mut input);
+        events.push(event);
+        if matches!(event, Event::NeedMore | Event::Broken(_)) {
+            return events;
+        }
+    }
+}
+
+#[test]
+fn extended_requests_have_long_lengths() {
+    let event = |command, offset, length: u64| event(&offer(), EXTENDED, command, 0, offset, length);
+    for command in [wire::CMD_TRIM, wire::CMD_WRITE_ZEROES, wire::CMD_BLOCK_STATUS] {
+        assert!(matches!(event(command, 0, SIZE), Event::Request(Request { length: SIZE, .. })));
+        assert!(matches!(event(command, 1, SIZE), Event::Refused(_)));
+    }
+    // Not as if it were what 32 bits hold of it.
+    for length in [u64::from(LENGTH_MAX) + 1, (1 << 32) + 512] {
+        assert!(matches!(event(wire::CMD_READ, 0, length), Event::Refused(Refusal { errno: Errno::EINVAL, .. })));
+    }
+}
+
+#[test]
+fn announced_data_is_a_writes_or_skipped() {
+    for flags in [wire::CMD_FLAG_PAYLOAD_LEN, 0] {
+        let mut sent = Sent::default().extended(wire::CMD_WRITE, flags, 7, 0, 3);
+        sent.0.extend_from_slice(b"abc");
+        let events = extended(&sent);
+        assert!(matches!(events[..], [Event::Request(_), Event::Data(b"abc"), Event::NeedMore]), "{events:?}");
+    }
+    for command in [wire::CMD_READ, wire::CMD_TRIM, wire::CMD_BLOCK_STATUS, 99] {
+        let mut sent = Sent::default().extended(command, wire::CMD_FLAG_PAYLOAD_LEN, 7, 0, 3);
+        sent.0.extend_from_slice(b"abc");
+        let sent = sent.extended(wire::CMD_READ, 0, 8, 0, 512);
+        let events = extended(&sent);
+        let expected = matches!(
+            events[..],
+            [
+                Event::Refused(Refusal { errno: Errno::EINVAL, .. }),
+                Event::Request(Request { cookie: 8, .. }),
+                Event::NeedMore
+            ]
+        );
+        assert!(expected, "{events:?}");
+    }
+    let long: u64 = 1 << 40;
+    let event = event(&offer(), EXTENDED, wire::CMD_TRIM, wire::CMD_FLAG_PAYLOAD_LEN, 0, long);
+    assert_eq!(event, Event::Broken(Broken::TooLong { length: long, length_max: LENGTH_MAX }));
+}
+
+#[test]
+fn each_kind_of_header_has_its_own_magic() {
+    let compact = Sent::default().request(wire::CMD_READ, 0, 7, 0, 512).request(wire::CMD_READ, 0, 7, 0, 512);
+    let due = wire::EXTENDED_REQUEST_MAGIC;
+    assert_eq!(extended(&compact), [Event::Broken(Broken::Magic { magic: wire::REQUEST_MAGIC, due })]);
+    let sent = Sent::default().extended(wire::CMD_READ, 0, 7, 0, 512).0;
+    let event = Decoder::new(&offer(), STRUCTURED).advance(&mut &sent[..]);
+    assert_eq!(event, Event::Broken(Broken::Magic { magic: due, due: wire::REQUEST_MAGIC }));
+}
+
+#[test]
+fn extended_headers_that_arrive_in_pieces() {
+    let sent =
+        Sent::default().extended(wire::CMD_READ, 0, 7, OFFSET, 512).extended(wire::CMD_READ, 0, 8, OFFSET, 512).0;
+    for length in 1..wire::EXTENDED_REQUEST_BYTES {
+        let (mut decoder, mut cookies) = (Decoder::new(&offer(), EXTENDED), Vec::new());
+        for mut piece in sent.chunks(length) {
+            while let Event::Request(request) = decoder.advance(&mut piece) {
+                assert_eq!((request.offset, request.length), (OFFSET, 512));
+                cookies.push(request.cookie);
+            }
+        }
+        assert_eq!(cookies, [7, 8]);
+    }
 }
 
 #[test]
 fn a_message_is_cut_at_a_character() {
     let long = format!("x{}", "é".repeat(3000));
-    let Reply::Error { message, .. } = replied(STRUCTURED, |replies, out| replies.failed(out, 1, Errno::EIO, &long))
+    let Reply::Error { message, .. } = replied(STRUCTURED, |replies, out| replies.failed(out, TO, Errno::EIO, &long))
     else {
         panic!("no error");
     };

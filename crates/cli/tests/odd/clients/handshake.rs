@@ -137,7 +137,7 @@ pub(super) fn what_is_not_offered(place: &Sandbox) {
     each_is_refused(
         place,
         &[
-            (OPT_EXTENDED_HEADERS, vec![], ERR_UNSUP),
+            (OPT_EXTENDED_HEADERS, vec![1], ERR_INVALID),
             (OPT_META_CONTEXT, go(b"", &[]), ERR_INVALID),
             (OPT_STARTTLS, vec![], ERR_POLICY),
             (OPT_STARTTLS, vec![1], ERR_INVALID),

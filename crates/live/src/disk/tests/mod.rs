@@ -13,7 +13,7 @@ use std::ops::Range;
 use iosched::{IoPriority, Op, RequestQueue, Time};
 use iosched_check::Random;
 
-use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
+use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings, SyncWrites};
 use crate::backend::BackendCard;
 use crate::{Buffer, Errno, Pool};
 use store::{Faults, Store};
@@ -151,6 +151,7 @@ impl Run {
             ioprio: self.priority(),
             group: self.group(),
             read_only: self.random.chance(10),
+            sync: self.sync(),
         };
         let read_only = identity.read_only;
         let id = self.disk.connect(self.now, identity).unwrap();
@@ -173,13 +174,17 @@ impl Run {
         self.random.pick(&["rt/1", "be/0", "be/4", "be/7", "idle"]).parse().unwrap()
     }
 
+    fn sync(&mut self) -> SyncWrites {
+        self.random.pick(&[SyncWrites::Fua, SyncWrites::All])
+    }
+
     fn group(&mut self) -> Option<String> {
         self.random.pick(&[None, Some(GROUPS[0]), Some(GROUPS[1])]).map(str::to_owned)
     }
 
     fn govern(&mut self) {
         let id = self.random.pick(&self.clients);
-        match self.random.index(4) {
+        match self.random.index(5) {
             0 => {
                 let ioprio = self.priority();
                 self.disk.set_client_ioprio(id, ioprio);
@@ -192,6 +197,10 @@ impl Run {
                 let name = self.random.pick(&GROUPS);
                 // It may be out of the elevator's range.
                 let _ = self.disk.group(name, self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
+            }
+            3 => {
+                let sync = self.sync();
+                self.disk.set_client_sync(id, sync);
             }
             _ => self.disk.set_depth(self.random.index(40) as u32),
         }
@@ -286,7 +295,7 @@ impl Run {
             16..18 => Action::Trim,
             _ => Action::WriteZeroes,
         };
-        let (fua, no_hole) = (self.random.chance(15), self.random.chance(50));
+        let (fua, no_hole, sync) = (self.random.chance(15), self.random.chance(50), self.random.chance(30));
         let (bytes, mut refusal) = match action {
             Action::Flush => (0..0, None),
             _ if self.random.chance(2) => {
@@ -322,7 +331,8 @@ impl Run {
         let offset = bytes.start;
         let asked = Asked { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
         self.asked.insert(cookie, asked);
-        self.disk.submit(self.now, client, Operation { action, offset, length, fua, no_hole, data: buffer, cookie });
+        let operation = Operation { action, offset, length, fua, sync, no_hole, data: buffer, cookie };
+        self.disk.submit(self.now, client, operation);
     }
 
     fn pump(&mut self) {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use iosched::{IoPriority, Time};
+use iosched::Time;
 use iosched_check::Random;
 use iosched_disk::{AnyDevice, Device, Profile};
 
@@ -72,7 +72,7 @@ impl Run {
         }
         let mut connect = |load: &Load| {
             let (name, group) = (load.group.to_owned(), Some(load.group.to_owned()).filter(|group| !group.is_empty()));
-            let identity = Identity { name, pid: 0, ioprio: IoPriority::default(), group, read_only: false };
+            let identity = Identity { group, ..Identity::new(name, 0) };
             (disk.connect(Time::ZERO, identity).unwrap(), load.clone())
         };
         let clients: Vec<_> = loads.iter().map(&mut connect).collect();

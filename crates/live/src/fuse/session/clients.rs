@@ -115,7 +115,7 @@ impl Clients {
     }
 
     fn connect(&self, pid: u32, name: &str, ioprio: IoPriority) -> Result<ClientId, Errno> {
-        let identity = Identity { name: name.to_owned(), pid, ioprio, group: None, read_only: self.read_only };
+        let identity = Identity { ioprio, read_only: self.read_only, ..Identity::new(name, pid) };
         self.handle.connect(identity).map_err(|_| Errno::ESHUTDOWN)
     }
 

@@ -56,8 +56,8 @@ impl DiskFs {
         let held = self.budget.take(length.into());
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
-        let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let write = Operation { fua, data: Some(data), ..Operation::new(Action::Write, offset, length.into()) };
+        let (fua, sync) = (flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0, flags.0 & libc::O_DIRECT != 0);
+        let write = Operation { fua, sync, data: Some(data), ..Operation::new(Action::Write, offset, length.into()) };
         self.submit(
             request,
             write,

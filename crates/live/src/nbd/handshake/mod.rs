@@ -243,6 +243,16 @@ impl Handshake {
             wire::OPT_STRUCTURED_REPLY if !data.is_empty() => {
                 refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY has no data");
             }
+            wire::OPT_STRUCTURED_REPLY if self.form == ReplyForm::Extended => {
+                refuse(out, option, wire::REP_ERR_EXT_HEADER_REQD, "extended headers have been agreed on already");
+            }
+            wire::OPT_EXTENDED_HEADERS if !data.is_empty() => {
+                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_EXTENDED_HEADERS has no data");
+            }
+            wire::OPT_EXTENDED_HEADERS => {
+                self.form = ReplyForm::Extended;
+                reply(out, option, wire::REP_ACK, &[]);
+            }
             wire::OPT_STRUCTURED_REPLY => {
                 self.form = ReplyForm::Structured;
                 reply(out, option, wire::REP_ACK, &[]);

@@ -3,5 +3,5 @@
 mod reply;
 mod request;
 
-pub use reply::Replies;
+pub use reply::{Replies, ReplyTo};
 pub use request::{Broken, Decoder, Event, Refusal, Request, RequestKind};

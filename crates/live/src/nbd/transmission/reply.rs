@@ -1,43 +1,65 @@
 //! Replies: what goes before a read's data, and all of every other reply.
 
 use super::super::handshake::ALLOCATION_ID;
-use super::super::{Terms, wire};
+use super::super::{ReplyForm, Terms, wire};
 use crate::Errno;
 use crate::backend::Extent;
+
+/// What a reply names its request by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplyTo {
+    /// The request's.
+    pub cookie: u64,
+    /// The request's first byte on the export.
+    pub offset: u64,
+}
 
 /// Writes the replies of one connection.
 ///
 /// With structured replies agreed on, a read's data comes as one chunk, or as several if there is no memory for all
-/// of it at once, and errors carry their message; what succeeds without data is answered by a simple reply in any
-/// case, which is the shortest there is.
+/// of it at once, and errors carry their message; what succeeds without data is answered by a simple reply, which is
+/// the shortest there is. With extended headers every reply is chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replies {
-    structured: bool,
+    form: ReplyForm,
 }
 
 impl Replies {
-    /// Bytes of the longest reply but for a read's data and an error's message.
-    pub const BYTES_MAX: usize = wire::CHUNK_HEADER_BYTES + 8;
-
     /// For a connection.
     #[must_use]
     pub const fn new(terms: Terms) -> Self {
-        Self { structured: terms.has_chunks() }
+        Self { form: terms.form }
+    }
+
+    /// The header of a chunk with so many bytes of payload.
+    #[inline]
+    fn chunk(self, out: &mut Vec<u8>, to: ReplyTo, (flags, kind): (u16, u16), length: u64) {
+        let ReplyTo { cookie, offset } = to;
+        if self.form == ReplyForm::Extended {
+            out.extend_from_slice(&wire::extended_chunk_header(flags, kind, cookie, offset, length));
+        } else {
+            // No read is so long that its length would not fit.
+            out.extend_from_slice(&wire::chunk_header(flags, kind, cookie, length as u32));
+        }
     }
 
     /// Whatever else than a read has been done.
     #[inline]
-    pub fn done(self, out: &mut Vec<u8>, cookie: u64) {
-        out.extend_from_slice(&wire::simple_reply(0, cookie));
+    pub fn done(self, out: &mut Vec<u8>, to: ReplyTo) {
+        if self.form == ReplyForm::Extended {
+            self.chunk(out, to, (wire::REPLY_FLAG_DONE, wire::REPLY_TYPE_NONE), 0);
+        } else {
+            out.extend_from_slice(&wire::simple_reply(0, to.cookie));
+        }
     }
 
     /// A read has been done: `length` bytes of data, more than 0, as many as it asked for, are to follow.
     #[inline]
-    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64) {
-        if self.structured {
-            self.piece(out, cookie, offset, length, true);
+    pub fn data(self, out: &mut Vec<u8>, to: ReplyTo, length: u64) {
+        if self.may_come_in_pieces() {
+            self.piece(out, to, to.offset, length, true);
         } else {
-            out.extend_from_slice(&wire::simple_reply(0, cookie));
+            out.extend_from_slice(&wire::simple_reply(0, to.cookie));
         }
     }
 
@@ -45,50 +67,62 @@ impl Replies {
     /// read.
     #[must_use]
     pub const fn may_come_in_pieces(self) -> bool {
-        self.structured
+        !matches!(self.form, ReplyForm::Simple)
     }
 
-    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With
-    /// structured replies only.
+    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. Not with
+    /// simple replies.
     #[inline]
-    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u64, last: bool) {
+    pub fn piece(self, out: &mut Vec<u8>, to: ReplyTo, offset: u64, length: u64, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
-        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length as u32 + 8));
+        self.chunk(out, to, (flags, wire::REPLY_TYPE_OFFSET_DATA), length + 8);
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// Bytes of the reply that tells of `count` extents.
+    /// Bytes that the reply which tells of `count` extents has at most.
     #[must_use]
-    pub const fn extents_bytes(count: usize) -> usize {
-        wire::CHUNK_HEADER_BYTES + 4 + 8 * count
+    pub const fn extents_bytes_max(count: usize) -> usize {
+        wire::EXTENDED_CHUNK_HEADER_BYTES + 8 + 16 * count
     }
 
-    /// What is allocated: `extents`, at least one, from the request's offset on, none longer than it. With structured
-    /// replies only.
-    pub fn extents(self, out: &mut Vec<u8>, cookie: u64, extents: &[Extent]) {
-        let length = Self::extents_bytes(extents.len()) - wire::CHUNK_HEADER_BYTES;
-        let kind = wire::REPLY_TYPE_BLOCK_STATUS;
-        out.extend_from_slice(&wire::chunk_header(wire::REPLY_FLAG_DONE, kind, cookie, length as u32));
+    /// What is allocated: `extents`, at least one, from the request's offset on, none longer than it. Not with simple
+    /// replies.
+    pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: &[Extent]) {
+        let (is_long, count) = (self.form == ReplyForm::Extended, extents.len() as u32);
+        let (kind, length) = if is_long {
+            (wire::REPLY_TYPE_BLOCK_STATUS_EXT, 8 + 16 * u64::from(count))
+        } else {
+            (wire::REPLY_TYPE_BLOCK_STATUS, 4 + 8 * u64::from(count))
+        };
+        self.chunk(out, to, (wire::REPLY_FLAG_DONE, kind), length);
         out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+        if is_long {
+            out.extend_from_slice(&count.to_be_bytes());
+        }
         for extent in extents {
             let state = if extent.is_hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 };
-            out.extend_from_slice(&(extent.length as u32).to_be_bytes());
-            out.extend_from_slice(&state.to_be_bytes());
+            if is_long {
+                out.extend_from_slice(&extent.length.to_be_bytes());
+                out.extend_from_slice(&u64::from(state).to_be_bytes());
+            } else {
+                out.extend_from_slice(&(extent.length as u32).to_be_bytes());
+                out.extend_from_slice(&state.to_be_bytes());
+            }
         }
     }
 
     /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing
-    /// without structured replies.
-    pub fn failed(self, out: &mut Vec<u8>, cookie: u64, errno: Errno, message: &str) {
+    /// with simple replies.
+    pub fn failed(self, out: &mut Vec<u8>, to: ReplyTo, errno: Errno, message: &str) {
         let error = wire::error_number(errno);
-        if !self.structured {
-            out.extend_from_slice(&wire::simple_reply(error, cookie));
+        if self.form == ReplyForm::Simple {
+            out.extend_from_slice(&wire::simple_reply(error, to.cookie));
             return;
         }
         let message = shortened(message);
         let message_bytes = message.len() as u16;
-        let (kind, length) = (wire::REPLY_TYPE_ERROR, u32::from(message_bytes) + 6);
-        out.extend_from_slice(&wire::chunk_header(wire::REPLY_FLAG_DONE, kind, cookie, length));
+        let length = u64::from(message_bytes) + 6;
+        self.chunk(out, to, (wire::REPLY_FLAG_DONE, wire::REPLY_TYPE_ERROR), length);
         out.extend_from_slice(&error.to_be_bytes());
         out.extend_from_slice(&message_bytes.to_be_bytes());
         out.extend_from_slice(message.as_bytes());

@@ -5,8 +5,9 @@
 //! caller is handed it where it lies, or receives it straight into its own buffer and says so.
 
 use super::super::offer::Offer;
-use super::super::terms::Terms;
-use super::super::wire::{self, REQUEST_BYTES, RequestHeader};
+use super::super::terms::{ReplyForm, Terms};
+use super::super::wire::{self, EXTENDED_REQUEST_BYTES, REQUEST_BYTES, RequestHeader};
+use super::ReplyTo;
 use crate::Errno;
 use crate::disk::Action;
 
@@ -71,11 +72,19 @@ pub struct Request {
     pub one_extent: bool,
 }
 
+impl Request {
+    /// What its reply names it by.
+    #[must_use]
+    pub const fn reply_to(&self) -> ReplyTo {
+        ReplyTo { cookie: self.cookie, offset: self.offset }
+    }
+}
+
 /// A request that is not carried out, and what to answer ([`super::Replies::failed`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The request's.
-    pub cookie: u64,
+    /// Which request.
+    pub to: ReplyTo,
     /// The error.
     pub errno: Errno,
     /// What a person should know of it.
@@ -86,16 +95,18 @@ pub struct Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Broken {
     /// Not a request where one is due.
-    #[error("{magic:#010x} stands where the magic of a request, 0x25609513, is due")]
+    #[error("{magic:#010x} stands where the magic of a request, {due:#010x}, is due")]
     Magic {
         /// What stands there.
         magic: u32,
+        /// What ought to.
+        due: u32,
     },
-    /// More data than any write may have.
-    #[error("a write of {length} bytes: {length_max} were announced as the most")]
-    WriteTooLong {
+    /// More data than any request may have.
+    #[error("data of {length} bytes: {length_max} were announced as the most")]
+    TooLong {
         /// Its length, bytes.
-        length: u32,
+        length: u64,
         /// [`Offer::length_max`].
         length_max: u32,
     },
@@ -130,7 +141,7 @@ enum Over {
 pub struct Decoder {
     rules: Rules,
     /// The first bytes of a request of which the rest has not arrived.
-    header: [u8; REQUEST_BYTES],
+    header: [u8; EXTENDED_REQUEST_BYTES],
     header_bytes: usize,
     data_left: u32,
     /// The data under way belongs to a write that is refused.
@@ -144,7 +155,7 @@ impl Decoder {
     pub fn new(offer: &Offer, terms: Terms) -> Self {
         Self {
             rules: Rules::new(offer, terms),
-            header: [0; REQUEST_BYTES],
+            header: [0; EXTENDED_REQUEST_BYTES],
             header_bytes: 0,
             data_left: 0,
             refusal: None,
@@ -174,18 +185,34 @@ impl Decoder {
             Some(Over::Disconnect) => return Event::Disconnect,
             Some(Over::Broken(broken)) => return Event::Broken(broken),
         }
-        let header = if self.header_bytes == 0
-            && let Some((header, rest)) = input.split_first_chunk()
-        {
-            *input = rest;
-            RequestHeader::read(header)
-        } else {
-            if !self.gather_header(input) {
-                return Event::NeedMore;
-            }
-            RequestHeader::read(&self.header)
-        };
+        let Some(header) = self.next_header(input) else { return Event::NeedMore };
         self.request(&header, input)
+    }
+
+    /// The next request's header, if all of it has arrived.
+    #[inline]
+    fn next_header(&mut self, input: &mut &[u8]) -> Option<RequestHeader> {
+        let is_extended = self.rules.terms.form == ReplyForm::Extended;
+        if self.header_bytes == 0 {
+            // Most arrive in one piece.
+            if is_extended {
+                if let Some((header, rest)) = input.split_first_chunk() {
+                    *input = rest;
+                    return Some(RequestHeader::read_extended(header));
+                }
+            } else if let Some((header, rest)) = input.split_first_chunk() {
+                *input = rest;
+                return Some(RequestHeader::read(header));
+            }
+        }
+        let whole = if is_extended { EXTENDED_REQUEST_BYTES } else { REQUEST_BYTES };
+        if !self.gather_header(input, whole) {
+            return None;
+        }
+        if is_extended {
+            return Some(RequestHeader::read_extended(&self.header));
+        }
+        self.header.first_chunk().map(RequestHeader::read)
     }
 
     /// Bytes of the last write's data still to come. The caller may receive as many straight into its own buffer, once
@@ -221,8 +248,8 @@ impl Decoder {
     }
 
     /// Completes the header that has arrived in part; whether it is complete.
-    fn gather_header(&mut self, input: &mut &[u8]) -> bool {
-        let missing = REQUEST_BYTES - self.header_bytes;
+    fn gather_header(&mut self, input: &mut &[u8], whole: usize) -> bool {
+        let missing = whole - self.header_bytes;
         let (taken, rest) = input.split_at(missing.min(input.len()));
         self.header[self.header_bytes..][..taken.len()].copy_from_slice(taken);
         *input = rest;
@@ -236,24 +263,24 @@ impl Decoder {
 
     #[inline]
     fn request<'a>(&mut self, header: &RequestHeader, input: &mut &'a [u8]) -> Event<'a> {
-        let &RequestHeader { magic, command, cookie, length, .. } = header;
-        if magic != wire::REQUEST_MAGIC {
-            return self.broken(Broken::Magic { magic });
+        let &RequestHeader { magic, flags, command, cookie, offset, length } = header;
+        let (due, length_max) = (self.rules.magic(), self.rules.length_max);
+        if magic != due {
+            return self.broken(Broken::Magic { magic, due });
         }
-        let write = command == wire::CMD_WRITE;
-        let length_max = self.rules.length_max;
-        if write && length > length_max {
-            return self.broken(Broken::WriteTooLong { length, length_max });
+        let has_data = command == wire::CMD_WRITE || self.rules.announces_data(flags);
+        if has_data && length > length_max.into() {
+            return self.broken(Broken::TooLong { length, length_max });
         }
         if command == wire::CMD_DISC {
             self.over = Some(Over::Disconnect);
             return Event::Disconnect;
         }
-        self.data_left = if write { length } else { 0 };
+        self.data_left = if has_data { length as u32 } else { 0 };
         match self.rules.check(header) {
             Ok(request) => Event::Request(request),
             Err((errno, message)) => {
-                let refusal = Refusal { cookie, errno, message };
+                let refusal = Refusal { to: ReplyTo { cookie, offset }, errno, message };
                 if self.data_left == 0 {
                     return Event::Refused(refusal);
                 }
@@ -290,6 +317,18 @@ impl Rules {
         Self { size_bytes, read_only, trim, write_zeroes, fast_zero, length_max, terms }
     }
 
+    /// What every request begins with.
+    #[inline]
+    fn magic(&self) -> u32 {
+        if self.terms.form == ReplyForm::Extended { wire::EXTENDED_REQUEST_MAGIC } else { wire::REQUEST_MAGIC }
+    }
+
+    /// Whether data follows the request, whatever its command.
+    #[inline]
+    fn announces_data(&self, flags: u16) -> bool {
+        self.terms.form == ReplyForm::Extended && flags & wire::CMD_FLAG_PAYLOAD_LEN != 0
+    }
+
     /// The request that `header` is.
     #[inline]
     fn check(&self, header: &RequestHeader) -> Result<Request, Wrong> {
@@ -302,7 +341,7 @@ impl Rules {
             kind,
             cookie,
             offset,
-            length: length.into(),
+            length,
             fua: flags & wire::CMD_FLAG_FUA != 0,
             no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
             unfragmented: flags & wire::CMD_FLAG_DF != 0,
@@ -320,7 +359,7 @@ impl Rules {
         }
         self.check_range(&request)?;
         match kind {
-            RequestKind::Read if length > self.length_max => {
+            RequestKind::Read if length > self.length_max.into() => {
                 let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
                 return Err((errno, "a read longer than the maximum block size"));
             }
@@ -341,6 +380,10 @@ impl Rules {
         match number {
             wire::CMD_READ if self.terms.has_chunks() => Ok((RequestKind::Read, fua | wire::CMD_FLAG_DF)),
             wire::CMD_READ => Ok((RequestKind::Read, fua)),
+            // It may be left out, for a write has data in any case.
+            wire::CMD_WRITE if self.terms.form == ReplyForm::Extended => {
+                Ok((RequestKind::Write, fua | wire::CMD_FLAG_PAYLOAD_LEN))
+            }
             wire::CMD_WRITE => Ok((RequestKind::Write, fua)),
             wire::CMD_FLUSH => Ok((RequestKind::Flush, fua)),
             wire::CMD_TRIM if self.trim => Ok((RequestKind::Trim, fua)),

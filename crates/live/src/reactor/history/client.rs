@@ -80,13 +80,13 @@ impl Client {
         let df = self.structured && ask.action == Action::Read && random.chance(30);
         let flags = [(ask.fua, wire::CMD_FLAG_FUA), (ask.no_hole, wire::CMD_FLAG_NO_HOLE), (df, wire::CMD_FLAG_DF)];
         let flags = flags.iter().filter(|(is, _)| *is).fold(0, |all, (_, flag)| all | flag);
-        let Ask { offset, length, .. } = ask;
-        let header = RequestHeader { magic: wire::REQUEST_MAGIC, flags, command, cookie: self.cookies, offset, length };
+        let (magic, cookie, offset) = (wire::REQUEST_MAGIC, self.cookies, ask.offset);
+        let header = RequestHeader { magic, flags, command, cookie, offset, length: ask.length.into() };
         let mut bytes = header.to_bytes().to_vec();
         if ask.action == Action::Write {
             bytes.extend(ask.data());
         }
-        let length = if ask.is_read() { length as usize } else { 0 };
+        let length = if ask.is_read() { ask.length as usize } else { 0 };
         let asked = Asked { ask, data: vec![0; length], came: vec![false; length], error: None };
         self.asked.insert(self.cookies, asked);
         bytes

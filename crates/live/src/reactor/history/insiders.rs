@@ -9,7 +9,7 @@ use iosched_check::Random;
 use super::super::handle::{Inbox, Message};
 use super::witness::{Ask, Witness};
 use crate::Pool;
-use crate::disk::{Action, ClientId, Identity, Operation};
+use crate::disk::{Action, ClientId, Identity, Operation, SyncWrites};
 
 /// Operations at once.
 const ASKS_MAX: usize = 12;
@@ -53,7 +53,8 @@ impl Insiders {
         let back = Arc::clone(&self.back);
         let ioprio = random.pick(&["rt/1", "be/0", "be/4", "idle"]).parse().unwrap_or(IoPriority::default());
         let group = random.pick(&[None, Some("a"), Some("inside")]).map(str::to_owned);
-        let identity = Identity { name: "inside".to_owned(), pid: 7, ioprio, group, read_only: false };
+        let sync = random.pick(&[SyncWrites::Fua, SyncWrites::All]);
+        let identity = Identity { ioprio, group, sync, ..Identity::new("inside", 7) };
         self.tell(Message::Control(Box::new(move |disk, now| {
             let client = disk.connect(now, identity);
             back.lock().unwrap_or_else(PoisonError::into_inner).clients.extend(client);
@@ -98,7 +99,7 @@ impl Insiders {
         self.keys += 1;
         let (key, back) = (self.keys, Arc::clone(&self.back));
         self.asks.insert(key, (client, ask));
-        let operation = Operation { action, offset, length: length.into(), fua, no_hole, data, cookie: 0 };
+        let operation = Operation { fua, no_hole, data, ..Operation::new(action, offset, length.into()) };
         let reply = Box::new(move |result: Result<Option<crate::Buffer>, crate::Errno>| {
             let result = result.map(|data| data.map(|data| data.to_vec()).unwrap_or_default());
             let answer = (key, result.map_err(|errno| errno.0.unsigned_abs()));

@@ -16,7 +16,7 @@ use slab::Slab;
 
 use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk};
-use crate::nbd::{Exports, LENGTH_MAX, Offer, RequestKind, ServerConfig, TlsMode};
+use crate::nbd::{Exports, LENGTH_MAX, Offer, ReplyTo, RequestKind, ServerConfig, TlsMode};
 use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
@@ -136,9 +136,8 @@ struct Asked {
     connection: u32,
     of: Of,
     kind: RequestKind,
-    /// The client's name for it.
-    cookie: u64,
-    offset: u64,
+    /// What the client's reply names it by.
+    to: ReplyTo,
     length: u64,
     /// Memory that it holds.
     held_bytes: u64,

@@ -300,9 +300,9 @@ impl Connection {
                 }
                 self.hand_over_if_arrived(with);
             }
-            Event::Refused(Refusal { cookie, errno, message }) => {
+            Event::Refused(Refusal { to, errno, message }) => {
                 self.progress.ended();
-                self.say(with, |out| replies.failed(out, cookie, errno, message));
+                self.say(with, |out| replies.failed(out, to, errno, message));
             }
             Event::Disconnect => self.finish(with),
             Event::Broken(broken) => {
@@ -350,6 +350,7 @@ impl Connection {
             ioprio: export.ioprio,
             group: with.door.exports.group(export).map(|(name, _)| name.to_owned()),
             read_only: export.read_only,
+            sync: export.sync,
         };
         match with.disk.connect(with.now, identity) {
             Ok(client) => {

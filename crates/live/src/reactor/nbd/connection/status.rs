@@ -26,7 +26,7 @@ fn extents(request: &Request, backend: &dyn Backend) -> Vec<Extent> {
 impl Connection {
     /// Asks for what is allocated, if there is room for the answer. Whether there was.
     pub(super) fn ask_for_extents(&mut self, request: Request, with: &mut With<'_>) -> bool {
-        let has_room = Replies::extents_bytes(EXTENTS_MAX) as u64 <= self.room_bytes(with);
+        let has_room = Replies::extents_bytes_max(EXTENTS_MAX) as u64 <= self.room_bytes(with);
         if has_room {
             self.status = Some(request);
             with.statuses.push_back(with.id);
@@ -40,7 +40,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         self.progress.ended();
-        self.say(with, |out| replies.extents(out, request.cookie, &extents(&request, backend)));
+        self.say(with, |out| replies.extents(out, request.reply_to(), &extents(&request, backend)));
         if self.leaving && !self.closed {
             self.finish(with);
         }

@@ -10,7 +10,7 @@ use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
-use crate::nbd::{Refusal, Replies, Request, RequestKind};
+use crate::nbd::{Refusal, Replies, ReplyTo, Request, RequestKind};
 use crate::{Buffer, Errno};
 
 /// Pieces are no longer than this, bytes.
@@ -64,7 +64,7 @@ impl Arriving {
 
 /// A write that goes to the disk in pieces.
 pub(super) struct Parted {
-    cookie: u64,
+    to: ReplyTo,
     under_way: u32,
     /// All of its data has come.
     arrived: bool,
@@ -200,8 +200,8 @@ impl Connection {
         }
         self.forget_if_done(arriving.parted, with);
         if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
-            let (cookie, errno) = (arriving.request.cookie, Errno::ENOMEM);
-            decoder.refuse(Refusal { cookie, errno, message: "the server has no memory for the data" });
+            let (to, errno) = (arriving.request.reply_to(), Errno::ENOMEM);
+            decoder.refuse(Refusal { to, errno, message: "the server has no memory for the data" });
         }
     }
 
@@ -226,7 +226,8 @@ impl Connection {
                 return self.ask(request, Some(data), Of::Whole, with);
             }
         }
-        let new = Parted { cookie: request.cookie, under_way: 0, arrived: false, result: Ok(()), told: false };
+        let to = arriving.request.reply_to();
+        let new = Parted { to, under_way: 0, arrived: false, result: Ok(()), told: false };
         let key = arriving.parted.unwrap_or_else(|| self.parted.insert(new));
         if let Some(parted) = self.parted.get_mut(key) {
             parted.under_way += 1;
@@ -253,13 +254,13 @@ impl Connection {
         if self.parted.get(key).is_none_or(|parted| parted.under_way > 0 || !parted.arrived) {
             return;
         }
-        let Parted { cookie, result, told, .. } = self.parted.remove(key);
+        let Parted { to, result, told, .. } = self.parted.remove(key);
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         match result {
             _ if told => {}
-            Ok(()) => self.say(with, |out| replies.done(out, cookie)),
-            Err(errno) => self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+            Ok(()) => self.say(with, |out| replies.done(out, to)),
+            Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
         }
     }
 
@@ -290,7 +291,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         let Some(mut reading) = self.reading.take() else { return };
-        let Request { cookie, offset, length: whole, .. } = reading.request;
+        let (to, whole) = (reading.request.reply_to(), reading.request.length);
         let (at, is_one) = (reading.at, reading.is_one(replies));
         let data = match result {
             Ok(data) => data,
@@ -301,7 +302,7 @@ impl Connection {
                 self.tell("reads that failed after their answer had begun", what, with);
                 return self.close(with);
             }
-            Err(errno) => return self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+            Err(errno) => return self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
         };
         (reading.at, reading.asked) = (at + length, false);
         let is_last = reading.at == whole;
@@ -311,14 +312,14 @@ impl Connection {
         }
         if is_dropped {
             if is_last {
-                self.say(with, |out| replies.done(out, cookie));
+                self.say(with, |out| replies.done(out, to));
             }
             return;
         }
         if !is_one {
-            self.say(with, |out| replies.piece(out, cookie, offset + at, length, is_last));
+            self.say(with, |out| replies.piece(out, to, to.offset + at, length, is_last));
         } else if at == 0 {
-            self.say(with, |out| replies.data(out, cookie, offset, whole));
+            self.say(with, |out| replies.data(out, to, whole));
         }
         self.send_data(data, with);
     }
@@ -336,22 +337,24 @@ impl Connection {
     fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
         let ConnectionStage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
-        let Request { kind, cookie, offset, length, fua, no_hole, .. } = request;
+        let Request { kind, offset, length, fua, no_hole, .. } = request;
+        let to = request.reply_to();
         let Some(action) = kind.action() else { return };
         self.progress.ended();
         if with.ending {
             let errno = Errno::ESHUTDOWN;
             return match of {
-                Of::Whole => self.say(with, |out| replies.failed(out, cookie, errno, "the server is about to end")),
+                Of::Whole => self.say(with, |out| replies.failed(out, to, errno, "the server is about to end")),
                 Of::Write(key) => self.piece_written(key, Err(errno), with),
                 Of::Read => self.piece_read(length, Err(errno), with),
             };
         }
         let held_bytes = with.disk.bytes_of(action, offset, length);
-        let key = with.asked.insert(Asked { connection: with.id, of, kind, cookie, offset, length, held_bytes }) as u64;
+        let key = with.asked.insert(Asked { connection: with.id, of, kind, to, length, held_bytes }) as u64;
         self.asked += 1;
         self.asked_bytes += held_bytes;
-        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: COOKIES | key };
+        let operation =
+            Operation { fua, no_hole, data, cookie: COOKIES | key, ..Operation::new(action, offset, length) };
         with.disk.submit(with.now, client, operation);
     }
 
@@ -376,16 +379,16 @@ impl Connection {
 
     fn answer_whole(&mut self, asked: &Asked, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
-        let (replies, cookie) = (*replies, asked.cookie);
+        let (replies, to) = (*replies, asked.to);
         match result {
             // It was only to be read.
-            Ok(Some(_)) if asked.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, cookie)),
-            Ok(None) => self.say(with, |out| replies.done(out, cookie)),
+            Ok(Some(_)) if asked.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
+            Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
-                self.say(with, |out| replies.data(out, cookie, asked.offset, asked.length));
+                self.say(with, |out| replies.data(out, to, asked.length));
                 self.send_data(data, with);
             }
-            Err(errno) => self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+            Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
         }
     }
 }
