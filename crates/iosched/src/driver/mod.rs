@@ -275,6 +275,12 @@ impl Driver {
         }
     }
 
+    /// See [`RequestQueue::rest_ns`]. Not recorded: who asks has processes of its own, and served disks have none.
+    #[inline]
+    pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
+        self.queue.rest_ns(now, context)
+    }
+
     /// Which event is next, given when the device's and the workload's next are due, and when.
     #[inline]
     #[must_use]

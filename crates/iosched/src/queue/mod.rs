@@ -620,6 +620,17 @@ impl RequestQueue {
         self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
+    /// How long the process of `context` rests before it goes on, ns, now that its system call ends: what controllers
+    /// have it pay for what could not wait, or for the harm that its cgroup does.
+    pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
+        if self.controlled.is_none() {
+            return 0;
+        }
+        self.enter(now);
+        let cgroup = self.env.contexts.get(context).cgroup;
+        self.controlled().rest_ns(context, cgroup)
+    }
+
     /// Whether nothing is under way, and if anything is due it is a controller's: some of their timers never end.
     #[must_use]
     pub fn only_controllers_go_on(&self) -> bool {

@@ -14,6 +14,8 @@ pub(super) struct Closed<'a> {
     /// Submissions whose completion was not recorded.
     unknown: u64,
     followers: Followers<'a>,
+    /// Until when each process rests, ns.
+    rests_until_ns: Vec<u64>,
     heap: Heap,
 }
 
@@ -21,17 +23,31 @@ impl<'a> Closed<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         let processes = 0..trace.processes().len();
         let followers = Followers::new(trace, processes.clone());
-        let mut source = Self { unknown: trace.closed_loop().unknown(), followers, heap: Heap::default() };
+        let mut source = Self {
+            unknown: trace.closed_loop().unknown(),
+            followers,
+            rests_until_ns: vec![0; processes.len()],
+            heap: Heap::default(),
+        };
         for process in processes {
             source.schedule(process as u32, 0);
         }
         source
     }
 
+    /// A process has submitted what it had to: it rests, if it is to, and goes on.
+    fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, process: u32) {
+        let rest_ns = core.rest_ns(process);
+        if rest_ns > 0 {
+            self.rests_until_ns[process as usize] = core.now_ns + rest_ns;
+        }
+        self.schedule(process, core.now_ns);
+    }
+
     /// Schedules the next submission of a process, or lets it wait for a completion.
     fn schedule(&mut self, process: u32, now_ns: u64) {
         if let Some(at_ns) = self.followers.due_ns(process as usize) {
-            self.heap.push(at_ns.max(now_ns), process, 0);
+            self.heap.push(at_ns.max(now_ns).max(self.rests_until_ns[process as usize]), process, 0);
         }
     }
 }
@@ -50,7 +66,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         let (tag, entry) = self.followers.take(process as usize);
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
         if core.submit(process, &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, issued: None }) {
-            self.schedule(process, core.now_ns);
+            self.go_on(core, process);
         }
     }
 
@@ -63,7 +79,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
 
     fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
         if core.resume(task) {
-            self.schedule(task, core.now_ns);
+            self.go_on(core, task);
         }
     }
 

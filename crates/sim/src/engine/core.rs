@@ -125,6 +125,8 @@ pub(super) struct Core<D, O> {
     tasks: Vec<TaskResult>,
     /// Tasks whose I/Os do not count now.
     uncounted: u32,
+    /// By cgroup: how often a task of it rested, and how long in all, ns.
+    rests: Vec<(u64, u64)>,
     counts: Counts,
     /// From when everything counts.
     pub(super) tally: Tally,
@@ -158,6 +160,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             latency: Latencies::default(),
             tasks: Vec::new(),
             uncounted: 0,
+            rests: Vec::new(),
             counts: Counts::default(),
             tally: Tally::default(),
             driver,
@@ -177,6 +180,27 @@ impl<D: Device, O: Observer> Core<D, O> {
         let cgroup = known.nth(cgroup.index()).filter(|_| cgroup != CgroupId::ROOT).unwrap_or_default().to_owned();
         let (name, ioprio) = (name.to_owned(), ioprio.to_string());
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
+    }
+
+    /// The system call of `task` ends: how long it rests before it does anything else, ns.
+    #[inline]
+    pub(super) fn rest_ns(&mut self, task: u32) -> u64 {
+        let context = self.owners[task as usize].context;
+        let rest_ns = self.driver.rest_ns(ORIGIN + self.now_ns, context);
+        if rest_ns > 0 && self.tally.has_begun() {
+            self.count_rest(context, rest_ns);
+        }
+        rest_ns
+    }
+
+    #[cold]
+    fn count_rest(&mut self, context: ContextId, rest_ns: u64) {
+        let cgroup = self.driver.queue().env().contexts.get(context).cgroup.index();
+        if self.rests.len() <= cgroup {
+            self.rests.resize(cgroup + 1, (0, 0));
+        }
+        self.rests[cgroup].0 += 1;
+        self.rests[cgroup].1 += rest_ns;
     }
 
     /// From now on completions of `task` count, or do not. All do unless told otherwise.
@@ -636,6 +660,11 @@ impl<D: Device, O: Observer> Core<D, O> {
             let (controller, cgroup) = (controller.to_owned(), queue.env().cgroups.get(cgroup).name.clone());
             self.notes.push(Note::Throttled { controller, cgroup, bios, wait_ns });
         }
+        let cgroups = queue.env().cgroups.names();
+        let rested = cgroups.zip(&self.rests).filter(|(_, (rests, _))| *rests > 0);
+        let rested =
+            rested.map(|(cgroup, &(rests, rest_ns))| Note::Rested { cgroup: cgroup.to_owned(), rests, rest_ns });
+        self.notes.extend(rested);
         if past_end > 0 {
             self.notes.push(Note::PastEnd { ios: past_end, capacity_sectors: self.capacity_sectors });
         }

@@ -300,7 +300,7 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
                     return;
                 }
                 Outcome::Returned => {
-                    if !self.step(task) {
+                    if self.rests(task) || !self.step(task) {
                         return;
                     }
                 }
@@ -310,6 +310,15 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
                 }
             }
         }
+    }
+
+    /// A task's system call has ended. Whether it rests before it goes on.
+    fn rests(&mut self, task: u32) -> bool {
+        let rest_ns = self.cores.iter_mut().map(|core| core.rest_ns(task)).max().unwrap_or(0);
+        if rest_ns > 0 {
+            self.heap.push(self.now_ns + rest_ns, task, RUN);
+        }
+        rest_ns > 0
     }
 
     /// A task of an application does what comes next. `false`: not now.

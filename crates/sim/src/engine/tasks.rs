@@ -86,6 +86,8 @@ struct State {
     op: Op,
     flags: Flags,
     behind: VecDeque<Behind>,
+    /// Until when it rests, ns: its program goes on then.
+    rests_until_ns: u64,
 }
 
 /// The tasks of a set at work.
@@ -127,7 +129,7 @@ impl<'a> Tasks<'a> {
         fixed.sort_by_key(|&(at_ns, _)| at_ns);
         let state = |(task, own): (&Task, TaskLoop)| {
             let (op, flags) = (task.op.into(), task.flags());
-            State { own, op, flags, behind: VecDeque::new() }
+            State { own, op, flags, behind: VecDeque::new(), rests_until_ns: 0 }
         };
         let states = set.tasks.iter().zip(TaskLoop::all(set)).map(state).collect();
         let numbers = TaskNumbers::of(set);
@@ -227,6 +229,11 @@ impl<'a> Tasks<'a> {
 
     /// An arrival event of a task's program.
     fn arrive<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, ios: u32) {
+        let rests_until_ns = self.states[task as usize].rests_until_ns;
+        if rests_until_ns > core.now_ns {
+            self.heap.push(rests_until_ns, task, ios);
+            return;
+        }
         if self.states[task as usize].own.arrive(ios) {
             self.submit(core, task, Ios::Program { asked_ns: core.now_ns, ios });
         }
@@ -248,6 +255,18 @@ impl<'a> Tasks<'a> {
         }
         if plugged {
             core.unplug(task);
+        }
+        self.rest(core, task);
+    }
+
+    /// What the task had to submit is submitted, if it does not wait: it rests, if it is to.
+    #[inline]
+    fn rest<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
+        if !core.is_waiting(task) {
+            let rest_ns = core.rest_ns(task);
+            if rest_ns > 0 {
+                self.states[task as usize].rests_until_ns = core.now_ns + rest_ns;
+            }
         }
     }
 
@@ -382,5 +401,6 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         if plugged {
             core.unplug(task);
         }
+        self.rest(core, task);
     }
 }

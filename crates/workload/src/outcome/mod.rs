@@ -312,6 +312,16 @@ pub enum Note {
         /// How long altogether, ns.
         wait_ns: u64,
     },
+    /// Controllers beside the elevator let the processes of a cgroup rest at the end of their system calls.
+    #[error("io.latency or io.cost let processes of {cgroup} rest {} at the end of a system call, {:.3} ms each", counted(*.rests, "time"), *.rest_ns as f64 / 1e6 / *.rests as f64)]
+    Rested {
+        /// Whose.
+        cgroup: String,
+        /// How often one did.
+        rests: u64,
+        /// How long altogether, ns.
+        rest_ns: u64,
+    },
     /// Closed loop, and the recording does not say when requests completed: one at a time per process was assumed.
     #[error(
         "{ios} recorded I/Os have no completion: the closed loop assumes that each process waited for its previous one"

@@ -103,6 +103,11 @@ impl Controlled {
         self.controllers.waits()
     }
 
+    /// How long a process rests before it does anything else, ns.
+    pub(in crate::queue) fn rest_ns(&mut self, context: ContextId, cgroup: CgroupId) -> u64 {
+        self.controllers.rest_ns(context, cgroup)
+    }
+
     /// Whether no bio is on its way.
     pub(in crate::queue) fn is_idle(&self) -> bool {
         self.controllers.site.ways.is_empty()

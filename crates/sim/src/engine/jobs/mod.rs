@@ -168,6 +168,13 @@ impl<'a> Jobs<'a> {
     /// A job goes on until it waits.
     fn run<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         loop {
+            if !self.process(task).is_in_call() {
+                let rest_ns = core.rest_ns(task);
+                if rest_ns > 0 {
+                    self.wake_at(task, core.now_ns + rest_ns);
+                    return;
+                }
+            }
             match self.process(task).step(core.now_ns) {
                 Action::Submit => {
                     if !self.submit(core, task) {

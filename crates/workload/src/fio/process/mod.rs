@@ -439,6 +439,12 @@ impl<'a> Process<'a> {
         waited
     }
 
+    /// Whether it is within a system call: a synchronous one, of which the I/O is not done.
+    #[must_use]
+    pub fn is_in_call(&self) -> bool {
+        self.job.client == Client::Sync && self.current as usize > self.completed.len()
+    }
+
     /// An I/O is done. Returns whether the job can go on by it.
     pub fn io_done(&mut self, number: u32) -> bool {
         self.completed.push_back(number);

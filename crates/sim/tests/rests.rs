@@ -1,0 +1,69 @@
+//! Processes that controllers beside the elevator let rest: for metadata that could not wait, and for harm done.
+
+use iosched_disk::Profile;
+use iosched_sim::{Note, Plan, RunResult, run};
+use iosched_workload::{TaskSet, Workload};
+
+/// One command at a time, 1 ms each.
+const SLOW: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 1000000\nns_per_sector = 0\n";
+
+/// A group that reads metadata, which must not wait, beside one of a hundred times its weight that is always short.
+const METADATA: &str = r#"
+cgroups = [{ name = "db" }, { name = "scan" }]
+
+[[tasks]]
+pid = 1
+cgroup = "db"
+iodepth = 16
+pattern = "random"
+range = [0, 1000000]
+nr_sectors = 8
+total = 3000
+
+[[tasks]]
+pid = 2
+cgroup = "scan"
+meta = true
+pattern = "random"
+range = [1000000, 2000000]
+nr_sectors = 8
+total = 400
+"#;
+
+fn outcome(tasks: &str, setting: &str) -> RunResult {
+    let workload = Workload::Tasks(TaskSet::parse("tasks.toml", tasks).unwrap().into());
+    let profile = Profile::parse("slow", SLOW).unwrap();
+    run(&Plan::new(&workload, &profile, setting.parse().unwrap()), ()).unwrap()
+}
+
+/// Cgroup, times and ns of rests.
+fn rests(result: &RunResult) -> Vec<(&str, u64, u64)> {
+    let told = |note| match note {
+        &Note::Rested { ref cgroup, rests, rest_ns } => Some((cgroup.as_str(), rests, rest_ns)),
+        _ => None,
+    };
+    result.notes.iter().filter_map(told).collect()
+}
+
+const WEIGHTS: &str = "none:io.cost.qos=enable=1/min=100/max=100,io.cost.model=rbps=4096000/rseqiops=1000/rrandiops=1000,\
+                       io.weight=db:10000+scan:100";
+
+#[test]
+fn metadata_passes_and_who_owes_for_it_rests() {
+    let result = outcome(METADATA, WEIGHTS);
+    let rests = rests(&result);
+    assert_eq!(rests.len(), 1, "{rests:?}");
+    let (cgroup, times, rest_ns) = rests[0];
+    assert_eq!(cgroup, "scan");
+    assert!(times > 1 && rest_ns > 250_000 * times, "{times} rests of {rest_ns} ns in all");
+    let free = outcome(METADATA, "none");
+    let ended = |result: &RunResult| result.tasks[1].last_completion_ns.unwrap();
+    assert!(ended(&result) > ended(&free).max(rest_ns), "{} after {}", ended(&result), ended(&free));
+    assert_eq!(result.tasks[1].ios, 400, "none is lost");
+}
+
+#[test]
+fn nobody_rests_without_a_controller_or_without_debts() {
+    assert_eq!(rests(&outcome(METADATA, "none")), []);
+    assert_eq!(rests(&outcome(&METADATA.replace("meta = true", "meta = false"), WEIGHTS)), []);
+}
