@@ -50,7 +50,8 @@ Examples:
   iosched set sda cgroup/backup.slice/io.max=wbps=50000000/wiops=100
   iosched set sda cgroup/io.cost.qos=enable=1 cgroup/db.slice/io.weight=800
   iosched set live:db scheduler=cfq slice_idle=0
-  iosched set live:db clients/3/ioprio=idle groups/backup/io.max=wbps=50000000/wiops=100";
+  iosched set live:db clients/3/ioprio=idle
+  iosched set live:db groups/backup/io.max=wbps=50000000/wiops=100";
 
 #[derive(Clone, Debug)]
 struct Assignment {
