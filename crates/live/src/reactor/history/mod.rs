@@ -1,7 +1,7 @@
 //! Histories: the whole of a served disk in virtual time, from a seed. For tests and soaks.
 //!
 //! A history is a disk and several lives of its server. In each life the real reactor, the real NBD server and the real
-//! request queue work on a virtual system ([`world`]): clients connect, ask, stall, talk nonsense and leave; bytes come in
+//! request queue work on a virtual system (`world`): clients connect, ask, stall, talk nonsense and leave; bytes come in
 //! any pieces; the elevator, its tunables, depth, weights and classes are changed; the back end is slow, fails, is full.
 //! A life ends in order, or by a power cut. What every client has asked for and heard says what each block may hold, as
 //! long as the disk is served and in the next life.
