@@ -23,6 +23,10 @@ pub(crate) enum Quantity {
     BytesPerSecond,
     /// Sizes in bytes, placed by their binary logarithm.
     Size,
+    /// Numbers that are placed by their binary logarithm.
+    Power,
+    /// Shares, 0 to 1.
+    Share,
     /// Numbers without a unit, or with that of the axis.
     Number,
 }
@@ -102,7 +106,8 @@ pub(crate) struct Series {
     /// Where a line from each dot ends: an interval. Empty: there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to: Vec<Value>,
-    /// The lowest and the highest run at each place. Empty: they are not shown.
+    /// The lowest and the highest run at each place, or as far as runs scatter; of dots a line from one to the other.
+    /// Empty: they are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) low: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,22 +115,53 @@ pub(crate) struct Series {
     /// A line across.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean: Option<Value>,
+    /// Whether its dots are only outlines.
+    pub(crate) hollow: bool,
+    /// Whether its name stands beside its dots.
+    pub(crate) named: bool,
 }
 
 impl Series {
     pub(crate) fn of(setting: &Setting<'_>, name: &str, draw: Draw, y: impl IntoIterator<Item = f64>) -> Self {
+        Self { dashed: setting.class.ends_with("dashed"), ..Self::plain(setting.number, name, draw, y) }
+    }
+
+    /// Of no setting, in the colour of that number.
+    pub(crate) fn plain(colour: usize, name: &str, draw: Draw, y: impl IntoIterator<Item = f64>) -> Self {
         Self {
             name: name.to_owned(),
-            setting: setting.number,
+            setting: colour,
             draw,
-            dashed: setting.class.ends_with("dashed"),
+            dashed: false,
             y: y.into_iter().map(Value).collect(),
             to: Vec::new(),
             low: Vec::new(),
             high: Vec::new(),
             mean: None,
+            hollow: false,
+            named: false,
         }
     }
+}
+
+/// What is shared out in columns, one part upon the other.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Stack {
+    pub(crate) setting: usize,
+    /// Width of a column, in units of the axis.
+    pub(crate) width: Value,
+    /// From the bottom up.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One of those who share.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    /// The class that its shape has in the picture: it is filled alike.
+    pub(crate) class: String,
+    /// Its share of each place.
+    pub(crate) y: Vec<Value>,
 }
 
 /// Counts in columns and rows.
@@ -152,6 +188,8 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heat: Option<Heat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stack: Option<Stack>,
     /// Which side is good.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) good: &'static str,
@@ -161,6 +199,12 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
+    /// Series over places, by themselves.
+    pub(crate) fn plain((x, y): (Axis, Axis), at: impl IntoIterator<Item = f64>, series: Vec<Series>) -> Self {
+        let at = at.into_iter().map(Value).collect();
+        Self { x, y, at, series, heat: None, stack: None, good: "", group: String::new() }
+    }
+
     /// As JSON that may stand in a page.
     pub(crate) fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c")
@@ -200,8 +244,7 @@ mod tests {
         let axis = Axis::linear(Quantity::Number, (0.0, 1.0));
         let setting = Setting { number: 0, label: "", short: String::new(), class: String::new() };
         let series = Series::of(&setting, "</script><b>", Draw::Line, []);
-        let (x, y, at) = (axis.clone(), axis, Vec::new());
-        let chart = Chart { x, y, at, series: vec![series], heat: None, good: "", group: String::new() };
+        let chart = Chart::plain((axis.clone(), axis), [], vec![series]);
         assert!(!chart.json().contains('<'));
     }
 }

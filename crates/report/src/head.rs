@@ -125,6 +125,7 @@ fn chart(view: &View<'_>, setting: &Setting<'_>, bins: &[HeadBin], frame: &Frame
         at: (0..bins.len()).map(|bin| Value(middle(bin))).collect(),
         series: vec![Series { low, high, ..series }],
         heat: None,
+        stack: None,
         good: "",
         group: view.id("time"),
     }

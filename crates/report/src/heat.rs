@@ -150,6 +150,7 @@ impl<'a> Grids<'_, 'a> {
                 columns: columns.iter().map(pairs).collect(),
                 most: self.most,
             }),
+            stack: None,
             good: good(Direction::Lower),
             group: view.id("time"),
         };

@@ -165,6 +165,7 @@ fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
         series: distributions.iter().map(series).collect(),
         at: at.iter().copied().map(Value).collect(),
         heat: None,
+        stack: None,
         good: good(Direction::Lower),
         group: String::new(),
     }

@@ -156,6 +156,7 @@ impl Figure {
             at: (0..bins).map(|bin| Value(middle(bin))).collect(),
             series: courses.all.iter().map(series).collect(),
             heat: None,
+            stack: None,
             good: good(self.direction),
             group: view.id("time"),
         };

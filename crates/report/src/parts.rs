@@ -32,6 +32,11 @@ pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
+/// A setting's label that may be broken where one part of it ends.
+pub(crate) fn broken(label: &str) -> Markup {
+    html! { @for part in label.split_inclusive([':', ',']) { (part) wbr; } }
+}
+
 /// Switches for settings, where there are several; a script shows them and does what they say.
 pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     html! {
@@ -75,7 +80,7 @@ pub(crate) fn name(setting: &Setting<'_>) -> Markup {
     html! {
         span .name .(setting.class) {
             (swatch())
-            @for part in setting.label.split_inclusive([':', ',']) { (part) wbr; }
+            (broken(setting.label))
         }
     }
 }

@@ -96,6 +96,7 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Picture {
         at: places.iter().map(|&place| Value(place as f64)).collect(),
         series: view.settings.iter().zip(&all).map(series).collect(),
         heat: None,
+        stack: None,
         good: good(results.figure.direction()),
         group: String::new(),
     };

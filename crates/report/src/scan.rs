@@ -188,12 +188,11 @@ fn chart(
         let label = if line.common.is_empty() { scan.scheduler.as_str() } else { line.common.as_str() };
         // No setting's number, so that no switch of a setting hides it; with the colour of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
-        let of = Setting { number, label, short: String::new(), class: String::new() };
         Series {
             low: all(|own| reach(own).0),
             high: all(|own| reach(own).1),
             mean: baseline.map(|own| Value(own.mean)),
-            ..Series::of(&of, label, Draw::Line, places.iter().map(|&place| at(place, |own| own.mean)))
+            ..Series::plain(number, label, Draw::Line, places.iter().map(|&place| at(place, |own| own.mean)))
         }
     };
     Chart {
@@ -202,6 +201,7 @@ fn chart(
         at: places.iter().map(|&place| Value(place)).collect(),
         series: scan.lines.iter().zip(lines).map(series).collect(),
         heat: None,
+        stack: None,
         good: good(results.figure.direction()),
         group: String::new(),
     }

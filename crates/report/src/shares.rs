@@ -3,6 +3,7 @@
 use iosched_sim::Timeline;
 use maud::{Markup, html};
 
+use super::chart::{Axis, Chart, Part, Quantity, Stack, Value};
 use super::parts::{Shown, facet, facets, no_timelines};
 use super::svg::{Path, Picture, Plot, Tick, px, shorten, steps_between, width_of};
 use super::throughput::{MARGIN, SIZE, edges};
@@ -221,7 +222,21 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, bands: &[Band], shares: &Shares,
         bands.iter().zip(parts).map(|(band, &part)| format!("{} {} %", band.label, percent(part))).collect();
     let title = format!("Shares of the device over time, {}", setting.label);
     let id = view.id(&format!("shares-{}", setting.number));
-    Picture { id, size: SIZE, title, about: about.join(", "), body, chart: None }
+    let share = |(&bytes, &total): (&f64, &f64)| Value(if total > 0.0 { bytes / total } else { 0.0 });
+    let part = |(number, bytes): (usize, &Vec<f64>)| Part {
+        name: bands[number].label.clone(),
+        class: shade(bands, number),
+        y: bytes.iter().zip(totals).map(share).collect(),
+    };
+    let stack = Stack {
+        setting: setting.number,
+        width: Value(width_ns as f64),
+        parts: bytes.iter().enumerate().map(part).collect(),
+    };
+    let axes = (Axis::linear(Quantity::Time, plot.x.domain()), Axis::linear(Quantity::Share, (0.0, 1.0)));
+    let columns = (0..totals.len() as u64).map(|column| (column * width_ns) as f64);
+    let chart = Chart { stack: Some(stack), group: view.id("time"), ..Chart::plain(axes, columns, Vec::new()) };
+    Picture { id, size: SIZE, title, about: about.join(", "), body, chart: Some(chart) }
 }
 
 /// Ranges of neighbouring bins in which anything was completed.

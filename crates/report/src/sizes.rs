@@ -133,6 +133,7 @@ fn plot(view: &View<'_>, id: &str, title: &str, points: &[Point<'_, '_>]) -> Pic
         series: view.settings.iter().map(series).collect(),
         at: at.iter().copied().map(Value).collect(),
         heat: None,
+        stack: None,
         good: good(Direction::Lower),
         group: String::new(),
     };

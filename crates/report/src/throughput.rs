@@ -164,6 +164,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, frame: &Frame<'_,
         at: (0..rates.all.len() as u64).map(|bin| Value((bin * width_ns) as f64)).collect(),
         series: vec![series("all", Draw::Area, &rates.all), series("reads", Draw::Solid, &rates.read)],
         heat: None,
+        stack: None,
         good: good(Direction::Higher),
         group: view.id("time"),
     };

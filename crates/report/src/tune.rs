@@ -3,8 +3,9 @@
 use iosched_lab::{Comparison, Decimals, grouped, significant};
 use maud::{Markup, html};
 
-use super::parts::{document, section, sentence, unbroken};
-use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
+use super::chart::{Axis, Chart, Draw, Quantity, Series};
+use super::parts::{broken, document, section, sentence, unbroken};
+use super::svg::{Margin, Picture, Plot, Tick, nice_end, picture, px, shorten, ticks};
 use iosched_advise::tune::{Standing, TuneResults, commands, lasting};
 
 const WIDTH: f64 = 720.0;
@@ -12,6 +13,9 @@ const ROW: f64 = 26.0;
 /// The colour of what is recommended, and of all else.
 const BEST: &str = "s0";
 const OTHER: &str = "s7";
+/// Their numbers.
+const BEST_COLOUR: usize = 0;
+const OTHER_COLOUR: usize = 7;
 
 pub(super) fn page(results: &TuneResults<'_>) -> Markup {
     let header = results.header;
@@ -64,6 +68,8 @@ fn axis(values: &[f64]) -> ((f64, f64), Vec<Tick>) {
 /// The first two goals of every confirmed setting; those of the front are filled and joined.
 fn front(results: &TuneResults<'_>) -> Markup {
     const HEIGHT: f64 = 380.0;
+    /// Width of names beside dots, pixels.
+    const NAME: f64 = 190.0;
     let measures = &results.header.measures;
     let point = |standing: &Standing| Some((standing.figures[0].as_ref()?.mean, standing.figures[1].as_ref()?.mean));
     let points: Vec<(usize, (f64, f64))> =
@@ -86,20 +92,44 @@ fn front(results: &TuneResults<'_>) -> Markup {
                     title { (results.standings[number].label) }
                 }
                 @if named(number) {
-                    text .halo x=(px(plot.x.at(at.0) + 9.0)) y=(px(plot.y.at(at.1))) dy=".35em" { (results.standings[number].label) }
+                    text .halo x=(px(plot.x.at(at.0) + 9.0)) y=(px(plot.y.at(at.1))) dy=".35em" { (shorten(&results.standings[number].label, 12.0, NAME)) }
                 }
             }
         }
     };
     let told: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
+    let mut across = points.clone();
+    across.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    // Those that are named last: they stand above the others.
+    let (above, below): (Vec<_>, Vec<_>) = points.iter().partition(|(number, _)| named(*number));
+    let series = below.into_iter().chain(above).map(|&(number, (_, up))| {
+        let colour = if Some(number) == results.best { BEST_COLOUR } else { OTHER_COLOUR };
+        let place = |&(own, _): &(usize, (f64, f64))| if own == number { up } else { f64::NAN };
+        let dots = Series::plain(colour, &results.standings[number].label, Draw::Dots, across.iter().map(place));
+        Series { hollow: !on_front(number), named: named(number), ..dots }
+    });
+    let of_goal = |goal: usize, ends| {
+        let unit = measures[goal].unit.to_string();
+        Axis { unit, ..Axis::linear(Quantity::Number, ends) }
+    };
+    let axes = (of_goal(0, x), of_goal(1, y));
+    let chart = Chart::plain(axes, across.iter().map(|(_, at)| at.0), series.collect());
+    let picture = Picture {
+        id: "front-plot".to_owned(),
+        size: (WIDTH, HEIGHT),
+        title: format!("{} over {}", measures[1].name, measures[0].name),
+        about: told.join("; "),
+        body,
+        chart: Some(chart),
+    };
     html! {
         figure .wide .narrow {
             figcaption { "Means of the confirming runs; filled: no other setting is better in all goals" }
-            div .scroll tabindex="0" { (picture("front-plot", (WIDTH, HEIGHT), "The front", &told.join("; "), &body)) }
+            div .scroll tabindex="0" { (picture.html()) }
         }
         dl .sentences {
             @for &number in &results.front {
-                dt { (results.standings[number].label) }
+                dt { (broken(&results.standings[number].label)) }
                 dd {
                     @if number == 0 { "the baseline" } @else { (unbroken(&results.against_baseline(&results.standings[number]))) }
                 }
@@ -243,7 +273,7 @@ pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
                     @for (number, standing) in results.standings.iter().enumerate() {
                         tr {
                             th scope="row" {
-                                (standing.label)
+                                (broken(&standing.label))
                                 @if number == 0 { " " span .quiet { "baseline" } }
                                 @if Some(number) == results.best { " " span .quiet { "recommended" } }
                                 @if standing.constraints.iter().any(|own| !own.kept) { " " span .quiet { "breaks a constraint" } }
@@ -296,12 +326,12 @@ pub(super) fn searched(results: &TuneResults<'_>) -> Markup {
                             tr {
                                 th scope="row" { (dimension.name) }
                                 td .unit { (dimension.unit) }
-                                td {
+                                td { span {
                                     @for (level, value) in (0..dimension.values.len()).map(|level| (level, dimension.text(level))) {
                                         @if level > 0 { ", " }
                                         @if level == dimension.default { b { (value) } } @else { (value) }
                                     }
-                                }
+                                } }
                             }
                         }
                     }

@@ -5,9 +5,10 @@ use iosched_lab::validate::{Closeness, Served, Validation};
 use iosched_lab::{Decimals, grouped};
 use maud::{Markup, html};
 
+use super::chart::{Axis, Chart, Draw, Quantity, Series};
 use super::parts;
 use super::parts::{section, unbroken};
-use super::svg::{Margin, Path, Plot, Tick, nice_end, picture, px, ticks};
+use super::svg::{Margin, Path, Picture, Plot, Tick, nice_end, px, ticks};
 
 const SIZE: (f64, f64) = (500.0, 300.0);
 /// Points of a line.
@@ -105,11 +106,16 @@ fn figure(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
 
 /// A value of every rank that is drawn, in ms, with its share of all.
 fn points(sorted: &[u64]) -> impl Iterator<Item = (f64, f64)> {
+    ranks(sorted).map(|(share, ns)| (share, ns as f64 / 1e6))
+}
+
+/// Likewise, in ns.
+fn ranks(sorted: &[u64]) -> impl Iterator<Item = (f64, u64)> {
     let last = sorted.len() - 1;
     let count = POINTS.min(sorted.len());
     (0..count).map(move |i| {
         let rank = if count == 1 { last } else { i * last / (count - 1) };
-        ((rank + 1) as f64 / sorted.len() as f64, sorted[rank] as f64 / 1e6)
+        ((rank + 1) as f64 / sorted.len() as f64, sorted[rank])
     })
 }
 
@@ -140,7 +146,20 @@ fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
         path .line.thin.s1 d=(line(simulated).data()) {}
     };
     let about = format!("measured median {} ms, simulated {} ms", middle(measured), middle(simulated));
-    picture(&format!("curves-{id}"), SIZE, title, &about, &body)
+    // Both at every place that either has.
+    let mut places: Vec<u64> =
+        [measured, simulated].into_iter().flat_map(|sorted| ranks(sorted).map(|(_, ns)| ns)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let share = |sorted: &[u64], ns: u64| sorted.partition_point(|&own| own <= ns) as f64 / sorted.len() as f64;
+    let series =
+        [("measured", measured), ("simulated", simulated)].into_iter().enumerate().map(|(number, (name, sorted))| {
+            Series::plain(number, name, Draw::Line, places.iter().map(|&ns| share(sorted, ns)))
+        });
+    let axes = (Axis::linear(Quantity::Time, (0.0, end * 1e6)), Axis::linear(Quantity::Share, (0.0, 1.0)));
+    let chart = Chart::plain(axes, places.iter().map(|&ns| ns as f64), series.collect());
+    let (id, title) = (format!("curves-{id}"), title.to_owned());
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }.html()
 }
 
 fn middle(sorted: &[u64]) -> String {
@@ -169,7 +188,12 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
         text .tick x=(px(left)) y=(px(bottom + 34.0)) { "rank, per cent" }
         path .line.thin.s1 d=(path.data()) {}
     };
-    picture(&format!("differences-{id}"), SIZE, title, "simulated less measured, by rank", &body)
+    let axes = (Axis::linear(Quantity::Share, (0.0, 1.0)), Axis::linear(Quantity::Time, (-reach * 1e6, reach * 1e6)));
+    let longer = Series::plain(1, "simulated less measured", Draw::Line, by_rank.iter().map(|(_, ms)| ms * 1e6));
+    let chart = Chart::plain(axes, by_rank.iter().map(|(share, _)| *share), vec![longer]);
+    let (id, title) = (format!("differences-{id}"), title.to_owned());
+    let about = "simulated less measured, by rank".to_owned();
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }.html()
 }
 
 fn kinds(validation: &Validation, overall: &Closeness) -> Markup {

@@ -8,8 +8,14 @@ mod samples;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use iosched_lab::MeasuredRecord;
-use samples::{MIXED, records_on};
+use iosched::Op;
+use iosched_advise::calibrate::{Calibration, Pace, Simulated, measure};
+use iosched_advise::tune::{Selection, TuneResults, Tuning, tune};
+use iosched_disk::Profile;
+use iosched_disk::disksim::Service;
+use iosched_lab::validate::validate;
+use iosched_lab::{Control, MeasuredRecord};
+use samples::{MIXED, experiment_on, records_on};
 
 /// Programs that are a Chromium.
 const BROWSERS: [&str; 4] =
@@ -43,6 +49,44 @@ fn make(pages: &Path) {
         std::fs::write(page, iosched_report::html(&records, Some("records.jsonl")))
             .expect("a page that can be written");
     }
+    for (name, page) in [("tuned", tuned()), ("calibrated", calibrated()), ("validated", validated())] {
+        std::fs::write(pages.join(format!("{name}.html")), page).expect("a page that can be written");
+    }
+}
+
+/// A search for two goals that are at odds.
+fn tuned() -> String {
+    let goals = ["p99(reader)", "throughput"].map(|goal| goal.parse().expect("a goal"));
+    let experiment = experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
+    let mut tuning = Tuning::new(experiment, &Selection::default(), goals.into()).expect("a search");
+    tuning.budget = 60;
+    let search = tune(&tuning, &Control::new(2), |_| Ok(())).expect("it is searched");
+    let results = TuneResults::of(&search.header, &search.runs);
+    assert!(results.front.len() > 1, "the goals are not at odds");
+    iosched_report::tuning_html(&results)
+}
+
+fn calibrated() -> String {
+    let profile = Profile::named("sata-ssd").expect("a profile");
+    let pace = Pace { probe_ns: 50_000_000, ios: 100, ios_max: 300, ..Pace::SIMULATED };
+    let never = std::sync::atomic::AtomicBool::new(false);
+    let mut device = Simulated::new(profile.clone());
+    let measured = measure(&mut device, pace, 1, "iosched calibrate mine", &never, |_| Ok(())).expect("measurements");
+    let calibration = Calibration::check(&measured, &profile).expect("they can be held against it");
+    iosched_report::calibration_html(&measured, &calibration)
+}
+
+/// A disk beside the model of another.
+fn validated() -> String {
+    let services = (0..400u64).map(|number| Service {
+        op: if number % 4 == 0 { Op::Write } else { Op::Read },
+        sector: number * 7_919_113 % 40_000_000,
+        nr_sectors: 8,
+        service_ns: 2_000_000 + number * 61_001 % 9_000_000,
+        next_ns: 1_000_000,
+    });
+    let profile = Profile::named("sata-7200").expect("a profile");
+    iosched_report::validation_html(&validate(&profile, "mine.trace", &services.collect::<Vec<_>>(), 1))
 }
 
 #[test]

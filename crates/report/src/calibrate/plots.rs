@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::svg::{Margin, Path, Plot, Tick, nice_end, picture, px};
+use crate::chart::{Axis, Chart, Draw, Quantity, Series, Value};
+use crate::svg::{Margin, Path, Picture, Plot, Tick, nice_end, px};
 use crate::units::{SECTOR, bytes_unit, linear_ticks, log_time_ticks, time};
 use iosched_advise::calibrate::{Calibration, Pair, Probe, Residual, Role, Target};
 
@@ -11,6 +12,9 @@ const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 40.0, left: 52.0
 /// The colour of what was measured, and of the model.
 const MEASURED: &str = "s0";
 const MODEL: &str = "s1";
+/// Their numbers.
+const MEASURED_COLOUR: usize = 0;
+const MODEL_COLOUR: usize = 1;
 /// How far the scales reach beyond what they show: a share of it, of logarithmic ones a factor.
 const ROOM: f64 = 0.04;
 const ROOM_FACTOR: f64 = 1.3;
@@ -61,6 +65,7 @@ pub(super) struct Figure {
     id: &'static str,
     title: &'static str,
     across: &'static str,
+    placed_by: Quantity,
     ticks: Vec<Tick>,
     upward: Upward,
     points: Vec<Point>,
@@ -83,13 +88,29 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
     let size = |probe: &Probe| f64::from(probe.bytes).log2();
     let depths = |id, title, read_percent, upward, pair: fn(&Residual) -> Pair| {
         let points = points(&all, |probe| random_4k(probe, read_percent).then(|| depth(probe)), upward, pair);
-        Figure { id, title, across: "depth: I/Os under way", ticks: power_ticks(&points, 0), upward, points }
+        Figure {
+            id,
+            title,
+            across: "depth: I/Os under way",
+            placed_by: Quantity::Power,
+            ticks: power_ticks(&points, 0),
+            upward,
+            points,
+        }
     };
     let sizes = |id, title, sequential| {
         let across = |probe: &Probe| single(probe, sequential).then(|| size(probe));
         let points = points(&all, across, Upward::Bytes, |own| own.iops);
         let ticks = power_ticks(&points, 10);
-        Figure { id, title, across: "size of a read, KiB", ticks, upward: Upward::Bytes, points }
+        Figure {
+            id,
+            title,
+            across: "size of a read, KiB",
+            placed_by: Quantity::Size,
+            ticks,
+            upward: Upward::Bytes,
+            points,
+        }
     };
     let mut figures = vec![
         depths("depth-iops", "Random reads of 4 KiB: IOPS", 100, Upward::Iops, |own| own.iops),
@@ -116,6 +137,7 @@ fn places(all: &[&Residual]) -> Figure {
         id: "place",
         title: "Sequential reads of 256 KiB by place",
         across: "where, GB",
+        placed_by: Quantity::Bytes,
         ticks,
         upward: Upward::Bytes,
         points,
@@ -131,6 +153,7 @@ fn distances(all: &[&Residual]) -> Figure {
         id: "distance",
         title: "Random reads of 4 KiB within a part: median latency",
         across: "size of the part, MiB",
+        placed_by: Quantity::Size,
         ticks,
         upward: Upward::Latency,
         points,
@@ -202,13 +225,47 @@ fn draw(figure: &Figure) -> Markup {
             (Plot::linear(SIZE, MARGIN, across, (0.0, end)), linear_ticks(0.0, end, 5, (name, size)), unit)
         }
     };
-    let id = format!("calibration-{}", figure.id);
+    let picture = Picture {
+        id: format!("calibration-{}", figure.id),
+        size: SIZE,
+        title: figure.title.to_owned(),
+        about: about(figure),
+        body: body(figure, &plot, &ticks, &unit),
+        chart: Some(chart(figure, &plot)),
+    };
     html! {
         figure .facet {
             figcaption { (figure.title) }
-            (picture(&id, SIZE, figure.title, &about(figure), &body(figure, &plot, &ticks, &unit)))
+            (picture.html())
         }
     }
+}
+
+/// What a script draws it again from.
+fn chart(figure: &Figure, plot: &Plot) -> Chart {
+    let up = match figure.upward {
+        Upward::Iops => Axis { unit: "IOPS".to_owned(), ..Axis::linear(Quantity::Number, plot.y.domain()) },
+        Upward::Bytes => Axis::linear(Quantity::BytesPerSecond, plot.y.domain()),
+        Upward::Latency => Axis::log(Quantity::Time, plot.y.domain()),
+    };
+    let axes = (Axis::linear(figure.placed_by, plot.x.domain()), up);
+    let points = || figure.points.iter();
+    let model = Series::plain(MODEL_COLOUR, "model", Draw::Line, points().map(Point::model));
+    let measured = |name: &str, held_out: bool| {
+        let own = |point: &Point, value: f64| if point.held_out == held_out { value } else { f64::NAN };
+        let end = |of: fn((f64, f64)) -> f64| -> Vec<Value> {
+            points().map(|point| Value(point.range().map_or(f64::NAN, |range| own(point, of(range))))).collect()
+        };
+        let dots = points().map(|point| own(point, point.measured()));
+        Series {
+            hollow: held_out,
+            low: end(|range| range.0),
+            high: end(|range| range.1),
+            ..Series::plain(MEASURED_COLOUR, name, Draw::Dots, dots)
+        }
+    };
+    let series = vec![model, measured("measured", false), measured("measured, not fitted", true)];
+    Chart::plain(axes, points().map(|point| point.across), series)
 }
 
 /// The unit of an axis of I/Os a second.

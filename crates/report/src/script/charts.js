@@ -21,9 +21,11 @@
         bytes_per_second: (value) => (value === 0 ? "0" : `${bytes(value)}/s`),
         nines: (value) => `${Number((100 * (1 - 10 ** -value)).toFixed(Math.max(1, Math.ceil(value))))} %`,
         size: (value) => binary(2 ** Math.round(value)),
+        power: (value) => thousands(2 ** value),
+        share: (value) => `${digits(100 * value, 3)} %`,
         number: (value, axis) => thousands(value) + (axis.unit ? ` ${axis.unit}` : ""),
     };
-    const whole = new Set(["nines", "size"]);
+    const whole = new Set(["nines", "size", "power"]);
 
     // What is zoomed, by group, or by picture if it has none.
     const zooms = new Map(state.list("zoom").map((item) => item.split("."))
@@ -52,9 +54,9 @@
         };
         if (whole.has(quantity)) {
             options.splits = (_, at, from, to) => {
-                const steps = [];
-                for (let step = Math.ceil(from); step <= to; step += 1) steps.push(step);
-                return steps.length > 1 || quantity === "size" ? steps : [from, (from + to) / 2, to];
+                const [steps, by] = [[], Math.ceil((to - from) / 8)];
+                for (let step = Math.ceil(from); step <= to; step += by) steps.push(step);
+                return steps.length > 1 || quantity !== "nines" ? steps : [from, (from + to) / 2, to];
             };
         }
         // Of a logarithmic axis, powers of ten; with 2 and 5 times them, if there are few.
@@ -84,9 +86,9 @@
             points: {
                 show: one.draw === "dots",
                 size: 8.5,
-                width: 1.2,
-                stroke: () => theme("paper"),
-                fill: () => colour(one.setting),
+                width: one.hollow ? 1.6 : 1.2,
+                stroke: () => (one.hollow ? colour(one.setting) : theme("paper")),
+                fill: () => (one.hollow ? theme("paper") : colour(one.setting)),
             },
             spanGaps: line,
         };
@@ -100,6 +102,60 @@
         known.forEach((at) => ctx.lineTo(...place(at, one.high[at])));
         known.reverse().forEach((at) => ctx.lineTo(...place(at, one.low[at])));
         ctx.fill();
+        ctx.globalAlpha = 1;
+    }
+
+    // As far as the runs behind each dot scatter.
+    function scatter(ctx, one, place) {
+        ctx.lineWidth = 2 * devicePixelRatio;
+        one.low.forEach((low, at) => {
+            if (low === null) return;
+            ctx.beginPath();
+            ctx.moveTo(...place(at, low));
+            ctx.lineTo(...place(at, one.high[at]));
+            ctx.stroke();
+        });
+    }
+
+    // Names stand where they fit: to the right of their dot, else to its left.
+    function names(u, one, place) {
+        const { ctx } = u;
+        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        ctx.textBaseline = "middle";
+        one.y.forEach((value, at) => {
+            if (value === null) return;
+            const [x, y] = place(at, value);
+            const gap = 9 * devicePixelRatio;
+            const room = { right: u.bbox.left + u.bbox.width - x - gap, left: x - u.bbox.left - gap };
+            const width = (text) => ctx.measureText(text).width;
+            const isLeft = width(one.name) > room.right && room.left > room.right;
+            const most = Math.min(Math.max(room.left, room.right), 260 * devicePixelRatio);
+            let shown = one.name;
+            for (let kept = shown.length; kept > 0 && width(shown) > most; kept -= 1) shown = `${one.name.slice(0, kept)}…`;
+            ctx.textAlign = isLeft ? "right" : "left";
+            ctx.fillStyle = theme("ink");
+            ctx.fillText(shown, isLeft ? x - gap : x + gap, y);
+        });
+    }
+
+    // Shares of columns, one upon the other, each as it is in the picture.
+    function shares(u, { stack }, svg) {
+        const { ctx } = u;
+        const tops = [];
+        stack.parts.forEach((part) => {
+            const { fill, fillOpacity } = getComputedStyle(svg.querySelector(`.${part.class}`));
+            ctx.fillStyle = fill;
+            ctx.globalAlpha = Number(fillOpacity);
+            part.y.forEach((share, column) => {
+                if (!share) return;
+                const low = tops[column] || 0;
+                tops[column] = low + share;
+                const [left, right] = [column, column + 1]
+                    .map((end) => Math.round(u.valToPos(end * stack.width, "x", true)));
+                const [top, bottom] = [low + share, low].map((end) => Math.round(u.valToPos(end, "y", true)));
+                ctx.fillRect(left, top, Math.max(1, right - left), bottom - top);
+            });
+        });
         ctx.globalAlpha = 1;
     }
 
@@ -121,8 +177,8 @@
         });
     }
 
-    // Bands, means, intervals and heat maps: what uPlot leaves to others.
-    function paint(u, chart) {
+    // Bands, means, intervals, names, shares and heat maps: what uPlot leaves to others.
+    function paint(u, chart, svg) {
         const { ctx } = u;
         ctx.save();
         ctx.beginPath();
@@ -131,14 +187,16 @@
         const place = (at, value) => [u.valToPos(chart.at[at], "x", true), u.valToPos(value, "y", true)];
         chart.series.filter((one) => settings.isOn(one.setting)).forEach((one) => {
             ctx.strokeStyle = ctx.fillStyle = colour(one.setting);
-            if (one.low) band(ctx, one, place);
+            if (one.low) (one.draw === "dots" ? scatter : band)(ctx, one, place);
             if (one.mean !== undefined) {
                 const y = u.valToPos(one.mean, "y", true);
                 ctx.lineWidth = devicePixelRatio;
                 ctx.stroke(new Path2D(`M${u.bbox.left} ${y}h${u.bbox.width}`));
             }
             if (one.to) intervals(ctx, one, place);
+            if (one.named) names(u, one, place);
         });
+        if (chart.stack) shares(u, chart, svg);
         if (chart.heat) {
             const { heat } = chart;
             ctx.fillStyle = colour(heat.setting);
@@ -173,6 +231,12 @@
             if (row < 0) return at;
             return `${at}: ${thousands(count)} of ${up(chart.heat.rows[row])} to ${up(chart.heat.rows[row + 1])}`;
         }
+        if (chart.stack) {
+            const column = Math.floor(u.posToVal(left, "x") / chart.stack.width);
+            const parts = chart.stack.parts.filter((part) => part.y[column]);
+            const told = parts.map((part) => `${part.name} ${up(part.y[column])}`).join(" · ");
+            return `${across(column * chart.stack.width)}: ${told || "nothing"}`;
+        }
         const shown = chart.series.filter((one) => settings.isOn(one.setting) && one.y[idx] !== null);
         const values = shown.map((one) => {
             return `${one.name} ${up(one.y[idx])}` + (one.to ? ` to ${up(one.to[idx])}` : "");
@@ -203,11 +267,11 @@
         box.insertBefore(frame, svg.nextSibling);
         frame.append(line);
 
-        // uPlot has its cursor at the places of a series: a heat map gets one without values.
-        const none = chart.heat ? [{ paths: () => null, points: { show: false } }] : [];
+        // uPlot has its cursor at the places of a series: heat maps and shares get one without values.
+        const none = chart.heat || chart.stack ? [{ paths: () => null, points: { show: false } }] : [];
         const u = new uPlot({
             ...size(),
-            padding: [8, 10, 0, 0],
+            padding: [8, 24, 0, 0],
             legend: { show: false },
             cursor: {
                 sync: chart.group ? { key: chart.group, setSeries: false, scales: ["x", null] } : undefined,
@@ -230,7 +294,7 @@
             axes: [axis(chart, "x"), axis(chart, "y")],
             series: [{}, ...chart.series.map(series), ...none],
             hooks: {
-                draw: [(u) => paint(u, chart)],
+                draw: [(u) => paint(u, chart, svg)],
                 setCursor: [(u) => { line.textContent = told(u, chart) || rest || "\u00a0"; }],
                 setSelect: [(u) => {
                     if (u.select.width < 4) return;

@@ -1,4 +1,5 @@
-// Pages in a real browser, as a reader has them: one comparison, one of several devices, one of a real device.
+// Pages in a real browser, as a reader has them: one comparison, one of several devices, one of a real device; a search,
+// a calibration, a validation.
 // PAGES is the folder they are in; CHROMIUM the browser's program. tests/browser.rs makes the pages and runs this.
 
 import assert from "node:assert/strict";
@@ -10,7 +11,8 @@ import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-const pages = ["one", "several", "real"];
+const comparisons = ["one", "several", "real"];
+const pages = [...comparisons, "tuned", "calibrated", "validated"];
 const address = (name, fragment = "") => pathToFileURL(path.join(process.env.PAGES, `${name}.html`)).href + fragment;
 
 let browser;
@@ -45,6 +47,17 @@ async function drawAll(page) {
     }
 }
 
+// What stands below a plot when the pointer is near its middle.
+async function toldAt(page, id) {
+    const box = page.locator(`#${id}`);
+    await box.scrollIntoViewIfNeeded();
+    const over = box.locator(".u-over");
+    await over.waitFor();
+    const { width, height } = await over.boundingBox();
+    await over.hover({ position: { x: width * 0.4, y: height * 0.5 } });
+    return box.locator(".told").textContent();
+}
+
 const unfold = (page) => page.evaluate(() => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;
 });
@@ -55,7 +68,8 @@ test("every plot with values is drawn again, and everything is in the one file",
     for (const name of pages) {
         const page = await open(t, name);
         await drawAll(page);
-        assert.ok(await page.locator("canvas").count() > 8, name);
+        const least = { tuned: 1, validated: 2 }[name] || 8;
+        assert.ok(await page.locator("canvas").count() >= least, name);
         assert.equal(await page.locator(".picture.drawn > svg:visible").count(), 0);
     }
 });
@@ -142,15 +156,23 @@ test("under the pointer stand the values of every setting", async (t) => {
         ["heat-0", /^[\d.]+ m?s: \d+ of [\d.]+ [µm]?s to [\d.]+ [µm]?s$/],
         ["runs-throughput", /^2: deadline [\d.]+ MB\/s · cfq/],
         ["sizes-reads", /^[\d.]+ KiB: \S+ [\d.]+ [µm]?s to /],
+        ["shares-0", /^[\d.]+ m?s: (nothing|\S+ \(\d+\) [\d.]+ %( · |$))/],
     ]) {
-        const box = page.locator(`#${id}`);
-        await box.scrollIntoViewIfNeeded();
-        const over = box.locator(".u-over");
-        await over.waitFor();
-        const { width, height } = await over.boundingBox();
-        await over.hover({ position: { x: width * 0.4, y: height * 0.5 } });
-        const line = await box.locator(".told").textContent();
-        assert.match(line, told, id);
+        assert.match(await toldAt(page, id), told, id);
+    }
+});
+
+test("so do those of searches, calibrations and validations", async (t) => {
+    for (const [name, id, told] of [
+        ["tuned", "front-plot", /^[\d.]+ \S+: \S+ [\d.]+ \S+/],
+        ["calibrated", "calibration-depth-iops", /^\d+: model [\d,]+ IOPS · measured(, not fitted)? [\d,]+ IOPS$/],
+        ["calibrated", "calibration-depth-p99", /^\d+: model [\d.]+ [µm]s · measured(, not fitted)? [\d.]+ [µm]s$/],
+        ["calibrated", "calibration-size-random", /^[\d.]+ [KM]iB: model [\d.]+ [MG]B\/s · measured/],
+        ["validated", "curves-all", /^[\d.]+ m?s: measured [\d.]+ % · simulated [\d.]+ %$/],
+        ["validated", "differences-all", /^[\d.]+ %: simulated less measured -?[\d.]+( [nµm]?s)?$/],
+    ]) {
+        const page = await open(t, name);
+        assert.match(await toldAt(page, id), told, id);
     }
 });
 

@@ -7,13 +7,19 @@ use iosched_workload::{TaskSet, Workload};
 
 /// Records of `tasks` under `settings` on `profiles`.
 pub(crate) fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
+    let mut experiment = experiment_on(tasks, settings, profiles);
+    experiment.runs = runs;
+    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
+}
+
+/// What is run for them.
+pub(crate) fn experiment_on(tasks: &str, settings: &[&str], profiles: &[&str]) -> Experiment {
     let set = TaskSet::parse("tasks.toml", tasks).unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let profile = |name: &str| Profile::named(name).unwrap();
     let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
     profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
-    experiment.runs = runs;
-    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
+    experiment
 }
 
 /// Two readers and a writer that nobody waits for.
