@@ -42,15 +42,21 @@ pub(crate) struct Axis {
     pub(crate) log: bool,
     /// The unit of a plain number.
     pub(crate) unit: String,
+    /// What stands beside it; empty if the plot's title says it.
+    pub(crate) name: String,
 }
 
 impl Axis {
     pub(crate) fn linear(quantity: Quantity, (from, to): (f64, f64)) -> Self {
-        Self { quantity, from: Value(from), to: Value(to), log: false, unit: String::new() }
+        Self { quantity, from: Value(from), to: Value(to), log: false, unit: String::new(), name: String::new() }
     }
 
     pub(crate) fn log(quantity: Quantity, ends: (f64, f64)) -> Self {
         Self { log: true, ..Self::linear(quantity, ends) }
+    }
+
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
     }
 }
 

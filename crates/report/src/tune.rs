@@ -110,7 +110,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
     });
     let of_goal = |goal: usize, ends| {
         let unit = measures[goal].unit.to_string();
-        Axis { unit, ..Axis::linear(Quantity::Number, ends) }
+        Axis { unit, ..Axis::linear(Quantity::Number, ends).named(&measures[goal].name) }
     };
     let axes = (of_goal(0, x), of_goal(1, y));
     let chart = Chart::plain(axes, across.iter().map(|(_, at)| at.0), series.collect());

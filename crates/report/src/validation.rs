@@ -156,7 +156,8 @@ fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
         [("measured", measured), ("simulated", simulated)].into_iter().enumerate().map(|(number, (name, sorted))| {
             Series::plain(number, name, Draw::Line, places.iter().map(|&ns| share(sorted, ns)))
         });
-    let axes = (Axis::linear(Quantity::Time, (0.0, end * 1e6)), Axis::linear(Quantity::Share, (0.0, 1.0)));
+    let times = Axis::linear(Quantity::Time, (0.0, end * 1e6)).named("response time");
+    let axes = (times, Axis::linear(Quantity::Share, (0.0, 1.0)));
     let chart = Chart::plain(axes, places.iter().map(|&ns| ns as f64), series.collect());
     let (id, title) = (format!("curves-{id}"), title.to_owned());
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }.html()
@@ -188,7 +189,8 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
         text .tick x=(px(left)) y=(px(bottom + 34.0)) { "rank, per cent" }
         path .line.thin.s1 d=(path.data()) {}
     };
-    let axes = (Axis::linear(Quantity::Share, (0.0, 1.0)), Axis::linear(Quantity::Time, (-reach * 1e6, reach * 1e6)));
+    let ranks = Axis::linear(Quantity::Share, (0.0, 1.0)).named("rank");
+    let axes = (ranks, Axis::linear(Quantity::Time, (-reach * 1e6, reach * 1e6)));
     let longer = Series::plain(1, "simulated less measured", Draw::Line, by_rank.iter().map(|(_, ms)| ms * 1e6));
     let chart = Chart::plain(axes, by_rank.iter().map(|(share, _)| *share), vec![longer]);
     let (id, title) = (format!("differences-{id}"), title.to_owned());

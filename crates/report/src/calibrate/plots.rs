@@ -248,7 +248,9 @@ fn chart(figure: &Figure, plot: &Plot) -> Chart {
         Upward::Bytes => Axis::linear(Quantity::BytesPerSecond, plot.y.domain()),
         Upward::Latency => Axis::log(Quantity::Time, plot.y.domain()),
     };
-    let axes = (Axis::linear(figure.placed_by, plot.x.domain()), up);
+    // Without the unit of the picture's ticks: a script's have their own.
+    let name = figure.across.split(',').next().unwrap_or_default();
+    let axes = (Axis::linear(figure.placed_by, plot.x.domain()).named(name), up);
     let points = || figure.points.iter();
     let model = Series::plain(MODEL_COLOUR, "model", Draw::Line, points().map(Point::model));
     let measured = |name: &str, held_out: bool| {

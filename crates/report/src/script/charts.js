@@ -25,6 +25,7 @@
         share: (value) => `${digits(100 * value, 3)} %`,
         number: (value, axis) => thousands(value) + (axis.unit ? ` ${axis.unit}` : ""),
     };
+    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif';
     const whole = new Set(["nines", "size", "power"]);
 
     // What is zoomed, by group, or by picture if it has none.
@@ -41,13 +42,15 @@
     }
 
     function axis(chart, side) {
-        const { quantity, log } = chart[side];
+        const { quantity, log, name, unit } = chart[side];
+        const named = [name, unit].filter((part) => part).join(", ");
         const label = (value) => (value === null ? "" : write[quantity](value, {}));
         const options = {
             stroke: () => theme("quiet"),
             grid: { stroke: () => theme("grid"), width: 1, show: side === "y" },
             ticks: { stroke: () => theme("grid"), width: 1, size: 4 },
-            font: '12px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif',
+            font,
+            ...(named && { label: named, labelFont: font, labelSize: 18, labelGap: 2 }),
             values: (_, splits) => splits.map(label),
             space: side === "x" ? 64 : 26,
             size: side === "x" ? 32 : 62,
@@ -262,8 +265,8 @@
         const line = document.createElement("p");
         line.className = "told";
         line.setAttribute("aria-live", "polite");
-        const rest = [chart.y.unit, chart.good].filter((part) => part).join(", ");
-        line.textContent = rest || "\u00a0";
+        const rest = chart.good || "\u00a0";
+        line.textContent = rest;
         box.insertBefore(frame, svg.nextSibling);
         frame.append(line);
 
@@ -295,7 +298,7 @@
             series: [{}, ...chart.series.map(series), ...none],
             hooks: {
                 draw: [(u) => paint(u, chart, svg)],
-                setCursor: [(u) => { line.textContent = told(u, chart) || rest || "\u00a0"; }],
+                setCursor: [(u) => { line.textContent = told(u, chart) || rest; }],
                 setSelect: [(u) => {
                     if (u.select.width < 4) return;
                     const ends = [u.select.left, u.select.left + u.select.width].map((at) => u.posToVal(at, "x"));
