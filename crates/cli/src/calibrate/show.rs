@@ -74,7 +74,8 @@ fn pair(text: &mut String, pair: &Pair, divisor: f64) {
         // What varies much is marked.
         format!("{:.0} %{}", variation * 100.0, if variation > NOISY { "!" } else { " " })
     });
-    let off = format!("{:+.1} %", pair.difference() * 100.0);
+    // No minus before a zero.
+    let off = format!("{:+.1} %", (pair.difference() * 1000.0).round() / 10.0 + 0.0);
     let _ = write!(text, "{:>10}{variation:>8}{:>10}{off:>9}", number(median), number(pair.model));
 }
 

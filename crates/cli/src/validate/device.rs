@@ -376,7 +376,8 @@ fn figure(text: &mut String, judged: &Judged, divisor: f64, within: f64) {
     });
     let difference = judged.difference();
     let mark = if difference.abs() > within { "*" } else { " " };
-    let off = format!("{:+.0} %{mark}", difference * 100.0);
+    // No minus before a zero.
+    let off = format!("{:+} %{mark}", (difference * 100.0).round() + 0.0);
     let width = if divisor > 1.0 { 11 } else { 10 };
     let _ = write!(text, "{:>width$}{variation:>8}{:>11}{off:>9}", number(judged.measured), number(judged.predicted));
 }

@@ -55,7 +55,8 @@ fn cells(pair: &Pair, divisor: f64) -> Markup {
         td .number { (number(pair.model / divisor)) }
         td .number {
             span {
-                @let off = format!("{:+.0}\u{a0}%", difference * 100.0);
+                // No minus before a zero.
+                @let off = format!("{:+}\u{a0}%", (difference * 100.0).round() + 0.0);
                 @if difference.abs() > WITHIN { b { (off) } } @else { (off) }
             }
         }
