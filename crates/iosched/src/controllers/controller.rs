@@ -34,6 +34,45 @@ pub struct Served {
     pub got: Time,
 }
 
+/// Where a bio meets controllers on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Points(u8);
+
+impl Points {
+    /// Nowhere.
+    pub const NONE: Self = Self(0);
+    /// [`Controller::enter`].
+    pub const ENTER: Self = Self(1 << 0);
+    /// [`Controller::throttle`].
+    pub const THROTTLE: Self = Self(1 << 1);
+    /// [`Controller::merged`].
+    pub const MERGED: Self = Self(1 << 2);
+    /// [`Controller::issued`].
+    pub const ISSUED: Self = Self(1 << 3);
+    /// [`Controller::started`].
+    pub const STARTED: Self = Self(1 << 4);
+    /// [`Controller::bio_done`].
+    pub const BIO_DONE: Self = Self(1 << 5);
+    /// [`Controller::absorbed`].
+    pub const ABSORBED: Self = Self(1 << 6);
+    /// [`Controller::completed`].
+    pub const COMPLETED: Self = Self(1 << 7);
+    /// All of them.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// Those of either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether any is in both.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
 /// A policy beside the elevator: which bios go on, and when.
 ///
 /// A bio comes by in this order: [`enter`](Self::enter); then, if it joined a request, [`merged`](Self::merged), and
@@ -45,6 +84,11 @@ pub trait Controller: Send {
     fn name(&self) -> &'static str;
 
     // ---- a bio
+
+    /// Where it has to do with bios: it is not called elsewhere. It is always the same.
+    fn points(&self) -> Points {
+        Points::ALL
+    }
 
     /// A bio comes. One that is told to wait is held, and its process goes on; it is handed out by
     /// [`released`](Self::released).
@@ -183,24 +227,40 @@ pub struct Controllers {
     /// What they share.
     pub site: Site,
     list: Vec<Box<dyn Controller>>,
-    /// The places of those that bios meet, in their order.
-    in_force: Vec<usize>,
+    /// Those that bios meet, in their order.
+    in_force: Vec<Met>,
+    /// Where they meet any.
+    points: Points,
     waits: Vec<ControllerWaits>,
+}
+
+/// A controller that bios meet.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    /// Its place.
+    at: usize,
+    points: Points,
 }
 
 impl Controllers {
     /// None yet.
     #[must_use]
     pub fn new(site: Site) -> Self {
-        Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
+        Self { site, list: Vec::new(), in_force: Vec::new(), points: Points::NONE, waits: Vec::new() }
     }
 
     /// One more, behind all others.
     pub fn add(&mut self, controller: Box<dyn Controller>) {
         if !controller.begins_when_written() {
-            self.in_force.push(self.list.len());
+            self.comes_into_force(self.in_force.len(), self.list.len(), controller.points());
         }
         self.list.push(controller);
+    }
+
+    /// Bios meet the controller `at`, as the one of number `place` that they do.
+    fn comes_into_force(&mut self, place: usize, at: usize, points: Points) {
+        self.in_force.insert(place, Met { at, points });
+        self.points = self.points.union(points);
     }
 
     /// Which controller has a file.
@@ -221,8 +281,8 @@ impl Controllers {
     /// The file does not take `text`.
     pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
         let at = self.of_file(file)?;
-        if let Err(place) = self.in_force.binary_search(&at) {
-            self.in_force.insert(place, at);
+        if let Err(place) = self.in_force.binary_search_by_key(&at, |met| met.at) {
+            self.comes_into_force(place, at, self.list[at].points());
         }
         Some(self.list[at].write(&mut self.site, file, group, text))
     }
@@ -243,8 +303,8 @@ impl Controllers {
 
     /// A bio comes; if it is held, `Some` is where.
     pub fn enter(&mut self, way: WayId) -> Option<usize> {
-        for &at in &self.in_force {
-            if self.list[at].enter(&mut self.site, way) == Passage::Wait {
+        for &Met { at, points } in &self.in_force {
+            if points.intersects(Points::ENTER) && self.list[at].enter(&mut self.site, way) == Passage::Wait {
                 self.site.ways[way].waits_since = self.site.now;
                 return Some(at);
             }
@@ -309,8 +369,8 @@ impl Controllers {
     }
 
     fn throttle_from(&mut self, way: WayId, from: usize) -> Option<usize> {
-        for &at in self.in_force.iter().filter(|&&at| at >= from) {
-            if self.list[at].throttle(&mut self.site, way) == Passage::Wait {
+        for &Met { at, points } in self.in_force.iter().filter(|met| met.at >= from) {
+            if points.intersects(Points::THROTTLE) && self.list[at].throttle(&mut self.site, way) == Passage::Wait {
                 self.site.ways[way].waits_since = self.site.now;
                 return Some(at);
             }
@@ -321,24 +381,24 @@ impl Controllers {
 
     /// See [`Controller::merged`].
     pub fn merged(&mut self, way: WayId, target: &Target) {
-        self.each_in_force(|controller, site| controller.merged(site, way, target));
+        self.each_at(Points::MERGED, |controller, site| controller.merged(site, way, target));
     }
 
     /// See [`Controller::issued`].
     pub fn issued(&mut self, way: WayId) {
         self.site.ways[way].got = self.site.now;
-        self.each_in_force(|controller, site| controller.issued(site, way));
+        self.each_at(Points::ISSUED, |controller, site| controller.issued(site, way));
     }
 
     /// See [`Controller::started`].
     pub fn started(&mut self, way: WayId) {
         self.site.ways[way].dispatched = self.site.now;
-        self.each_in_force(|controller, site| controller.started(site, way));
+        self.each_at(Points::STARTED, |controller, site| controller.started(site, way));
     }
 
     /// See [`Controller::absorbed`].
     pub fn absorbed(&mut self, way: WayId) {
-        self.each_in_force(|controller, site| controller.absorbed(site, way));
+        self.each_at(Points::ABSORBED, |controller, site| controller.absorbed(site, way));
     }
 
     /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
@@ -346,18 +406,22 @@ impl Controllers {
         let Way { op, asked, got, .. } = self.site.ways[founder];
         let served = Served { founder, op, nr_sectors, asked, got };
         for &way in bios {
-            self.each_in_force(|controller, site| controller.bio_done(site, way));
+            self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, way));
         }
-        self.each_in_force(|controller, site| controller.completed(site, &served, bios));
+        self.each_at(Points::COMPLETED, |controller, site| controller.completed(site, &served, bios));
         for &way in bios {
             self.site.ways.end(way);
         }
     }
 
-    /// Those that bios meet.
-    fn each_in_force(&mut self, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
-        for &at in &self.in_force {
-            call(self.list[at].as_mut(), &mut self.site);
+    /// Those that bios meet there.
+    #[inline]
+    fn each_at(&mut self, point: Points, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
+        if !self.points.intersects(point) {
+            return;
+        }
+        for met in self.in_force.iter().filter(|met| met.points.intersects(point)) {
+            call(self.list[met.at].as_mut(), &mut self.site);
         }
     }
 

@@ -41,7 +41,7 @@ mod write_error;
 
 pub use crate::decision::{Admission, IoCostEvent, Step, Verdict, WbtEvent, WeightReason};
 pub use about::{About, File, FileOf, policies};
-pub use controller::{Controller, ControllerWaits, Controllers, Served, Target};
+pub use controller::{Controller, ControllerWaits, Controllers, Points, Served, Target};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange};
 pub use io_cost::{BioCosts, IoCost, IoCostFile};
 pub use io_latency::{IoLatency, IoLatencyState};

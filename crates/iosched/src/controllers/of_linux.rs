@@ -1,6 +1,6 @@
 //! The controllers of Linux as [`Controller`]s.
 
-use super::controller::{Controller, Controllers, Served, Target};
+use super::controller::{Controller, Controllers, Points, Served, Target};
 use super::io_cost::{IoCost, IoCostFile};
 use super::io_latency::IoLatency;
 use super::io_max::IoMax;
@@ -56,6 +56,10 @@ impl Controllers {
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"
+    }
+
+    fn points(&self) -> Points {
+        Points::THROTTLE.union(Points::ISSUED).union(Points::STARTED).union(Points::ABSORBED).union(Points::COMPLETED)
     }
 
     fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
@@ -124,6 +128,10 @@ impl Controller for IoMax {
         "io.max"
     }
 
+    fn points(&self) -> Points {
+        Points::ENTER
+    }
+
     fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
         self.enter(site, way)
     }
@@ -163,6 +171,10 @@ impl Controller for IoMax {
 impl Controller for IoLatency {
     fn name(&self) -> &'static str {
         "io.latency"
+    }
+
+    fn points(&self) -> Points {
+        Points::THROTTLE.union(Points::BIO_DONE)
     }
 
     fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
@@ -227,6 +239,10 @@ impl Controller for IoCost {
         "io.cost"
     }
 
+    fn points(&self) -> Points {
+        Points::ENTER.union(Points::THROTTLE).union(Points::MERGED).union(Points::COMPLETED)
+    }
+
     fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
         self.enter(site, way);
         Passage::Pass
@@ -262,6 +278,10 @@ impl Controller for IoCost {
 
     fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
         self.group_removed(site, group);
+    }
+
+    fn begins_when_written(&self) -> bool {
+        true
     }
 
     fn files(&self) -> &'static [&'static str] {

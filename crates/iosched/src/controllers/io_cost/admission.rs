@@ -24,16 +24,19 @@ impl IoCost {
         }
     }
 
-    /// A bio comes that joined no request: whether it may go on. One that waits is handed to [`Site::go_on`] when
-    /// it may.
+    /// A bio that has [entered](Self::enter) joined no request: whether it may go on. One that waits is handed to
+    /// [`Site::go_on`] when it may.
     pub fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.enter(site, way);
-        let at = self.clock.at(site.now);
-        let bio = site.ways[way];
+        let bio = &site.ways[way];
+        let absolute = self.absolute(bio, false);
+        if absolute == 0 {
+            let cookie = bio.cookie;
+            return pass(site, cookie, Admission::Free, 0, 0);
+        }
+        let (bio, at) = (*bio, self.clock.at(site.now));
         let group = bio.cgroup;
-        let absolute = self.absolute(&bio, false);
-        if absolute == 0 || !self.takes_part(site, group, &at) {
-            return pass(site, &bio, Admission::Free, 0, 0);
+        if !self.takes_part(site, group, &at) {
+            return pass(site, bio.cookie, Admission::Free, 0, 0);
         }
         self.tree[group].cursor = end(&bio);
         let cost = self.price(site, group, absolute, &at);
@@ -41,11 +44,11 @@ impl IoCost {
         if own.waiting.is_empty() && own.debt == 0 && own.affords(cost, at.now) {
             own.charge(absolute, cost);
             site.ways[way].io_cost = cost;
-            return pass(site, &bio, Admission::Now, absolute, cost);
+            return pass(site, bio.cookie, Admission::Now, absolute, cost);
         }
         if bio.is_urgent() {
             self.owe(site, &bio, absolute, &at);
-            return pass(site, &bio, Admission::Debt, absolute, 0);
+            return pass(site, bio.cookie, Admission::Debt, absolute, 0);
         }
         if own.debt == 0 && !own.is_whole() {
             let full = own.full_weight;
@@ -57,9 +60,8 @@ impl IoCost {
         if self.tree[group].waiting.is_empty() { Passage::Pass } else { Passage::Wait }
     }
 
-    /// A bio joins the request `target`. It never waits: what its group cannot pay for is owed.
+    /// A bio that has entered joins the request `target`. It never waits: what its group cannot pay for is owed.
     pub fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
-        self.enter(site, way);
         let at = self.clock.at(site.now);
         let bio = site.ways[way];
         let group = bio.cgroup;
@@ -87,21 +89,25 @@ impl IoCost {
 
     /// A request of these bios is done.
     pub fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
-        for &way in bios {
-            let bio = &site.ways[way];
-            if let Some(own) = self.tree.get_mut(bio.cgroup) {
-                own.done += bio.io_cost;
+        if self.settings.on {
+            for &way in bios {
+                let bio = &site.ways[way];
+                self.tree[bio.cgroup].done += bio.io_cost;
             }
-        }
-        if let Some(direction) = Direction::of(request.op).filter(|_| self.settings.on) {
-            self.count_latency(site, request, direction);
+            if let Some(direction) = Direction::of(request.op) {
+                self.count_latency(site, request, direction);
+            }
         }
         for &way in bios {
             let bio = &mut site.ways[way];
+            debug_assert!(self.settings.on || bio.io_cost == 0, "it is not switched off while a bio is under way");
             let group = bio.cgroup;
             if std::mem::take(&mut bio.holds_group) {
-                self.tree[group].held_by -= 1;
-                self.free_if_gone(site, group);
+                let own = &mut self.tree[group];
+                own.held_by -= 1;
+                if own.removed && own.held_by == 0 {
+                    self.free_if_gone(site, group);
+                }
             }
         }
     }
@@ -203,7 +209,7 @@ fn end(bio: &Way) -> Sector {
 }
 
 /// Records that a bio passes.
-fn pass(site: &mut Site, bio: &Way, how: Admission, absolute: u64, cost: u64) -> Passage {
-    note(site, IoCostEvent::Admit { cookie: bio.cookie, how, absolute, cost });
+fn pass(site: &mut Site, cookie: u64, how: Admission, absolute: u64, cost: u64) -> Passage {
+    note(site, IoCostEvent::Admit { cookie, how, absolute, cost });
     Passage::Pass
 }

@@ -47,7 +47,9 @@ impl Bench {
     fn way(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
         self.bios += 1;
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId(0), cookie: self.bios };
-        self.site.ways.begin(Way::new(self.site.now, &bio, group))
+        let way = self.site.ways.begin(Way::new(self.site.now, &bio, group));
+        self.cost.enter(&mut self.site, way);
+        way
     }
 
     fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (WayId, Passage) {

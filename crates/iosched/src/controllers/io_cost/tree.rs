@@ -31,7 +31,15 @@ impl Tree {
     }
 
     /// Takes up the groups that are new.
+    #[inline]
     pub(super) fn know(&mut self, groups: &Groups) {
+        if self.groups.len() < groups.count() {
+            self.take_up(groups);
+        }
+    }
+
+    #[cold]
+    fn take_up(&mut self, groups: &Groups) {
         for group in groups.all().skip(self.groups.len()) {
             let parent = groups.parent(group);
             let mut path = parent.map_or(Vec::new(), |parent| self[parent].path.clone());
@@ -51,11 +59,6 @@ impl Tree {
     /// A group, if it was taken up.
     pub(super) fn get(&self, group: CgroupId) -> Option<&Group> {
         self.groups.get(group.index())
-    }
-
-    /// A group, if it was taken up, to be changed.
-    pub(super) fn get_mut(&mut self, group: CgroupId) -> Option<&mut Group> {
-        self.groups.get_mut(group.index())
     }
 
     /// Groups above `group`, from the root's child down.

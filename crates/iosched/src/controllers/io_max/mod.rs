@@ -16,7 +16,7 @@ mod slice;
 
 use self::held::{Held, Source};
 use self::rounds::Level;
-use self::slice::Slice;
+use self::slice::{Amount, Slice};
 use super::event::IoMaxEvent;
 use super::site::Site;
 use super::way::{Direction, Passage, Way, WayId};
@@ -109,19 +109,20 @@ impl IoMax {
 
     /// A bio comes. One that waits is given out by [`released`](Self::released), not by [`Site::go_on`].
     pub fn enter(&mut self, site: &mut Site, id: WayId) -> Passage {
-        let way = site.ways[id];
-        let direction = Direction::of(&way);
-        if !self.applies(site, &way, direction) {
+        let way = &site.ways[id];
+        let direction = Direction::of(way);
+        if !self.applies(site, way, direction) {
             return Passage::Pass;
         }
+        let (bio, is_urgent) = (Amount::of(way), way.is_urgent());
         let mut source = Source::Own;
         let mut group = way.cgroup;
         loop {
-            if self.flow(group, direction).held.is_empty() && self.wait_jiffies(site, group, direction, &way) == 0 {
-                self.charge(group, direction, &way);
+            if self.flow(group, direction).held.is_empty() && self.wait_jiffies(site, group, direction, bio) == 0 {
+                self.charge(group, direction, bio);
                 self.trim(site, group, direction);
-            } else if way.is_urgent() {
-                self.charge(group, direction, &way);
+            } else if is_urgent {
+                self.charge(group, direction, bio);
             } else {
                 self.hold(site, id, group, direction, source);
                 return Passage::Wait;

@@ -5,6 +5,7 @@
 
 use super::IoMax;
 use super::held::Source;
+use super::slice::Amount;
 use crate::context::CgroupId;
 use crate::controllers::event::IoMaxEvent;
 use crate::controllers::site::Site;
@@ -69,8 +70,8 @@ impl IoMax {
         let mut wait = u64::MAX;
         for way in Direction::BOTH {
             if let Some(head) = self.flow(here, way).held.head() {
-                let head = site.ways[head];
-                wait = wait.min(self.wait_jiffies(site, here, way, &head));
+                let head = Amount::of(&site.ways[head]);
+                wait = wait.min(self.wait_jiffies(site, here, way, head));
             }
         }
         let due = site.jiffies().saturating_add(wait);
@@ -161,8 +162,8 @@ impl IoMax {
         for (way, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
             for _ in 0..most {
                 let Some(id) = self.flow(here, way).held.head() else { break };
-                let bio = site.ways[id];
-                if self.wait_jiffies(site, here, way, &bio) > 0 {
+                let bio = Amount::of(&site.ways[id]);
+                if self.wait_jiffies(site, here, way, bio) > 0 {
                     break;
                 }
                 self.move_up(site, id, here, way);
@@ -175,8 +176,7 @@ impl IoMax {
     /// The head of a direction goes to the group above, or to the worker.
     fn move_up(&mut self, site: &mut Site, id: WayId, here: CgroupId, way: Direction) {
         self.flow(here, way).held.pop();
-        let bio = site.ways[id];
-        self.charge(here, way, &bio);
+        self.charge(here, way, Amount::of(&site.ways[id]));
         if let Some(parent) = site.groups.parent(here) {
             self.queue(site, id, parent, way, Source::Child(here));
             let start = self.flow(here, way).slice.start;

@@ -42,32 +42,46 @@ fn slice_end(site: &Site, jiffy: u64) -> u64 {
 }
 
 /// Bytes that `bps` allows in so many jiffies.
+#[inline]
 fn bytes_in(site: &Site, bps: u64, jiffies: u64) -> u64 {
     let bits = |value: u64| value.checked_ilog2().map_or(-1, i64::from);
     if bits(bps) + bits(jiffies) - bits(site.hz.into()) > 62 {
         return u64::MAX;
     }
-    (u128::from(bps) * u128::from(jiffies) / u128::from(site.hz)) as u64
+    match bps.checked_mul(jiffies) {
+        Some(product) => product / u64::from(site.hz),
+        None => (u128::from(bps) * u128::from(jiffies) / u128::from(site.hz)) as u64,
+    }
 }
 
 /// Bios that `iops` allows in so many jiffies.
 fn ios_in(site: &Site, iops: u32, jiffies: u64) -> u32 {
-    let ios = u128::from(iops) * u128::from(jiffies) / u128::from(site.hz);
+    let ios = u64::from(iops).saturating_mul(jiffies) / u64::from(site.hz);
     u32::try_from(ios).unwrap_or(u32::MAX)
 }
 
 /// What a bio counts for.
-fn bytes_of(way: &Way) -> u64 {
-    match way.op {
-        _ if way.counted => 0,
-        Op::Discard => SECTOR_BYTES,
-        _ => way.bytes(),
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    bytes: u64,
+    /// Its bytes were counted before.
+    counted: bool,
+}
+
+impl Amount {
+    pub(super) const fn of(way: &Way) -> Self {
+        let bytes = match way.op {
+            _ if way.counted => 0,
+            Op::Discard => SECTOR_BYTES,
+            _ => way.bytes(),
+        };
+        Self { bytes, counted: way.counted }
     }
 }
 
 impl IoMax {
     /// How long until a group may let a bio go, in jiffies; 0: now.
-    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, way: Direction, bio: &Way) -> u64 {
+    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, way: Direction, bio: Amount) -> u64 {
         let now = site.jiffies();
         let flow = self.flow(group, way);
         let limits = flow.limits;
@@ -88,7 +102,7 @@ impl IoMax {
         } else {
             let granted = if elapsed == 0 { length } else { slice_end(site, elapsed) };
             let allowed = (bytes_in(site, limits.bps, granted) as i64).wrapping_add(slice.carried_bytes);
-            let wanted = slice.bytes.wrapping_add(bytes_of(bio));
+            let wanted = slice.bytes.wrapping_add(bio.bytes);
             if allowed > 0 && wanted <= allowed as u64 {
                 0
             } else {
@@ -116,9 +130,10 @@ impl IoMax {
     }
 
     /// A bio goes.
-    pub(super) fn charge(&mut self, group: CgroupId, way: Direction, bio: &Way) {
+    #[inline]
+    pub(super) fn charge(&mut self, group: CgroupId, way: Direction, bio: Amount) {
         let slice = &mut self.flow(group, way).slice;
-        slice.bytes = slice.bytes.wrapping_add(bytes_of(bio));
+        slice.bytes = slice.bytes.wrapping_add(bio.bytes);
         slice.ios = slice.ios.wrapping_add(1);
     }
 

@@ -18,11 +18,11 @@ pub(super) enum Place {
 }
 
 /// The bios of a request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Bios {
     /// The one that it began with.
     pub(super) founder: WayId,
-    /// All, in order of sectors.
+    /// All, in order of sectors. None: controllers do not know the request.
     pub(super) all: Vec<WayId>,
 }
 
@@ -45,8 +45,8 @@ pub(in crate::queue) struct Controlled {
     pub(super) held: Vec<Held>,
     /// Bios that nobody submits any more, and at which controller each still stands in line.
     pub(super) left: Vec<(WayId, usize)>,
-    /// By request.
-    pub(super) bios: Vec<Option<Bios>>,
+    /// By request. What is done leaves its memory to the next.
+    pub(super) bios: Vec<Bios>,
     /// Sends on what was held.
     pub(super) worker: Worker,
     /// Bios that entered and are not done.
@@ -115,7 +115,7 @@ impl Controlled {
 
     /// Checks that whoever is inside is somewhere.
     pub(in crate::queue) fn check(&self) {
-        let in_requests: usize = self.bios.iter().flatten().map(|bios| bios.all.len()).sum();
+        let in_requests: usize = self.bios.iter().map(|bios| bios.all.len()).sum();
         let waiting = self.waiting.iter().flatten().count() + usize::from(self.worker.waits.is_some());
         assert_eq!(self.inside, in_requests + waiting + self.left.len(), "who is inside is somewhere");
         let held: u32 = self.held.iter().map(|held| held.bios).sum();
@@ -142,9 +142,9 @@ impl Controlled {
         &mut self.held[context.index()]
     }
 
-    pub(super) fn bios(&mut self, id: RequestId) -> &mut Option<Bios> {
+    pub(super) fn bios(&mut self, id: RequestId) -> &mut Bios {
         if self.bios.len() <= id.index() {
-            self.bios.resize_with(id.index() + 1, || None);
+            self.bios.resize_with(id.index() + 1, Bios::default);
         }
         &mut self.bios[id.index()]
     }

@@ -18,15 +18,21 @@ use crate::time::Time;
 
 impl RequestQueue {
     /// The controllers, which are made when they are first asked for, at the present moment.
+    #[inline]
     pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
         if self.controlled.is_none() {
-            let controllers = self.new_controllers();
-            let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
-            self.controlled = Some(Box::new(Controlled::new(controllers, context)));
+            self.begin_controlled();
         }
         let controlled = self.controlled.as_mut().unwrap_or_else(|| unreachable!("they were made"));
         controlled.controllers.site.now = self.env.now;
         controlled
+    }
+
+    #[cold]
+    fn begin_controlled(&mut self) {
+        let controllers = self.new_controllers();
+        let context = self.env.contexts.create(0, IoPriority::default(), CgroupId::ROOT);
+        self.controlled = Some(Box::new(Controlled::new(controllers, context)));
     }
 
     /// Controllers of which nothing is written.
@@ -155,7 +161,9 @@ impl RequestQueue {
     fn found_controlled(&mut self, id: RequestId, way: WayId) {
         let controlled = self.controlled();
         controlled.controllers.issued(way);
-        *controlled.bios(id) = Some(Bios { founder: way, all: vec![way] });
+        let bios = controlled.bios(id);
+        bios.founder = way;
+        bios.all.push(way);
     }
 
     /// Joins a bio to a request, if there is one for it.
@@ -164,14 +172,14 @@ impl RequestQueue {
         let Some((into, side)) = self.find_merge(rules, &bio) else { return false };
         let Request { sector, nr_sectors, .. } = self.env.requests[into];
         let controlled = self.controlled();
-        if let Some(mut bios) = controlled.bios(into).take() {
-            let target = Target { sector, end: sector + u64::from(nr_sectors), first: bios.all[0] };
+        let all = &mut controlled.bios(into).all;
+        if let Some(&first) = all.first() {
             match side {
-                MergeSide::Back => bios.all.push(way),
-                MergeSide::Front => bios.all.insert(0, way),
+                MergeSide::Back => all.push(way),
+                MergeSide::Front => all.insert(0, way),
             }
+            let target = Target { sector, end: sector + u64::from(nr_sectors), first };
             controlled.controllers.merged(way, &target);
-            *controlled.bios(into) = Some(bios);
         } else {
             // The request was there before the controllers were.
             controlled.abandon(way);
@@ -183,19 +191,24 @@ impl RequestQueue {
     /// `absorbed` becomes part of `survivor`.
     pub(in crate::queue) fn absorb_controlled(&mut self, survivor: RequestId, absorbed: RequestId) {
         let controlled = self.controlled();
-        let Some(Bios { founder, all }) = controlled.bios(absorbed).take() else { return };
-        controlled.controllers.absorbed(founder);
-        match controlled.bios(survivor) {
-            Some(bios) => bios.all.extend(all),
-            none => *none = Some(Bios { founder, all }),
+        let Bios { founder, all } = std::mem::take(controlled.bios(absorbed));
+        if all.is_empty() {
+            return;
         }
+        controlled.controllers.absorbed(founder);
+        let bios = controlled.bios(survivor);
+        if bios.all.is_empty() {
+            bios.founder = founder;
+        }
+        bios.all.extend(all);
         self.attend();
     }
 
     /// The device takes `id`.
     pub(in crate::queue) fn start_controlled(&mut self, id: RequestId) {
         let controlled = self.controlled();
-        if let Some(&mut Bios { founder, .. }) = controlled.bios(id).as_mut() {
+        let &mut Bios { founder, ref all } = controlled.bios(id);
+        if !all.is_empty() {
             controlled.controllers.started(founder);
         }
     }
@@ -204,9 +217,11 @@ impl RequestQueue {
     pub(in crate::queue) fn complete_controlled(&mut self, id: RequestId) {
         let nr_sectors = self.env.requests[id].nr_sectors;
         let controlled = self.controlled();
-        let Some(Bios { founder, all }) = controlled.bios(id).take() else { return };
-        controlled.inside -= all.len();
-        controlled.controllers.completed(founder, &all, nr_sectors.into());
+        let Controlled { controllers, bios, inside, .. } = controlled;
+        let Some(Bios { founder, all }) = bios.get_mut(id.index()).filter(|bios| !bios.all.is_empty()) else { return };
+        *inside -= all.len();
+        controllers.completed(*founder, all, nr_sectors.into());
+        all.clear();
         self.attend();
     }
 
@@ -244,8 +259,12 @@ impl RequestQueue {
 
     /// Whoever can go on does, and writes that waited are carried out.
     fn attend(&mut self) {
-        if self.env.log.is_on() || self.controlled().controllers.site.log.is_on() {
+        let log_on = self.env.log.is_on();
+        let controlled = self.controlled();
+        if log_on || controlled.controllers.site.log.is_on() {
             self.note_controlled(None);
+        } else if !controlled.controllers.site.anyone_goes_on() && !controlled.is_shut() {
+            return;
         }
         while self.controlled().collect_woken() || self.controlled().write_if_empty() {
             self.run_worker(false);
