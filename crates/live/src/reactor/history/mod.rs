@@ -265,6 +265,7 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
     let turns = run(&mut reactor);
     told.turns += turns;
     let flushed = reactor.result;
+    let at_end = about(&reactor.disk);
     let Reactor { ring: mut world, .. } = reactor;
     if !world.is_cut {
         world.insiders_hear();
@@ -276,7 +277,7 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
     [told.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
     told.digest = digest.value();
     if let Some(wrong) = wrong {
-        return Life::Wrong(wrong.clone());
+        return Life::Wrong(format!("{wrong}; at the end {at_end}"));
     }
     let is_cut = world.is_cut;
     medium.stamps = world.witness.last_stamp();
@@ -293,6 +294,24 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
         Ok(()) if is_cut => Life::Cut,
         Ok(()) => Life::Ended,
     }
+}
+
+/// What a disk is at, for who looks for what is wrong with it.
+fn about(disk: &LiveDisk) -> String {
+    let queue = disk.queue();
+    let tunables = disk.registry().get(queue.scheduler()).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+    let tunables =
+        tunables.iter().map(|spec| format!(" {}={}", spec.name, queue.tunable(spec.name).unwrap_or_default()));
+    let [reads, writes] = disk.inflight();
+    format!(
+        "{} wait in {}{}, {} are in the driver, {reads} reads and {writes} writes in the device of depth {}; its timer is {:?}",
+        queue.waiting(),
+        queue.scheduler(),
+        tunables.collect::<String>(),
+        queue.in_driver(),
+        disk.depth(),
+        disk.next_timer(),
+    )
 }
 
 /// Lets the reactor run, and looks at it meanwhile. How many turns it took.

@@ -25,7 +25,7 @@ use crate::ring::{Calls, Completed, System, Tag};
 const ASKS_MAX: usize = 10;
 /// NBD clients at once.
 const SEATS: usize = 4;
-/// Everything is answered after so long, whatever happened.
+/// Everything is answered after so long, whatever happened, unless the elevator was told to idle for longer.
 const ANSWERED_NS_MAX: u64 = 1000 * SECOND_NS;
 
 /// What happens at a time.
@@ -36,8 +36,8 @@ enum Event {
     Down(usize),
     /// Somebody does something.
     Act,
-    /// The end is looked for.
-    Look,
+    /// The end is looked for, and again so many ns later.
+    Look(u64),
 }
 
 /// A client, if one sits here, and its connection.
@@ -90,6 +90,8 @@ pub(super) struct World {
     waits: u32,
     /// Messages were sent, for which the thread wakes up.
     told: bool,
+    /// An elevator that idles for days was looked for.
+    hurried: bool,
     pub(super) is_cut: bool,
 }
 
@@ -113,6 +115,7 @@ impl World {
             acts: 0,
             waits: 0,
             told: false,
+            hurried: false,
             is_cut: false,
         };
         world.later(0, Event::Act);
@@ -267,7 +270,7 @@ impl World {
     fn happens(&mut self, event: Event) {
         match event {
             Event::Act => self.act(),
-            Event::Look => self.look_for_the_end(),
+            Event::Look(again_ns) => self.look_for_the_end(again_ns),
             Event::Up(wire) => {
                 if self.wires[wire].carry_up(&mut self.random) {
                     self.soon(Event::Up(wire));
@@ -363,7 +366,7 @@ impl World {
             self.seats[number] = Some(seat);
             self.soon(Event::Down(wire));
         }
-        self.later(MILLISECOND_NS, Event::Look);
+        self.later(MILLISECOND_NS, Event::Look(5 * MILLISECOND_NS));
     }
 
     fn stop(&mut self) {
@@ -372,12 +375,26 @@ impl World {
         self.tell(Message::Stop);
     }
 
-    fn look_for_the_end(&mut self) {
-        self.later(5 * MILLISECOND_NS, Event::Look);
+    /// Whoever waits for an elevator that idles for days switches it. Until when all is answered then.
+    fn hurry(&mut self) -> Time {
+        self.hurried = true;
+        self.tell(Message::Control(changes::switch_if_idle_for(ANSWERED_NS_MAX)));
+        self.now + ANSWERED_NS_MAX
+    }
+
+    fn look_for_the_end(&mut self, again_ns: u64) {
+        // The longer it takes, the less often.
+        self.later(again_ns, Event::Look(2 * again_ns));
         let seats = self.seats.iter().flatten().filter(|seat| seat.wire.is_some());
         let waits = seats.map(|seat| seat.client.waits()).sum::<usize>() + self.insiders.waits();
         match self.phase {
             Phase::Draining(_) if waits == 0 => self.stop(),
+            Phase::Draining(until) if until <= self.now && !self.hurried => {
+                self.phase = Phase::Draining(self.hurry());
+            }
+            Phase::Ending(until) if until <= self.now && !self.hurried => {
+                self.phase = Phase::Ending(self.hurry());
+            }
             Phase::Draining(until) if until <= self.now => {
                 self.witness.is_wrong(|| format!("{waits} operations are never answered"));
             }
