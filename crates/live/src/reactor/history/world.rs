@@ -90,6 +90,8 @@ pub(super) struct World {
     waits: u32,
     /// Messages were sent, for which the thread wakes up.
     told: bool,
+    /// The thread has had a turn since the last wait: it may have done something.
+    turned: bool,
     /// An elevator that idles for days was looked for.
     hurried: bool,
     pub(super) is_cut: bool,
@@ -115,6 +117,7 @@ impl World {
             acts: 0,
             waits: 0,
             told: false,
+            turned: false,
             hurried: false,
             is_cut: false,
         };
@@ -439,6 +442,7 @@ impl System for World {
     }
 
     fn completions(&mut self, into: &mut Vec<Completed>) -> usize {
+        self.turned = true;
         if self.random.chance(20) {
             self.ready.reverse();
         }
@@ -452,7 +456,9 @@ impl System for World {
     }
 
     fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.look_round();
+        if std::mem::take(&mut self.turned) {
+            self.look_round();
+        }
         if self.is_over() {
             return Err(io::Error::other("the power has failed"));
         }
