@@ -75,6 +75,24 @@ pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
 }
 
+/// Whether a direct write that is to be on stable storage is there when it completes, also one that the kernel goes on
+/// with by itself. Of FUSE's it forgets that (Linux 6.18). Only file systems known to do it are believed.
+pub(crate) fn keeps_direct_writes(file: &File) -> bool {
+    const KNOWN: [u64; 4] = [
+        libc::EXT4_SUPER_MAGIC as u64,
+        libc::XFS_SUPER_MAGIC as u64,
+        libc::BTRFS_SUPER_MAGIC as u64,
+        libc::F2FS_SUPER_MAGIC as u64,
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|about| KNOWN.contains(&(about.f_type as u64)))
+}
+
+/// Whether a hole that is punched reads as zeroes, as it should. Behind FUSE is any program: nbdfuse makes a trim of it,
+/// which may leave the data.
+pub(crate) fn has_empty_holes(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 != libc::FUSE_SUPER_MAGIC as u64)
+}
+
 /// Nobody else who asks like this gets the file.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {

@@ -76,6 +76,8 @@ pub struct File {
     path: PathBuf,
     file: std::fs::File,
     way: Way,
+    /// A hole reads as zeroes.
+    has_empty_holes: bool,
     /// What the file system has not refused yet.
     punches_holes: bool,
     zeroes_ranges: bool,
@@ -172,6 +174,7 @@ impl File {
         if capacity_bytes == 0 {
             return Err(OpenError::Empty { path: path.to_owned(), bytes, block_bytes });
         }
+        let has_empty_holes = is_device || sys::has_empty_holes(&file);
         let card = BackendCard {
             about: format!("{}{}", path.display(), if direct { "" } else { " (through the page cache)" }),
             device: iosched_disk::Card {
@@ -180,25 +183,27 @@ impl File {
                 hw_queues: 1,
                 rotational: about.rotational && !in_memory,
                 write_cache: true,
-                fua: true,
+                // Otherwise the queue has a flush follow the write.
+                fua: is_device || !direct || sys::keeps_direct_writes(&file),
                 max_hw_sectors_kb: 1024,
             },
             block_bytes,
             depth_max: 4096,
             trim_zeroes: false,
-            fast_zeroes: sys::zeroes_quickly(&file, is_device, bytes),
+            fast_zeroes: has_empty_holes && sys::zeroes_quickly(&file, is_device, bytes),
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
         zeroes.fill(0);
         let zeroes = Arc::new(Arc::new(zeroes));
         let path = path.to_owned();
-        Ok(Self { card, path, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
+        let (punches_holes, zeroes_ranges, under_way) = (true, true, Vec::new());
+        Ok(Self { card, path, file, way, has_empty_holes, punches_holes, zeroes_ranges, under_way, zeroes })
     }
 
     /// How zeroes, or a hole, are asked for now.
     fn zeroing(&self, command: &Command) -> Zeroing {
-        if command.op == Op::Discard || (self.punches_holes && !command.no_hole) {
+        if command.op == Op::Discard || (self.punches_holes && self.has_empty_holes && !command.no_hole) {
             Zeroing::PunchHole
         } else if self.zeroes_ranges {
             Zeroing::ZeroRange
