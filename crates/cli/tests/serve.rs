@@ -77,6 +77,36 @@ fn copies_come_back_as_they_were() {
 }
 
 #[test]
+fn a_backing_that_grew_is_taken_when_asked_for_and_one_that_shrank_is_refused() {
+    let here = directory("serve-rescan");
+    image(&here, "disk.img", 1 << 20);
+    let resize = |bytes| std::fs::OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(bytes);
+    // Whatever is in front of it.
+    let server = Server::serving(&here, &["fault:cache=64K:disk.img"]);
+    let size = || server.client(IOSCHED, &["get", "c", "size"]).unwrap();
+    let rescan = || Command::new(IOSCHED).current_dir(&here).args(["set", "c", "device/rescan=1"]).output().unwrap();
+    let mut old = server.connect();
+    resize(2 << 20).unwrap();
+    assert_eq!((size().trim(), read_error(&mut old, 1 << 20)), ("size=2048", 22));
+    assert!(rescan().status.success());
+    assert_eq!(size().trim(), "size=4096");
+    // Its client was told another size, and never a new one.
+    assert_eq!(read_error(&mut old, 1 << 20), 22);
+    let mut new = server.connect();
+    assert_eq!(read_error(&mut new, (2 << 20) - 512), 0);
+    assert_eq!(read_error(&mut new, 2 << 20), 22);
+    if let Some(out) = server.client("nbdinfo", &["--size", "nbd+unix:///?socket=s"]) {
+        assert_eq!(out.trim(), "2097152");
+    }
+    resize(1 << 20).unwrap();
+    let refused = rescan();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("has shrunk to 1048576 bytes"), "{said}");
+    assert_eq!(size().trim(), "size=4096");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let here = directory("serve-cap");
     let caps = "none:io.max=slow:rbps=4194304";

@@ -111,9 +111,14 @@ pub(crate) struct About {
     pub(crate) rotational: bool,
 }
 
+/// How large a file or device is now.
+pub(crate) fn size_bytes(mut file: &File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
 /// Finds out what `file` is.
-pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
-    let bytes = file.seek(SeekFrom::End(0))?;
+pub(crate) fn describe(file: &File, is_device: bool) -> io::Result<About> {
+    let bytes = size_bytes(file)?;
     let metadata = file.metadata()?;
     let direct_block_bytes = if is_device {
         rustix::fs::ioctl_blksszget(file)?

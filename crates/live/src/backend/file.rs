@@ -18,7 +18,7 @@ use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
 use super::contract::{Backend, BackendCard, Completion, Extent};
 use crate::Errno;
-use crate::disk::Command;
+use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 use crate::sys::{self, PUNCH_HOLE, ZERO_RANGE};
 
@@ -74,7 +74,7 @@ impl UnderWay {
 pub struct File {
     card: BackendCard,
     path: PathBuf,
-    file: std::fs::File,
+    file: Arc<std::fs::File>,
     way: Way,
     /// A hole reads as zeroes.
     has_empty_holes: bool,
@@ -170,7 +170,7 @@ impl File {
         let about = sys::describe(&file, is_device).map_err(failed)?;
         let block_bytes = if direct { about.direct_block_bytes } else { 512 };
         let bytes = about.bytes;
-        let capacity_bytes = bytes / u64::from(block_bytes) * u64::from(block_bytes);
+        let capacity_bytes = in_blocks(bytes, block_bytes);
         if capacity_bytes == 0 {
             return Err(OpenError::Empty { path: path.to_owned(), bytes, block_bytes });
         }
@@ -192,6 +192,7 @@ impl File {
             trim_zeroes: false,
             fast_zeroes: has_empty_holes && sys::zeroes_quickly(&file, is_device, bytes),
         };
+        let file = Arc::new(file);
         let way = if in_memory { Way::Call } else { Way::Ring };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
         zeroes.fill(0);
@@ -254,7 +255,7 @@ impl File {
                     Zeroing::ZeroRange => sys::allocate(&self.file, ZERO_RANGE, offset, left),
                     Zeroing::Write => {
                         let bytes = left.min(ZEROES_BYTES as u64) as usize;
-                        std::os::unix::fs::FileExt::write_at(&self.file, &self.zeroes[..bytes], offset)
+                        std::os::unix::fs::FileExt::write_at(&*self.file, &self.zeroes[..bytes], offset)
                     }
                 },
             };
@@ -305,6 +306,11 @@ impl File {
     }
 }
 
+/// As far as whole blocks go.
+fn in_blocks(bytes: u64, block_bytes: u32) -> u64 {
+    bytes / u64::from(block_bytes) * u64::from(block_bytes)
+}
+
 /// Takes the first `bytes` away from `segments`.
 fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
     let whole = segments.iter().take_while(|segment| {
@@ -346,6 +352,11 @@ impl Backend for File {
 
     fn extent(&self, bytes: Range<u64>) -> Extent {
         sys::extent(&self.file, bytes)
+    }
+
+    fn measure(&self) -> Option<Measure> {
+        let (file, block_bytes) = (Arc::clone(&self.file), self.card.block_bytes);
+        Some(Box::new(move || Ok(in_blocks(sys::size_bytes(&file)?, block_bytes))))
     }
 
     fn gone(&self) -> Option<PathBuf> {

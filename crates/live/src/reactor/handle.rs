@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use iosched::Time;
 
-use crate::disk::{ClientId, Identity, Operation, TooManyClients};
+use crate::disk::{ClientId, Identity, Operation, Size, TooManyClients};
 use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 
 /// Who is told when an operation is done, on the disk's thread: it must not wait for anything.
@@ -48,7 +48,7 @@ pub struct Handle {
     inbox: Arc<Inbox>,
     pool: Pool,
     name: Arc<str>,
-    capacity_bytes: u64,
+    size: Size,
     block_bytes: u32,
     trim_zeroes: bool,
     budget_bytes: u64,
@@ -61,7 +61,7 @@ impl Handle {
             inbox,
             pool: disk.pool().clone(),
             name: disk.name().into(),
-            capacity_bytes: disk.capacity_bytes(),
+            size: disk.size(),
             block_bytes: disk.block_bytes(),
             trim_zeroes: disk.trim_zeroes(),
             budget_bytes: disk.budget_bytes(),
@@ -75,10 +75,10 @@ impl Handle {
         &self.name
     }
 
-    /// Its size in bytes.
+    /// Its size in bytes now.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
+        self.size.bytes()
     }
 
     /// What its back end reads and writes at least, in bytes. Operations need not be aligned to it.

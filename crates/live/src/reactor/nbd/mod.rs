@@ -103,10 +103,38 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// What a connection may ask for, as it was when the client came. That goes on to hold for it.
+#[derive(Clone)]
+struct Catalogue {
+    exports: Arc<Exports>,
+    /// One for each export, in the same order.
+    offers: Arc<[Offer]>,
+    size_bytes: u64,
+}
+
+impl Catalogue {
+    fn new(exports: Arc<Exports>, disk: &LiveDisk) -> Self {
+        let size_bytes = disk.capacity_bytes();
+        let offer = Offer {
+            rotational: disk.is_rotational(),
+            fast_zero: disk.has_fast_zeroes(),
+            preferred_block_bytes: disk.block_bytes().max(4096),
+            length_max: length_max(disk.budget_bytes()),
+            ..Offer::new(disk.name(), size_bytes)
+        };
+        let offers = exports.offers(&offer);
+        Self { exports, offers, size_bytes }
+    }
+
+    /// Groups and the weights that are declared of them.
+    fn groups(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
+    }
+}
+
 /// What every connection begins with.
 struct Door {
-    exports: Exports,
-    offers: Arc<[Offer]>,
+    catalogue: Catalogue,
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
@@ -166,15 +194,8 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(config: Config, disk: &mut LiveDisk, messages: Messages) -> Self {
         let Config { listeners, exports, tls, plain, limits } = config;
-        let offer = Offer {
-            rotational: disk.is_rotational(),
-            fast_zero: disk.has_fast_zeroes(),
-            preferred_block_bytes: disk.block_bytes().max(4096),
-            length_max: length_max(disk.budget_bytes()),
-            ..Offer::new(disk.name(), disk.capacity_bytes())
-        };
-        let offers = exports.offers(&offer);
-        for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
+        let catalogue = Catalogue::new(Arc::new(exports), disk);
+        for (group, weight) in catalogue.groups() {
             if let Err(error) = disk.group(group, weight) {
                 messages.say(&format!("warning: {error}"));
             }
@@ -193,7 +214,7 @@ impl Server {
                 limits.connections
             ));
         }
-        let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
+        let door = Door { catalogue, tls, tls_mode, limits, socket_bytes };
         Self {
             listeners,
             door,
@@ -251,6 +272,9 @@ impl Server {
         // The network's need for memory is the kernel's to judge, as long as there are few.
         if unix || self.connections.len() >= UNBOUND_MAX {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
+        }
+        if self.door.catalogue.size_bytes != disk.capacity_bytes() {
+            self.door.catalogue = Catalogue::new(Arc::clone(&self.door.catalogue.exports), disk);
         }
         let mut connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
         let held_bytes = connection.held_bytes();

@@ -17,7 +17,7 @@ use slab::Slab;
 
 use super::account::Account;
 use super::output::Output;
-use super::{Asked, Door};
+use super::{Asked, Catalogue, Door};
 use crate::Messages;
 use crate::disk::{ClientId, Identity, LiveDisk};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
@@ -52,6 +52,8 @@ enum Receiving {
 pub(super) struct Connection {
     socket: OwnedFd,
     pub(super) peer: Peer,
+    /// What the client may choose of.
+    catalogue: Catalogue,
     stage: ConnectionStage,
     transport: Transport,
     /// Until when the handshake has to be over.
@@ -117,10 +119,11 @@ pub(super) struct With<'a> {
 impl Connection {
     pub(super) fn new(socket: OwnedFd, peer: Peer, door: &Door, now: Time) -> Self {
         let mut output = Output::new();
-        let handshake = Handshake::new(Arc::clone(&door.offers), door.tls_mode, output.raw());
+        let handshake = Handshake::new(Arc::clone(&door.catalogue.offers), door.tls_mode, output.raw());
         Self {
             socket,
             peer,
+            catalogue: door.catalogue.clone(),
             stage: ConnectionStage::Handshake(Box::new(handshake)),
             transport: Transport::Plain,
             deadline: Some(now + door.limits.handshake_ns),
@@ -339,7 +342,8 @@ impl Connection {
 
     fn begin_transmission(&mut self, negotiated: Negotiated, with: &mut With<'_>) {
         let Negotiated { offer, terms } = negotiated;
-        let (Some(export), Some(offer)) = (with.door.exports.as_slice().get(offer), with.door.offers.get(offer)) else {
+        let Catalogue { exports, offers, .. } = &self.catalogue;
+        let (Some(export), Some(offer)) = (exports.as_slice().get(offer), offers.get(offer)) else {
             return self.close(with);
         };
         let named = if export.name.is_empty() { &self.peer.name } else { &export.name };
@@ -348,7 +352,7 @@ impl Connection {
             name,
             pid: self.peer.pid,
             ioprio: export.ioprio,
-            group: with.door.exports.group(export).map(|(name, _)| name.to_owned()),
+            group: exports.group(export).map(|(name, _)| name.to_owned()),
             read_only: export.read_only,
             sync: export.sync,
         };
