@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use iosched::Time;
+use iosched::{IoPriority, Time};
 use iosched_system::{Call, Memory, call};
 use slab::Slab;
 
 use crate::backend::Backend;
-use crate::disk::{Done, LiveDisk};
+use crate::disk::{Done, LiveDisk, SyncWrites};
 use crate::nbd::{Exports, LENGTH_MAX, Offer, ReplyTo, RequestKind, ServerConfig, TlsMode};
 use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
@@ -130,6 +130,31 @@ impl Catalogue {
     fn groups(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
+
+    /// Gives groups their weights, but for those that had them from the catalogue `before`.
+    fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
+        let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
+        for (group, weight) in self.groups().filter(|own| !before.contains(own)) {
+            if let Err(error) = disk.group(group, weight) {
+                messages.say(&format!("warning: {error}"));
+            }
+        }
+    }
+
+    /// What an export's clients are to the disk.
+    fn standing(&self, export: usize) -> Option<Standing> {
+        let export = self.exports.as_slice().get(export)?;
+        let group = self.exports.group(export).map(|(name, _)| name.to_owned());
+        Some(Standing { ioprio: export.ioprio, group, sync: export.sync })
+    }
+}
+
+/// What a client is to the disk, as its export declares it.
+#[derive(Clone, PartialEq, Eq)]
+struct Standing {
+    ioprio: IoPriority,
+    group: Option<String>,
+    sync: SyncWrites,
 }
 
 /// What every connection begins with.
@@ -195,11 +220,7 @@ impl Server {
     pub(super) fn new(config: Config, disk: &mut LiveDisk, messages: Messages) -> Self {
         let Config { listeners, exports, tls, plain, limits } = config;
         let catalogue = Catalogue::new(Arc::new(exports), disk);
-        for (group, weight) in catalogue.groups() {
-            if let Err(error) = disk.group(group, weight) {
-                messages.say(&format!("warning: {error}"));
-            }
-        }
+        catalogue.weigh(None, disk, &messages);
         let tls_mode = match (&tls, plain) {
             (None, _) => TlsMode::Off,
             (Some(_), true) => TlsMode::Available,
@@ -401,6 +422,16 @@ impl Server {
             });
         }
         self.look_later(now);
+    }
+
+    /// Exports are declared anew: see [`crate::Handle::set_exports`].
+    pub(super) fn set_exports(&mut self, now: Time, exports: Exports, disk: &mut LiveDisk) {
+        let catalogue = Catalogue::new(Arc::new(exports), disk);
+        catalogue.weigh(Some(&self.door.catalogue), disk, &self.messages);
+        for (_, connection) in &mut self.connections {
+            connection.follow(now, &catalogue, disk);
+        }
+        self.door.catalogue = catalogue;
     }
 
     /// Nobody new is let in, and nothing new is done.
