@@ -252,7 +252,7 @@ impl<S: System> Reactor<S> {
                 Message::Stop if self.ending == Ending::No => {
                     self.ending = Ending::Draining;
                     if let Some(nbd) = &mut self.nbd {
-                        nbd.end();
+                        nbd.end(&mut self.ring);
                     }
                     self.vhost.end();
                 }

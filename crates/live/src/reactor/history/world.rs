@@ -19,7 +19,7 @@ use super::insiders::Insiders;
 use super::wire::Wire;
 use super::witness::Witness;
 use super::{EXPORTS, changes};
-use crate::ring::{Calls, Completed, System, Tag};
+use crate::ring::{Calls, Completed, Source, System, Tag};
 
 /// Requests of one client at once.
 const ASKS_MAX: usize = 10;
@@ -427,10 +427,14 @@ impl Calls for World {
         }
     }
 
-    /// Only virtual machines' kicks are ended so, and histories have none.
-    #[cfg(feature = "vhost")]
-    fn cancel(&mut self, _tag: Tag) {
-        self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
+    /// Nobody is let in any more. Virtual machines' kicks are ended so, too, and histories have none.
+    fn cancel(&mut self, tag: Tag) {
+        if tag.0 != Source::Accept {
+            self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
+        } else if self.accepts.contains(&tag) {
+            self.accepts.retain(|accept| *accept != tag);
+            self.ready.push(Completed { tag, result: -libc::ECANCELED, memory: Memory::Accepting });
+        }
     }
 }
 

@@ -434,9 +434,10 @@ impl Server {
         self.door.catalogue = catalogue;
     }
 
-    /// Nobody new is let in, and nothing new is done.
-    pub(super) fn end(&mut self) {
+    /// Nobody new is let in, and nothing new is done. Who comes now waits for whoever listens next.
+    pub(super) fn end(&mut self, ring: &mut dyn Calls) {
         self.ending = true;
+        (0..self.listeners.len()).for_each(|listener| ring.cancel((Source::Accept, listener as u32)));
     }
 
     /// The disk has ended: connections end when their answers are sent.
