@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use iosched_live::reactor::history::{Theme, Told, Violation, history};
+use iosched_live::reactor::history::{Broken, Theme, Told, Violation, history};
 
 /// Progress is told so often.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Threads [default: one per core].
     #[arg(long)]
     jobs: Option<usize>,
+    /// Break the server on purpose, by a name or `all`, and tell how many histories it takes to find that.
+    #[arg(long, value_name = "NAME")]
+    broken: Option<String>,
 }
 
 /// What the workers share.
@@ -68,7 +71,30 @@ fn panicked(seed: u64) -> Violation {
     Violation { seed, life: 0, what: "it panicked, as is told above".to_owned() }
 }
 
+/// Breaks the server on purpose: each way has to be found.
+fn find(args: &Args, theme: Theme, name: &str) -> Result<ExitCode> {
+    let meant: Vec<_> = Broken::ALL.into_iter().filter(|(of, _)| name == "all" || *of == name).collect();
+    let names = Broken::ALL.map(|(name, _)| name).join(", ");
+    anyhow::ensure!(!meant.is_empty(), "nothing is broken so: {name:?}; write all, or one of {names}");
+    let mut missed = 0;
+    for (name, broken) in meant {
+        let seeds = (0..args.count).map(|number| args.seed.wrapping_add(number));
+        let found = (1..).zip(seeds).find_map(|(nth, seed)| Some((nth, history(seed, theme, Some(broken)).err()?)));
+        match found {
+            Some((nth, violation)) => println!("{name}: found in history {nth}: {violation}"),
+            None => {
+                println!("{name}: NOT found in {} histories", args.count);
+                missed += 1;
+            }
+        }
+    }
+    Ok(if missed > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
 pub(crate) fn run(args: &Args, theme: Theme) -> Result<ExitCode> {
+    if let Some(name) = &args.broken {
+        return find(args, theme, name);
+    }
     let name = if theme == Theme::Cuts { "cuts" } else { "histories" };
     let jobs = args.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into)).max(1);
     let run = Run {

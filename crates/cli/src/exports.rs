@@ -1,6 +1,6 @@
 //! Exports of a disk, as options declare them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -10,7 +10,7 @@ use iosched_live::nbd::{Export, Exports, ExportsError};
 use crate::fail::usage;
 
 /// What a disk is served as.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
     /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,sync=fua|all][,read-only][,description=TEXT]
     #[arg(long = "export", value_name = "EXPORT")]
@@ -25,6 +25,11 @@ impl ExportArgs {
     /// The exports, one at least, of a disk of that name.
     pub(crate) fn load(&self, disk: &str) -> Result<Exports> {
         Ok(self.declared().map_err(usage)?.or_default(disk))
+    }
+
+    /// The file that declares some, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.exports_file.as_deref()
     }
 
     /// One for each of so many sockets, in the order in which they were declared; of a disk of that name, if there is
@@ -54,6 +59,17 @@ impl ExportArgs {
         }
         Ok(exports)
     }
+}
+
+/// What has become of exports, for people: a line for each that is new, another than before, or gone.
+pub(crate) fn changes(before: &Exports, after: &Exports) -> Vec<String> {
+    let named = |all: &Exports, name: &str| all.as_slice().iter().find(|export| export.name == name).cloned();
+    let now = after.as_slice().iter().filter_map(|export| match named(before, &export.name) {
+        None => Some(format!("new: {}", describe(export))),
+        Some(old) => (old != *export).then(|| format!("changed: {}", describe(export))),
+    });
+    let gone = before.as_slice().iter().filter(|export| named(after, &export.name).is_none());
+    now.chain(gone.map(|export| format!("gone: {}", describe(export)))).collect()
 }
 
 /// An export for people.

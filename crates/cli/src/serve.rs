@@ -3,16 +3,17 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use iosched_live::OwnedListener;
 use iosched_live::control::Forest;
-use iosched_live::nbd::{ServerConfig, TlsFiles};
+use iosched_live::nbd::{Exports, ServerConfig, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
+use iosched_live::{Handle, OwnedListener};
 
-use crate::exports::{ExportArgs, describe};
+use crate::exports::{ExportArgs, changes, describe};
 use crate::fail::usage;
 use crate::output::say;
 use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
@@ -25,7 +26,7 @@ use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
 /// reached by every name that is empty.
 ///
 /// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is
-/// on the backing in any case.
+/// on the backing in any case. SIGHUP has the file of --exports read again; without one it is as SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -86,7 +87,10 @@ Examples:
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
-    let ending = Ending::on_signal()?;
+    let (ending, hangups) = match args.exports.file() {
+        Some(_) => Ending::on_signal_but_hangup().map(|(ending, hangups)| (ending, Some(hangups)))?,
+        None => (Ending::on_signal()?, None),
+    };
     args.disk.check_name()?;
     let exports = args.exports.load(&args.disk.name())?;
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
@@ -102,10 +106,14 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
         standstill_ns: u64::from(args.standstill_s) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
+    let declared = exports.clone();
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
     let about = about(&served)?;
+    if let Some(hangups) = hangups {
+        reread_exports(args, declared, served.handle.clone(), hangups)?;
+    }
     let handle = served.handle.clone();
     ending.by(move || {
         say!("\nfinishing and flushing; a second signal ends at once");
@@ -129,6 +137,31 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     drop((socket, control));
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// At each hangup exports are declared anew. What is wrong with them is said, and they stay as they were.
+fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups: mpsc::Receiver<()>) -> Result<()> {
+    let (own, name) = (args.exports.clone(), args.disk.name());
+    let reread = move || {
+        while hangups.recv().is_ok() {
+            let exports = match own.load(&name) {
+                Ok(exports) => exports,
+                Err(error) => {
+                    say!("warning: {error}; the exports stay as they were");
+                    continue;
+                }
+            };
+            if disk.set_exports(exports.clone()).is_err() {
+                return;
+            }
+            let changes = changes(&declared, &exports);
+            changes.iter().for_each(|change| say!("export {change}"));
+            say!("exports are read again; changes: {}", changes.len());
+            declared = exports;
+        }
+    };
+    thread::Builder::new().name("exports".to_owned()).spawn(reread).context("there is no thread for exports")?;
+    Ok(())
 }
 
 fn load_tls(folder: &Path) -> Result<Arc<ServerConfig>> {

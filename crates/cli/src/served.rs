@@ -1,7 +1,7 @@
 //! What `serve`, `mount`, `ublk` and `vhost` have in common: a disk that is served until it is told to stop.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use anyhow::{Result, anyhow};
@@ -15,7 +15,7 @@ use iosched_live::{OwnedListener, reactor};
 use crate::backing;
 use crate::fail::usage;
 use crate::output::{self, say};
-use crate::signals::on_signal;
+use crate::signals::{on_signal, on_signal_and_hangup};
 use crate::tree::socket_to_make;
 
 /// What a shell says of a program that a signal ended: so much more than the signal's number.
@@ -170,7 +170,7 @@ enum Phase {
 /// Begins the end; whether it has begun.
 type Stop = dyn Fn() -> bool + Send + Sync;
 
-/// The end of a disk that is served: SIGTERM, SIGINT or SIGHUP let it finish what it has and flush, the next one ends
+/// The end of a disk that is served: SIGTERM, SIGINT or (unless it means something else) SIGHUP let it finish what it has and flush, the next one ends
 /// everything at once.
 #[derive(Clone)]
 pub(crate) struct Ending(Arc<Mutex<Phase>>);
@@ -182,6 +182,19 @@ impl Ending {
         let asked = ending.clone();
         on_signal(move |signal| asked.asked(signal))?;
         Ok(ending)
+    }
+
+    /// As [`Ending::on_signal`], but for SIGHUP: that comes out of the receiver, once for all that came meanwhile.
+    pub(crate) fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
+        let ending = Self(Arc::new(Mutex::new(Phase::Starting)));
+        let asked = ending.clone();
+        let (sender, hangups) = mpsc::sync_channel(1);
+        let hung_up = move || {
+            // One that is not looked at yet stands for this one, too.
+            let _ = sender.try_send(());
+        };
+        on_signal_and_hangup(move |signal| asked.asked(signal), hung_up)?;
+        Ok((ending, hangups))
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {

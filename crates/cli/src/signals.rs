@@ -1,4 +1,4 @@
-//! Signals that ask the command to end: SIGINT, SIGTERM and SIGHUP.
+//! Signals that ask the command to end: SIGINT, SIGTERM and SIGHUP; the last one may mean something else to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,9 +17,20 @@ pub(crate) fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) 
 
 /// From now on `asked` is told the number of each, on a thread of its own. SIGHUP is left alone where nohup has it
 /// ignored.
-pub(crate) fn on_signal(mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+pub(crate) fn on_signal(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), asked)
+}
+
+/// As [`on_signal`], with `hung_up` told of SIGHUP, which does not end the command.
+pub(crate) fn on_signal_and_hangup(
+    mut asked: impl FnMut(i32) + Send + 'static,
+    mut hung_up: impl FnMut() + Send + 'static,
+) -> Result<()> {
+    on([SIGINT, SIGTERM, SIGHUP], move |signal| if signal == SIGHUP { hung_up() } else { asked(signal) })
+}
+
+fn on(wanted: impl IntoIterator<Item = i32>, mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     TOLD.store(true, Ordering::SeqCst);
-    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));
     let mut signals = Signals::new(wanted).context("signals cannot be waited for")?;
     let wait = move || signals.forever().for_each(&mut asked);
     thread::Builder::new().name("signals".to_owned()).spawn(wait).context("there is no thread for signals")?;

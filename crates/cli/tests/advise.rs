@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{
-    Loop, SlowDisk, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_minutes, has_program, iosched,
+    FuseDisk, Loop, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_minutes, has_program, iosched,
     is_root, json, quick_disk, scheduler, sh,
 };
 
@@ -38,7 +38,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     }
     let _alone = alone();
     let here = directory("advise-classes");
-    let slow = SlowDisk::new(&here);
+    let slow = FuseDisk::slow(&here);
     let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
     if !has_all_schedulers(&below) {
         return;

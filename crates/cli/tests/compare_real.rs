@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use common::{
-    IOSCHED, Loop, Mount, Running, SlowDisk, TWO_CLASSES, alone, available, choose, directory, has_all_schedulers,
+    FuseDisk, IOSCHED, Loop, Mount, Running, TWO_CLASSES, alone, available, choose, directory, has_all_schedulers,
     has_minutes, has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
 };
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
     }
     let _alone = alone();
     let here = directory("compare-classes");
-    let slow = SlowDisk::new(&here);
+    let slow = FuseDisk::slow(&here);
     let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
     if !has_all_schedulers(&below) {
         return;

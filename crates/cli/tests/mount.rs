@@ -64,6 +64,28 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
 }
 
 #[test]
+fn a_mounted_disk_grows_with_its_file() {
+    if !has_fuse() {
+        return;
+    }
+    let here = directory("mount-grows");
+    image(&here, "disk.img", 1 << 20);
+    let mounted = Mounted::new(&here, "sda", here.join("disk.img").to_str().unwrap(), &[]);
+    let disk = OpenOptions::new().read(true).write(true).open(mounted.disk()).unwrap();
+    assert_eq!(disk.metadata().unwrap().len(), 1 << 20);
+    OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(2 << 20).unwrap();
+    assert!(disk.write_all_at(&[7; 512], 1 << 20).is_err());
+    assert_eq!(mounted.echo("device/rescan", "1"), Ok(()));
+    assert_eq!(disk.metadata().unwrap().len(), 2 << 20);
+    disk.write_all_at(&[7; 512], (2 << 20) - 512).unwrap();
+    let mut read = [0; 512];
+    disk.read_exact_at(&mut read, (2 << 20) - 512).unwrap();
+    assert_eq!(read, [7; 512]);
+    drop(disk);
+    assert_eq!(mounted.end(), 0);
+}
+
+#[test]
 fn ls_get_and_set_work_on_a_mounted_disk() {
     if !has_fuse() {
         return;

@@ -77,6 +77,103 @@ fn copies_come_back_as_they_were() {
 }
 
 #[test]
+fn a_backing_that_grew_is_taken_when_asked_for_and_one_that_shrank_is_refused() {
+    let here = directory("serve-rescan");
+    image(&here, "disk.img", 1 << 20);
+    let resize = |bytes| std::fs::OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(bytes);
+    // Whatever is in front of it.
+    let server = Server::serving(&here, &["fault:cache=64K:disk.img"]);
+    let size = || server.client(IOSCHED, &["get", "c", "size"]).unwrap();
+    let rescan = || Command::new(IOSCHED).current_dir(&here).args(["set", "c", "device/rescan=1"]).output().unwrap();
+    let mut old = server.connect();
+    resize(2 << 20).unwrap();
+    assert_eq!((size().trim(), read_error(&mut old, 1 << 20)), ("size=2048", 22));
+    assert!(rescan().status.success());
+    assert_eq!(size().trim(), "size=4096");
+    // Its client was told another size, and never a new one.
+    assert_eq!(read_error(&mut old, 1 << 20), 22);
+    let mut new = server.connect();
+    assert_eq!(read_error(&mut new, (2 << 20) - 512), 0);
+    assert_eq!(read_error(&mut new, 2 << 20), 22);
+    if let Some(out) = server.client("nbdinfo", &["--size", "nbd+unix:///?socket=s"]) {
+        assert_eq!(out.trim(), "2097152");
+    }
+    resize(1 << 20).unwrap();
+    let refused = rescan();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("has shrunk to 1048576 bytes"), "{said}");
+    assert_eq!(size().trim(), "size=4096");
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// A connection to an export, after its handshake with simple replies; `None` if it is refused. Its flags.
+fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
+    let mut socket = UnixStream::connect(here.join("s")).unwrap();
+    socket.read_exact(&mut [0; 18]).unwrap();
+    socket.write_all(&[0, 0, 0, 3]).unwrap();
+    let mut option = b"IHAVEOPT\0\0\0\x01".to_vec();
+    option.extend((export.len() as u32).to_be_bytes());
+    option.extend(export.as_bytes());
+    socket.write_all(&option).unwrap();
+    let mut told = [0; 10];
+    socket.read_exact(&mut told).ok()?;
+    Some((socket, u16::from_be_bytes([told[8], told[9]])))
+}
+
+#[test]
+fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
+    const READ_ONLY: u16 = 2;
+    let here = directory("serve-reread");
+    let declare = |text: &str| std::fs::write(here.join("exports.toml"), text).unwrap();
+    declare("[export.db]\nweight = 200\n[export.old]\nweight = 300\n[export.same]\nweight = 400\n");
+    let server = Server::serving(&here, &["memory:1M", "--exports", "exports.toml"]);
+    let hang_up = |says: &str| {
+        assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
+        server.says(says);
+    };
+    let get = |name: &str| server.client(IOSCHED, &["get", "c", name]).unwrap().trim().to_owned();
+    let (mut db, flags) = connect_to(&here, "db").unwrap();
+    assert_eq!(flags & READ_ONLY, 0);
+    let (mut old, _) = connect_to(&here, "old").unwrap();
+    server.client(IOSCHED, &["set", "c", "groups/same/weight=444"]).unwrap();
+    let client = get("clients/1/name");
+    assert!(client.contains("db"), "{client}");
+
+    declare(
+        "[export.db]\nweight = 700\nclass = \"rt\"\nlevel = 2\nsync = \"all\"\nread_only = true\n\
+         [export.new]\n[export.same]\nweight = 400\n",
+    );
+    hang_up("exports are read again; changes: 3");
+    assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
+    assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
+    assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
+    assert_eq!(get("clients/1/sync"), "clients/1/sync=all");
+    // Who is there stays, also where there is no such export any more.
+    assert_eq!((read_error(&mut db, 0), read_error(&mut old, 0)), (0, 0));
+    let mut write = request(1, 9, 0, 512);
+    write.resize(write.len() + 512, 0x5a);
+    db.write_all(&write).unwrap();
+    let mut reply = [0; 16];
+    db.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], [0; 4], "it was told that it can write");
+    assert!(connect_to(&here, "old").is_none() && connect_to(&here, "new").is_some());
+    assert_eq!(connect_to(&here, "db").unwrap().1 & READ_ONLY, READ_ONLY);
+
+    declare("[export.db]\nweight = 100\n\n[export.new]\nlevel = 9\n");
+    hang_up("warning: exports.toml:5: export \"new\": level: 9 is wrong");
+    std::fs::remove_file(here.join("exports.toml")).unwrap();
+    hang_up("exports.toml: cannot be read: ");
+    assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
+    assert!(connect_to(&here, "new").is_some());
+    assert_eq!(server.stop(), Some(0));
+
+    // Without a file to be read, it ends.
+    let mut server = Server::serving(&here, &["memory:1M", "--export", "db"]);
+    assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let here = directory("serve-cap");
     let caps = "none:io.max=slow:rbps=4194304";

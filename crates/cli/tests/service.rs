@@ -2,13 +2,38 @@
 
 mod common;
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse};
+use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image};
+
+/// A program that ends with the test.
+struct Handed(Child);
+
+impl Handed {
+    /// A server on a socket that is not its own, as systemd hands one over.
+    fn to_serve(here: &Path, listener: &UnixListener, backing: &str) -> Self {
+        let script = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve \"$1\" --control c";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, IOSCHED, backing]).current_dir(here);
+        let socket = OwnedFd::from(listener.try_clone().unwrap());
+        Self(command.stdin(Stdio::from(socket)).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// What a server of NBD says first.
 const MAGIC: &[u8] = b"NBDMAGIC";
@@ -55,6 +80,49 @@ fn who_came_before_the_server_was_started_is_served_and_systemds_socket_stays() 
     ends_well(child);
     assert!(here.join("s").exists(), "it is systemd's");
     assert!(!here.join("c").exists() && !here.join("memory.sock").exists(), "it has made no other");
+}
+
+#[test]
+fn clients_that_connect_again_lose_nothing_when_the_server_is_replaced() {
+    if !has_program("qemu-io") {
+        return;
+    }
+    let here = directory("service-replaced");
+    image(&here, "disk.img", 16 << 20);
+    let listener = UnixListener::bind(here.join("s")).unwrap();
+    // Slow enough that there is always something under way.
+    let backing = "fault:late=1000000,late_ms=5:disk.img";
+    let mut server = Handed::to_serve(&here, &listener, backing);
+    // It would keep what it says until there is much of it.
+    let mut command = Command::new("stdbuf");
+    command.current_dir(&here).args(["-oL", "qemu-io", "-t", "none", "--image-opts"]);
+    command.arg("driver=nbd,server.type=unix,server.path=s,reconnect-delay=60");
+    for round in 1..=60 {
+        let (pattern, places) = (round, || (0..8).map(|at| at * 100_000));
+        let writes = places().map(|at| format!("aio_write -P {pattern} {at} 60000"));
+        let reads = places().map(|at| format!("read -P {pattern} {at} 60000"));
+        for order in writes.chain(["aio_flush".to_owned()]).chain(reads) {
+            command.args(["-c", &order]);
+        }
+    }
+    let mut client = Handed(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(client.0.stdout.take().unwrap()).lines().map(Result::unwrap).filter(|line| {
+        assert!(!line.contains("rror") && !line.contains("ailed"), "{line}");
+        line.contains("60000/60000 bytes")
+    });
+    for signal in ["-TERM", "-KILL", "-TERM", "-TERM", "-KILL", "-TERM"] {
+        // In the middle of what it does, wherever that is.
+        assert_eq!(lines.by_ref().take(101).count(), 101);
+        server.signal(signal);
+        server.0.wait().unwrap();
+        server = Handed::to_serve(&here, &listener, backing);
+    }
+    lines.for_each(drop);
+    assert!(client.0.wait().unwrap().success());
+    server.signal("-TERM");
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+    let left = std::fs::read(here.join("disk.img")).unwrap();
+    assert!((0..8).all(|at| left[at * 100_000..at * 100_000 + 60_000].iter().all(|&byte| byte == 60)));
 }
 
 #[test]

@@ -151,8 +151,12 @@ impl Messages {
     /// Says something that others cause. `kind` names messages that are limited together, for people: `and 870 more:
     /// KIND`.
     pub fn note(&self, kind: &'static str, text: &str) {
-        self.state().note(Instant::now(), kind, text);
-        self.0.changed.notify_all();
+        let mut state = self.state();
+        state.note(Instant::now(), kind, text);
+        // One that is only counted wakes nobody up.
+        if !state.lines.is_empty() {
+            self.0.changed.notify_all();
+        }
     }
 
     /// How many messages were not said.

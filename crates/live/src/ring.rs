@@ -42,7 +42,6 @@ pub(crate) trait Calls {
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag);
 
     /// Ends the call with `tag`: it completes with an error, if it is not done before.
-    #[cfg(feature = "vhost")]
     fn cancel(&mut self, tag: Tag);
 }
 
@@ -73,7 +72,6 @@ impl Calls for Ring {
         Ring::push(self, file, call, tag);
     }
 
-    #[cfg(feature = "vhost")]
     fn cancel(&mut self, tag: Tag) {
         Ring::cancel(self, tag);
     }
@@ -98,7 +96,6 @@ impl Calls for Kernel {
         self.ring.push(file, call, tag);
     }
 
-    #[cfg(feature = "vhost")]
     fn cancel(&mut self, tag: Tag) {
         self.ring.cancel(tag);
     }

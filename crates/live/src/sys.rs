@@ -75,6 +75,24 @@ pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
 }
 
+/// Whether a direct write that is to be on stable storage is there when it completes, also one that the kernel goes on
+/// with by itself. Of FUSE's it forgets that (Linux 6.18). Only file systems known to do it are believed.
+pub(crate) fn keeps_direct_writes(file: &File) -> bool {
+    const KNOWN: [u64; 4] = [
+        libc::EXT4_SUPER_MAGIC as u64,
+        libc::XFS_SUPER_MAGIC as u64,
+        libc::BTRFS_SUPER_MAGIC as u64,
+        libc::F2FS_SUPER_MAGIC as u64,
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|about| KNOWN.contains(&(about.f_type as u64)))
+}
+
+/// Whether a hole that is punched reads as zeroes, as it should. Behind FUSE is any program: nbdfuse makes a trim of it,
+/// which may leave the data.
+pub(crate) fn has_empty_holes(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 != libc::FUSE_SUPER_MAGIC as u64)
+}
+
 /// Nobody else who asks like this gets the file.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -93,9 +111,14 @@ pub(crate) struct About {
     pub(crate) rotational: bool,
 }
 
+/// How large a file or device is now.
+pub(crate) fn size_bytes(mut file: &File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
 /// Finds out what `file` is.
-pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
-    let bytes = file.seek(SeekFrom::End(0))?;
+pub(crate) fn describe(file: &File, is_device: bool) -> io::Result<About> {
+    let bytes = size_bytes(file)?;
     let metadata = file.metadata()?;
     let direct_block_bytes = if is_device {
         rustix::fs::ioctl_blksszget(file)?

@@ -78,38 +78,50 @@ impl Drop for Running {
     }
 }
 
-/// A disk that does one thing at a time, each in 2 ms, as a file.
-pub(crate) struct SlowDisk {
+/// A disk of nbdkit's, as a file.
+pub(crate) struct FuseDisk {
     pub(crate) directory: PathBuf,
-    _programs: [Running; 2],
+    pub(crate) nbdkit: Running,
+    _nbdfuse: Running,
 }
 
-impl SlowDisk {
-    pub(crate) fn new(here: &Path) -> Self {
-        let socket = here.join("slow.sock");
-        let [server, file] = ["slow.log", "fuse.log"].map(|name| fs::File::create(here.join(name)).unwrap());
+impl FuseDisk {
+    /// Named so, as those arguments of nbdkit have it.
+    pub(crate) fn new(here: &Path, name: &str, args: &[&str]) -> Self {
+        let socket = here.join(format!("{name}.sock"));
+        // One of its name may have been killed.
+        let _ = fs::remove_file(&socket);
+        let log = |program| fs::File::create(here.join(format!("{name}-{program}.log"))).unwrap();
         let mut nbdkit = Command::new("nbdkit");
-        nbdkit.args(["--foreground", "--exit-with-parent", "--filter=noparallel", "--filter=delay", "-U"]).arg(&socket);
-        nbdkit
-            .args(["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"])
-            .stdout(Stdio::null())
-            .stderr(server);
-        let server = Running(nbdkit.spawn().unwrap());
+        nbdkit.args(["--foreground", "--exit-with-parent", "-U"]).arg(&socket).args(args);
+        let nbdkit = Running(nbdkit.stdout(Stdio::null()).stderr(log("nbdkit")).spawn().unwrap());
         wait_for(|| socket.exists());
-        let directory = here.join("slow");
+        let directory = here.join(name);
         fs::create_dir_all(&directory).unwrap();
         let file_name = directory.join("disk");
         let mut fuse = Command::new("nbdfuse");
-        fuse.arg(&file_name).arg("--unix").arg(&socket).stdout(Stdio::null()).stderr(file);
-        let fuse = Running(fuse.spawn().unwrap());
+        fuse.arg(&file_name).arg("--unix").arg(&socket).stdout(Stdio::null()).stderr(log("nbdfuse"));
+        let _nbdfuse = Running(fuse.spawn().unwrap());
         wait_for(|| file_name.exists());
-        Self { directory, _programs: [server, fuse] }
+        Self { directory, nbdkit, _nbdfuse }
+    }
+
+    /// One that does one thing at a time, each in 2 ms.
+    pub(crate) fn slow(here: &Path) -> Self {
+        let filters = ["--filter=noparallel", "--filter=delay"];
+        let disk = ["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"];
+        Self::new(here, "slow", &[&filters[..], &disk].concat())
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.join("disk")
     }
 }
 
-impl Drop for SlowDisk {
+impl Drop for FuseDisk {
     fn drop(&mut self) {
-        let _ = Command::new("fusermount3").arg("-u").arg(&self.directory).status();
+        let _ = Command::new("fusermount3").args(["-u", "-z"]).arg(&self.directory).status();
     }
 }
 

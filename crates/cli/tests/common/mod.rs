@@ -15,7 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 pub(crate) use disks::{
-    Running, SlowDisk, TWO_CLASSES, alone, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
+    FuseDisk, Running, TWO_CLASSES, alone, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
 };
 pub(crate) use installed::{available, has_minutes, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};

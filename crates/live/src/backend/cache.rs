@@ -16,7 +16,7 @@ use slab::Slab;
 use super::chance::mix;
 use super::contract::{Backend, BackendCard, Completion};
 use crate::Errno;
-use crate::disk::Command;
+use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
 /// Between two moments at which something is written by itself are at most so many ns.
@@ -417,6 +417,10 @@ impl Backend for VolatileCache {
 
     fn gone(&self) -> Option<PathBuf> {
         self.inner.gone()
+    }
+
+    fn measure(&self) -> Option<Measure> {
+        self.inner.measure()
     }
 
     fn next_event(&self) -> Option<Time> {

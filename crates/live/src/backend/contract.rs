@@ -7,7 +7,7 @@ use iosched::{SECTOR_BYTES, Time};
 use iosched_system::{self as system, Segment};
 
 use crate::Errno;
-use crate::disk::Command;
+use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
 /// What a live disk needs to know of its back end.
@@ -28,7 +28,7 @@ pub struct BackendCard {
 }
 
 impl BackendCard {
-    /// Size in bytes.
+    /// Size in bytes when it was opened.
     #[must_use]
     pub const fn capacity_bytes(&self) -> u64 {
         self.device.capacity_sectors * SECTOR_BYTES
@@ -78,6 +78,11 @@ pub(crate) trait Backend: Send {
 
     /// When [`Backend::advance`] has something to do.
     fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    /// How large it is now can be asked so, if it may grow.
+    fn measure(&self) -> Option<Measure> {
         None
     }
 

@@ -13,7 +13,7 @@ use super::chance::mix;
 use super::contract::{Backend, BackendCard, Completion, Extent};
 use super::size::bytes_of_size;
 use crate::Errno;
-use crate::disk::Command;
+use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
 /// Parts in which probabilities are told.
@@ -184,6 +184,10 @@ impl Backend for Faulty {
 
     fn gone(&self) -> Option<PathBuf> {
         self.inner.gone()
+    }
+
+    fn measure(&self) -> Option<Measure> {
+        self.inner.measure()
     }
 
     fn extent(&self, bytes: Range<u64>) -> Extent {

@@ -18,7 +18,7 @@ use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
 use super::contract::{Backend, BackendCard, Completion, Extent};
 use crate::Errno;
-use crate::disk::Command;
+use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 use crate::sys::{self, PUNCH_HOLE, ZERO_RANGE};
 
@@ -74,8 +74,10 @@ impl UnderWay {
 pub struct File {
     card: BackendCard,
     path: PathBuf,
-    file: std::fs::File,
+    file: Arc<std::fs::File>,
     way: Way,
+    /// A hole reads as zeroes.
+    has_empty_holes: bool,
     /// What the file system has not refused yet.
     punches_holes: bool,
     zeroes_ranges: bool,
@@ -168,10 +170,11 @@ impl File {
         let about = sys::describe(&file, is_device).map_err(failed)?;
         let block_bytes = if direct { about.direct_block_bytes } else { 512 };
         let bytes = about.bytes;
-        let capacity_bytes = bytes / u64::from(block_bytes) * u64::from(block_bytes);
+        let capacity_bytes = in_blocks(bytes, block_bytes);
         if capacity_bytes == 0 {
             return Err(OpenError::Empty { path: path.to_owned(), bytes, block_bytes });
         }
+        let has_empty_holes = is_device || sys::has_empty_holes(&file);
         let card = BackendCard {
             about: format!("{}{}", path.display(), if direct { "" } else { " (through the page cache)" }),
             device: iosched_disk::Card {
@@ -180,25 +183,28 @@ impl File {
                 hw_queues: 1,
                 rotational: about.rotational && !in_memory,
                 write_cache: true,
-                fua: true,
+                // Otherwise the queue has a flush follow the write.
+                fua: is_device || !direct || sys::keeps_direct_writes(&file),
                 max_hw_sectors_kb: 1024,
             },
             block_bytes,
             depth_max: 4096,
             trim_zeroes: false,
-            fast_zeroes: sys::zeroes_quickly(&file, is_device, bytes),
+            fast_zeroes: has_empty_holes && sys::zeroes_quickly(&file, is_device, bytes),
         };
+        let file = Arc::new(file);
         let way = if in_memory { Way::Call } else { Way::Ring };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
         zeroes.fill(0);
         let zeroes = Arc::new(Arc::new(zeroes));
         let path = path.to_owned();
-        Ok(Self { card, path, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
+        let (punches_holes, zeroes_ranges, under_way) = (true, true, Vec::new());
+        Ok(Self { card, path, file, way, has_empty_holes, punches_holes, zeroes_ranges, under_way, zeroes })
     }
 
     /// How zeroes, or a hole, are asked for now.
     fn zeroing(&self, command: &Command) -> Zeroing {
-        if command.op == Op::Discard || (self.punches_holes && !command.no_hole) {
+        if command.op == Op::Discard || (self.punches_holes && self.has_empty_holes && !command.no_hole) {
             Zeroing::PunchHole
         } else if self.zeroes_ranges {
             Zeroing::ZeroRange
@@ -249,7 +255,7 @@ impl File {
                     Zeroing::ZeroRange => sys::allocate(&self.file, ZERO_RANGE, offset, left),
                     Zeroing::Write => {
                         let bytes = left.min(ZEROES_BYTES as u64) as usize;
-                        std::os::unix::fs::FileExt::write_at(&self.file, &self.zeroes[..bytes], offset)
+                        std::os::unix::fs::FileExt::write_at(&*self.file, &self.zeroes[..bytes], offset)
                     }
                 },
             };
@@ -300,6 +306,11 @@ impl File {
     }
 }
 
+/// As far as whole blocks go.
+fn in_blocks(bytes: u64, block_bytes: u32) -> u64 {
+    bytes / u64::from(block_bytes) * u64::from(block_bytes)
+}
+
 /// Takes the first `bytes` away from `segments`.
 fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
     let whole = segments.iter().take_while(|segment| {
@@ -341,6 +352,11 @@ impl Backend for File {
 
     fn extent(&self, bytes: Range<u64>) -> Extent {
         sys::extent(&self.file, bytes)
+    }
+
+    fn measure(&self) -> Option<Measure> {
+        let (file, block_bytes) = (Arc::clone(&self.file), self.card.block_bytes);
+        Some(Box::new(move || Ok(in_blocks(sys::size_bytes(&file)?, block_bytes))))
     }
 
     fn gone(&self) -> Option<PathBuf> {

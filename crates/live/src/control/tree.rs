@@ -3,6 +3,7 @@
 //! ```text
 //! size  stat  inflight                 as in sysfs
 //! device/queue_depth                   commands the back end is given at once
+//! device/rescan                        1 has the back end asked whether it has grown; 0: it does not grow
 //! queue/scheduler  queue/<attribute>   the request queue's declarations
 //! queue/iosched/<tunable>              the present elevator's declarations
 //! groups/<name>/weight  io.max         the second as in a cgroup, without the disk's number
@@ -82,8 +83,10 @@ static DISK: &[Leaf<()>] = &[
     Leaf { name: "stat", read: |disk, now, ()| disk.stat(now).to_string(), write: None },
 ];
 
-static DEVICE: &[Leaf<()>] =
-    &[Leaf { name: "queue_depth", read: |disk, _, ()| disk.depth().to_string(), write: Some(write_depth) }];
+static DEVICE: &[Leaf<()>] = &[
+    Leaf { name: "queue_depth", read: |disk, _, ()| disk.depth().to_string(), write: Some(write_depth) },
+    Leaf { name: "rescan", read: |disk, _, ()| u8::from(disk.may_grow()).to_string(), write: Some(rescan) },
+];
 
 /// What the queue shows apart from its declared attributes.
 static QUEUE: &[Leaf<()>] = &[
@@ -389,6 +392,13 @@ fn weight_of(disk: &LiveDisk, group: &str) -> String {
 }
 
 // ---- what is written
+
+fn rescan(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
+    if value != "1" {
+        return Err("write 1 to have the back end asked for its size".to_owned());
+    }
+    disk.rescan().map(drop).map_err(|error| error.to_string())
+}
 
 fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
     let max = disk.depth_max();

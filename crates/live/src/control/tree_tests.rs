@@ -101,6 +101,7 @@ fn the_shape_and_units_are_those_of_sysfs() {
     assert_eq!(value(&mut disk, "inflight").split_whitespace().collect::<Vec<_>>(), ["0", "0"]);
     assert_eq!(value(&mut disk, "stat").split_whitespace().count(), 17);
     assert_eq!(value(&mut disk, "device/queue_depth"), "8");
+    assert_eq!(value(&mut disk, "device/rescan"), "0");
     assert_eq!(value(&mut disk, "queue/physical_block_size"), "4096");
     assert_eq!(value(&mut disk, "queue/rotational"), "1");
     assert!(matches!(kind(&disk, "queue/rotational"), Ok(Kind::File { is_writable: false })));
@@ -130,6 +131,8 @@ fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
     refused("stat", "0", libc::EACCES, "read-only");
     refused("device/queue_depth", "0", libc::EINVAL, "1..=64");
     refused("device/queue_depth", "65", libc::EINVAL, "1..=64");
+    refused("device/rescan", "0", libc::EINVAL, "write 1");
+    refused("device/rescan", "1", libc::EINVAL, "does not grow: files and block devices do");
     refused(&format!("clients/{id}/ioprio"), "be/8", libc::EINVAL, "be/LEVEL");
     refused(&format!("clients/{id}/weight"), "500", libc::EINVAL, "write a group's name to its group first");
     refused(&format!("clients/{id}/group"), "a/b", libc::EINVAL, "not a group's name");

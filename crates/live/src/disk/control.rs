@@ -31,10 +31,10 @@ impl LiveDisk {
         &self.settings.name
     }
 
-    /// Its size in bytes.
+    /// Its size in bytes; it grows by [`LiveDisk::rescan`].
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.settings.card.capacity_bytes()
+        self.size.bytes()
     }
 
     /// What the back end reads and writes at least, in bytes.

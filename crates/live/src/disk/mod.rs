@@ -27,6 +27,7 @@ mod control;
 mod failed;
 mod operation;
 mod salvage;
+mod size;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -51,6 +52,8 @@ pub use failed::{Failed, Failures};
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;
+pub use size::RescanError;
+pub(crate) use size::{Measure, Size};
 pub use watch::DecisionCounts;
 use watch::{Extent, Watch};
 
@@ -149,6 +152,9 @@ pub struct Command {
 /// A disk with clients and an elevator. See the module page.
 pub struct LiveDisk {
     settings: Settings,
+    size: Size,
+    /// Of a backing that may grow.
+    measure: Option<Measure>,
     driver: Driver,
     pool: Pool,
     clients: Clients,
@@ -209,6 +215,8 @@ impl LiveDisk {
         };
         let queue = RequestQueue::new(now, &config, registered);
         let mut disk = Self {
+            size: Size::new(settings.card.capacity_bytes()),
+            measure: None,
             settings,
             driver: Driver::new(queue, Rerun::SERVED),
             started: VecDeque::new(),
@@ -357,7 +365,7 @@ impl LiveDisk {
         let refusal = match self.clients.get(id) {
             Some(client) if !client.leaving => {
                 operation.sync |= client.identity.sync == SyncWrites::All;
-                operation.refusal(self.settings.card.capacity_bytes(), client.identity.read_only)
+                operation.refusal(self.capacity_bytes(), client.identity.read_only)
             }
             _ => Some(Errno::ESHUTDOWN),
         };

@@ -23,7 +23,7 @@
 //! | BLOCK_STATUS | what the back end tells; a reply has so many extents as the server likes, and may end before what was asked for; with REQ_ONE one |
 //! | CACHE | a read whose data is dropped, with the client's priority; of more than the maximum block size the first part |
 //! | extended headers | every reply is chunks; a write has data, whether `PAYLOAD_LEN` says so or not; other requests that announce data: EINVAL, after it has been skipped; READ and WRITE are as long as without |
-//! | not offered | RESIZE, payloads of BLOCK_STATUS |
+//! | not offered | RESIZE (a proposal beside the protocol; a connection keeps the size it was told), payloads of BLOCK_STATUS |
 //! | block sizes | 1 byte at least, [`Offer::length_max`] at most, whether the client asks or not; preferred as the export says |
 //! | a read or write of more | a read: EINVAL, or EOVERFLOW with DF; a write: the connection is closed, for its data would have to be read |
 //! | a read for which there is no memory at once | answered in pieces: several chunks with structured replies and without DF; else one reply whose data comes bit by bit, and the connection is closed if a later piece fails |

@@ -4,7 +4,8 @@ use std::sync::{Arc, mpsc};
 
 use iosched::Time;
 
-use crate::disk::{ClientId, Identity, Operation, TooManyClients};
+use crate::disk::{ClientId, Identity, Operation, Size, TooManyClients};
+use crate::nbd::Exports;
 use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 
 /// Who is told when an operation is done, on the disk's thread: it must not wait for anything.
@@ -20,6 +21,8 @@ pub(super) enum Message {
     Control(Control),
     #[cfg(feature = "vhost")]
     Vhost(ForVhost),
+    /// What NBD clients may ask for from now on; who is told when that is so.
+    Exports(Exports, mpsc::SyncSender<()>),
     Stop,
 }
 
@@ -48,7 +51,7 @@ pub struct Handle {
     inbox: Arc<Inbox>,
     pool: Pool,
     name: Arc<str>,
-    capacity_bytes: u64,
+    size: Size,
     block_bytes: u32,
     trim_zeroes: bool,
     budget_bytes: u64,
@@ -61,7 +64,7 @@ impl Handle {
             inbox,
             pool: disk.pool().clone(),
             name: disk.name().into(),
-            capacity_bytes: disk.capacity_bytes(),
+            size: disk.size(),
             block_bytes: disk.block_bytes(),
             trim_zeroes: disk.trim_zeroes(),
             budget_bytes: disk.budget_bytes(),
@@ -75,10 +78,10 @@ impl Handle {
         &self.name
     }
 
-    /// Its size in bytes.
+    /// Its size in bytes now.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
+        self.size.bytes()
     }
 
     /// What its back end reads and writes at least, in bytes. Operations need not be aligned to it.
@@ -166,6 +169,20 @@ impl Handle {
         }));
         self.inbox.send(act).map_err(|_| Stopped)?;
         answered.recv().map_err(|_| Stopped)
+    }
+
+    /// Declares exports anew: see [`Config::exports`](super::nbd::Config). Who connects by NBD from now on finds these.
+    ///
+    /// Clients that are there stay. What has changed of their export is theirs at once: class, level, group and which
+    /// writes are sync; not that it can only be read, which they were told. Weights are changed where another is
+    /// declared than before, so that what was set meanwhile stays. An export that is gone has no new clients.
+    ///
+    /// # Errors
+    /// If the disk is no longer served.
+    pub fn set_exports(&self, exports: Exports) -> Result<(), Stopped> {
+        let (done, is_done) = mpsc::sync_channel(1);
+        self.inbox.send(Message::Exports(exports, done)).map_err(|_| Stopped)?;
+        is_done.recv().map_err(|_| Stopped)
     }
 
     /// The disk is to end: it takes nothing more, finishes what it has, flushes, and its thread ends.

@@ -242,10 +242,17 @@ impl<S: System> Reactor<S> {
                     let (disk, ring) = (&mut self.disk, &mut self.ring);
                     act(&mut self.vhost, &mut vhost::Hands { now, disk, ring });
                 }
+                Message::Exports(exports, done) => {
+                    if let Some(nbd) = &mut self.nbd {
+                        nbd.set_exports(now, exports, &mut self.disk);
+                    }
+                    // Whoever asked may have gone.
+                    let _ = done.send(());
+                }
                 Message::Stop if self.ending == Ending::No => {
                     self.ending = Ending::Draining;
                     if let Some(nbd) = &mut self.nbd {
-                        nbd.end();
+                        nbd.end(&mut self.ring);
                     }
                     self.vhost.end();
                 }

@@ -174,7 +174,8 @@ pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
         budget_bytes: options.budget_bytes,
         recorded: options.recording.is_some(),
     };
-    let disk = LiveDisk::new(Time::BEGINNING, settings, Pool::within(options.budget_bytes))?;
+    let mut disk = LiveDisk::new(Time::BEGINNING, settings, Pool::within(options.budget_bytes))?;
+    disk.measure_by(backend.measure());
     let (record, recording) = (options.record.clone(), options.recording.clone());
     Ok(Opened { disk, backend, about, record, recording, messages: options.messages.clone() })
 }

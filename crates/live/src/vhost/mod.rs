@@ -20,6 +20,8 @@
 //! All of it but the names needs the feature `vhost`.
 
 #[cfg(feature = "vhost")]
+pub(crate) mod channel;
+#[cfg(feature = "vhost")]
 mod session;
 #[cfg_attr(not(feature = "vhost"), path = "absent.rs")]
 mod sockets;

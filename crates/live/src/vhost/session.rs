@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -13,6 +14,7 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
 
+use super::channel;
 use crate::Handle;
 use crate::disk::Identity;
 use crate::nbd::Export;
@@ -26,7 +28,7 @@ use crate::virtio::{Addresses, Refusal};
 /// A frontend that is connected.
 pub(super) struct Session {
     disk: Handle,
-    card: Card,
+    read_only: bool,
     /// Its device, by the server's number.
     device: usize,
     is_open: bool,
@@ -42,10 +44,9 @@ impl Session {
     /// # Errors
     /// If the disk has ended, or has too many clients.
     pub(super) fn open(disk: &Handle, export: &Export, identity: Identity) -> std::result::Result<Self, ConnectError> {
-        let card = Card::new(disk.capacity_bytes(), disk.block_bytes(), export.read_only);
         let serial = if export.name.is_empty() { disk.name() } else { &export.name }.to_owned();
         let device = disk.vhost(move |server, hands| server.open(hands, identity, &serial))??;
-        Ok(Self { disk: disk.clone(), card, device, is_open: true })
+        Ok(Self { disk: disk.clone(), read_only: export.read_only, device, is_open: true })
     }
 
     /// Does what the frontend says until one of the two goes, and all that its guest has asked for is done.
@@ -54,10 +55,16 @@ impl Session {
     /// If the frontend does not keep to the protocol, or the system fails.
     pub(super) fn run(self, stream: UnixStream) -> io::Result<()> {
         let session = Arc::new(Mutex::new(self));
+        let messages = stream.try_clone()?;
         let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&session));
         let ended = loop {
+            let channel = channel::brought_by(&messages);
             match handler.handle_request() {
-                Ok(()) => {}
+                Ok(()) => {
+                    if let (Some(channel), Ok(session)) = (channel, session.lock()) {
+                        session.keep(channel);
+                    }
+                }
                 Err(Error::Disconnected | Error::PartialMessage) => break Ok(()),
                 Err(Error::SocketBroken(_)) => break Ok(()),
                 Err(error) => break Err(io::Error::other(error)),
@@ -79,6 +86,17 @@ impl Session {
             // A disk that ends meanwhile says nothing more.
             let _ = closed.recv();
         }
+    }
+
+    /// What the guest is told of the disk as it is now.
+    fn card(&self) -> Card {
+        Card::new(self.disk.capacity_bytes(), self.disk.block_bytes(), self.read_only)
+    }
+
+    /// The frontend is told through `channel` what changes.
+    fn keep(&self, channel: OwnedFd) {
+        // Without a disk nothing changes.
+        let _ = self.ask(move |server, _, device| server.set_channel(device, channel));
     }
 
     /// Has the disk's thread do something.
@@ -113,11 +131,11 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_features(&mut self) -> Result<u64> {
-        Ok(self.card.features())
+        Ok(self.card().features())
     }
 
     fn set_features(&mut self, features: u64) -> Result<()> {
-        if features & !self.card.features() != 0 {
+        if features & !self.card().features() != 0 {
             return Err(Error::FeatureMismatch);
         }
         self.ask(move |server, _, device| server.set_features(device, features))
@@ -194,7 +212,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_config(&mut self, offset: u32, size: u32, _: VhostUserConfigFlags) -> Result<Vec<u8>> {
-        self.card.config(offset, size).ok_or(Error::InvalidParam)
+        self.card().config(offset, size).ok_or(Error::InvalidParam)
     }
 
     fn set_config(&mut self, _: u32, _: &[u8], _: VhostUserConfigFlags) -> Result<()> {

@@ -21,6 +21,16 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
     Server::start(Served { offers: offers.into(), tls: TlsMode::Off, config: None, memory })
 }
 
+/// Debian's libnbd is for Debian's Python, whichever comes first in PATH.
+const PYTHON: &str = "/usr/bin/python3";
+
+#[track_caller]
+fn has_libnbd() -> bool {
+    let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
+    let is_there = has_module.is_ok_and(|output| output.status.success());
+    available(is_there, "Python's module nbd (package python3-libnbd)")
+}
+
 /// What a client prints, `SOCKET` and `DIR` in its arguments filled in; `None` without the client.
 #[track_caller]
 fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
@@ -143,13 +153,7 @@ h.opt_abort()
 
 print("all done")
 "#;
-    // Debian's libnbd is for Debian's Python, whichever comes first in PATH.
-    const PYTHON: &str = "/usr/bin/python3";
-    let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
-    if !available(
-        has_module.is_ok_and(|output| output.status.success()),
-        "Python's module nbd (package python3-libnbd)",
-    ) {
+    if !has_libnbd() {
         return;
     }
     let server = serve(offers());
@@ -228,4 +232,46 @@ fn libnbd_goes_through_tls() {
     let plain = format!("nbd+unix:///db?socket={}", required.socket().display());
     let refused = Command::new("nbdinfo").arg(plain).output().unwrap();
     assert!(!refused.status.success());
+}
+
+/// rustls has pre-shared keys for its own sessions only; docs/compat.md says so.
+#[test]
+fn a_client_with_a_pre_shared_key_is_refused_and_the_next_one_is_served() {
+    const SCRIPT: &str = r#"
+import nbd
+def connect(prepare):
+    h = nbd.NBD()
+    h.set_tls(nbd.TLS_REQUIRE)
+    prepare(h)
+    h.set_export_name("db")
+    h.connect_unix("SOCKET")
+    return h
+
+def with_key(h):
+    h.set_tls_psk_file("DIR/keys.psk")
+    h.set_tls_username("alice")
+
+def with_certificates(h):
+    h.set_tls_certificates("CERTIFICATES")
+    h.set_tls_verify_peer(False)
+
+try:
+    connect(with_key)
+except nbd.Error as error:
+    print("refused" if "handshake" in str(error).lower() else error)
+else:
+    print("accepted")
+print(connect(with_certificates).get_tls_negotiated())
+"#;
+    if !has_libnbd() {
+        return;
+    }
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let memory = Mutex::new(vec![0; SIZE]);
+    let server =
+        Server::start(Served { offers: offers().into(), tls: TlsMode::Required, config: Some(config), memory });
+    std::fs::write(server.folder().join("keys.psk"), format!("alice:{}\n", "5a".repeat(32))).unwrap();
+    let script = SCRIPT.replace("CERTIFICATES", &folder.0.path().display().to_string());
+    assert_eq!(client(&server, PYTHON, &["-c", &script]).as_deref(), Some("refused\nTrue\n"));
 }

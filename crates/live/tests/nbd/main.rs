@@ -11,6 +11,7 @@ mod fuzz;
 mod fuzzing;
 mod handshake;
 mod installed;
+mod integrity;
 mod server;
 mod session;
 mod status;

@@ -123,3 +123,27 @@ fn a_request_of_more_than_32_mib_fits_into_the_share_of_who_asks_for_it() {
                    else:\n    raise AssertionError('succeeded')";
     Disk::new("memory:256M", 64).libnbd(refused);
 }
+
+#[test]
+fn installed_clients_find_what_the_page_of_habits_says() {
+    const SCRIPT: &str = r#"
+assert h.get_protocol() == "newstyle-fixed" and h.get_structured_replies_negotiated()
+for can in (h.can_cache, h.can_df, h.can_fast_zero, h.can_flush, h.can_fua, h.can_multi_conn, h.can_trim, h.can_zero):
+    assert can(), can
+assert h.can_meta_context("base:allocation")
+for context in ("base:other", "qemu:allocation-depth", "qemu:dirty-bitmap:b"):
+    assert not h.can_meta_context(context), context
+assert not h.is_read_only() and not h.is_rotational()
+assert h.get_size() == 16 << 20
+sizes = [h.get_block_size(size) for size in (nbd.SIZE_MINIMUM, nbd.SIZE_PREFERRED, nbd.SIZE_MAXIMUM)]
+assert sizes == [1, 4096, 128 << 20], sizes
+"#;
+    let disk = Disk::new("memory:16M", 256);
+    if !disk.libnbd(SCRIPT) {
+        return;
+    }
+    let Some(told) = disk.client("nbdinfo", &["--json", "URI"]) else { return };
+    for fact in ["\"can_fast_zero\": true", "\"base:allocation\"", "\"TLS\": false", "\"export-size\": 16777216"] {
+        assert!(told.contains(fact), "{fact} is not in {told}");
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub(crate) struct Guest {
     pub(crate) features: u64,
     inflight: Option<(VhostUserInflight, File)>,
     frontend: Option<Frontend>,
+    /// The backend's end of what it tells unasked, to be handed over.
+    pub(crate) channel: Option<UnixStream>,
 }
 
 fn bell() -> EventFd {
@@ -86,7 +89,7 @@ impl Guest {
             call: bell(),
         };
         let queues = (0..queues).map(queue).collect();
-        Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None }
+        Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None, channel: None }
     }
 
     /// Connects, as after a start or after a server has gone.
@@ -95,13 +98,17 @@ impl Guest {
         frontend.set_owner().unwrap();
         self.features = frontend.get_features().unwrap() & !self.without;
         assert_ne!(self.features & F_PROTOCOL_FEATURES, 0);
-        let protocol = VhostUserProtocolFeatures::MQ
+        let mut protocol = VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
+        protocol.set(VhostUserProtocolFeatures::BACKEND_REQ, self.channel.is_some());
         assert!(frontend.get_protocol_features().unwrap().contains(protocol));
         frontend.set_protocol_features(protocol).unwrap();
         frontend.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
+        if let Some(channel) = &self.channel {
+            frontend.set_backend_request_fd(channel).unwrap();
+        }
         assert!(frontend.get_queue_num().unwrap() >= self.queues.len() as u64);
         frontend.set_features(self.features).unwrap();
         let regions: Vec<_> =

@@ -3,6 +3,7 @@
 mod guest;
 mod reconnect;
 mod requests;
+mod resize;
 mod shares;
 
 use std::path::{Path, PathBuf};

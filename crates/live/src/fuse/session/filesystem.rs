@@ -150,7 +150,8 @@ impl DiskFs {
     fn attr_of_node(&self, node: INodeNo) -> Result<(Duration, FileAttr), FuseErrno> {
         match node.0 {
             ROOT => Ok((LASTING, self.attr(ROOT, FileType::Directory, 0o555, 0))),
-            DISK => Ok((LASTING, self.attr_of_disk())),
+            // It may grow.
+            DISK => Ok((FLEETING, self.attr_of_disk())),
             number => {
                 let path = self.path(node)?;
                 let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
@@ -168,7 +169,7 @@ impl DiskFs {
 
     fn look_up(&self, directory: INodeNo, name: &OsStr) -> Result<(Duration, FileAttr), FuseErrno> {
         match directory.0 {
-            ROOT if name == self.disk.name() => Ok((LASTING, self.attr_of_disk())),
+            ROOT if name == self.disk.name() => Ok((FLEETING, self.attr_of_disk())),
             ROOT if name == "block" => Ok((LASTING, self.attr_of(BLOCK, "", Kind::Directory))),
             ROOT => Err(FuseErrno::ENOENT),
             _ => {

@@ -15,6 +15,16 @@ pub(super) fn draw(random: &mut Random) -> Change {
     Box::new(move |disk, now| change(disk, now, &mut random))
 }
 
+/// The elevator is switched, if it means to idle for that long.
+pub(super) fn switch_if_idle_for(idle_ns: u64) -> Change {
+    Box::new(move |disk, now| {
+        if disk.next_timer().is_some_and(|at| at > now + idle_ns) {
+            // Every registry has it.
+            let _ = disk.switch(now, "noop");
+        }
+    })
+}
+
 fn change(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     match random.index(5) {
         0 => {

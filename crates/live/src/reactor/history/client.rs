@@ -78,7 +78,11 @@ impl Client {
             Action::WriteZeroes => wire::CMD_WRITE_ZEROES,
         };
         let df = self.structured && ask.action == Action::Read && random.chance(30);
-        let flags = [(ask.fua, wire::CMD_FLAG_FUA), (ask.no_hole, wire::CMD_FLAG_NO_HOLE), (df, wire::CMD_FLAG_DF)];
+        let flags = [
+            (witness.tells_fua(&ask), wire::CMD_FLAG_FUA),
+            (ask.no_hole, wire::CMD_FLAG_NO_HOLE),
+            (df, wire::CMD_FLAG_DF),
+        ];
         let flags = flags.iter().filter(|(is, _)| *is).fold(0, |all, (_, flag)| all | flag);
         let (magic, cookie, offset) = (wire::REQUEST_MAGIC, self.cookies, ask.offset);
         let header = RequestHeader { magic, flags, command, cookie, offset, length: ask.length.into() };

@@ -95,7 +95,8 @@ impl Insiders {
             data.copy_from_slice(&ask.data());
             data
         });
-        let Ask { action, offset, length, fua, no_hole, .. } = ask;
+        let fua = witness.tells_fua(&ask);
+        let Ask { action, offset, length, no_hole, .. } = ask;
         self.keys += 1;
         let (key, back) = (self.keys, Arc::clone(&self.back));
         self.asks.insert(key, (client, ask));

@@ -9,6 +9,7 @@
 //! What is real: everything above the system calls of a disk's thread, but for TLS and back ends on files. What is not:
 //! io_uring, sockets' data, time.
 
+mod broken;
 mod changes;
 mod client;
 mod insiders;
@@ -24,10 +25,12 @@ use iosched_check::{Contents, Digest, Random, Stamp};
 use super::handle::Inbox;
 use super::record::Recorders;
 use super::{Ending, Reactor, nbd};
-use crate::backend::{Backend, BackendCard, CachePlan, FaultPlan, Faulty, Image, Lie, Platter};
+use crate::backend::{Backend, BackendCard, CachePlan, FaultPlan, Faulty, Image, Platter};
 use crate::disk::Settings;
 use crate::nbd::{Export, Exports};
 use crate::{LiveDisk, Messages, Pool};
+use broken::Mistaken;
+pub use broken::{Broken, Mistake};
 use insiders::Insiders;
 use witness::{Excuses, Witness};
 use world::{Fate, World};
@@ -46,15 +49,6 @@ pub enum Theme {
     All,
     /// Power cuts: every life ends by one, and there is a volatile cache.
     Cuts,
-}
-
-/// What is broken on purpose, to see whether it is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// The server takes the disk for one without a cache, and leaves its flushes out.
-    NoFlushes,
-    /// The back end does not do what it says.
-    Lie(Lie),
 }
 
 /// What happened in a history.
@@ -127,7 +121,7 @@ impl Medium {
         let has_cache = theme == Theme::Cuts || broken.is_some() || random.chance(60);
         let lie = match broken {
             Some(Broken::Lie(lie)) => Some(lie),
-            Some(Broken::NoFlushes) | None => None,
+            _ => None,
         };
         let bytes = random.pick(&[4096, 32_768, 1 << 20]);
         Self {
@@ -135,7 +129,8 @@ impl Medium {
             block_bytes,
             capacity_bytes,
             cache: has_cache.then_some(CachePlan { bytes, tear_bytes: UNIT_BYTES.into(), lie }),
-            is_sound: broken.is_some() || random.chance(if theme == Theme::Cuts { 80 } else { 50 }),
+            is_sound: broken.is_some_and(|broken| !broken.needs_errors())
+                || random.chance(if theme == Theme::Cuts { 80 } else { 50 }),
             contents: Contents::new(UNIT_BYTES as usize, capacity_bytes as usize),
             stamps: 0,
         }
@@ -185,7 +180,7 @@ impl Medium {
     }
 
     /// The back end of a life.
-    fn backend(&self, plan: FaultPlan, behind: u32, random: &mut Random) -> Box<dyn Backend> {
+    fn backend(&self, plan: FaultPlan, behind: u32, broken: Option<Broken>, random: &mut Random) -> Box<dyn Backend> {
         let card = self.card(UNIT_BYTES, random);
         let mut backend: Box<dyn Backend> =
             Box::new(Platter::new(card, Arc::clone(&self.image), Random::new(random.next_word())));
@@ -194,7 +189,13 @@ impl Medium {
             let cache = FaultPlan { cache: Some(cache), seed: random.next_word(), ..FaultPlan::default() };
             backend = Box::new(Faulty::new(Box::new(Faulty::new(backend, fails)), cache));
         }
-        Box::new(Faulty::new(backend, plan))
+        let backend: Box<dyn Backend> = Box::new(Faulty::new(backend, plan));
+        match broken {
+            Some(Broken::Command(mistake)) => {
+                Box::new(Mistaken::new(backend, mistake, Random::new(random.next_word())))
+            }
+            _ => backend,
+        }
     }
 
     /// What the server knows of the back end.
@@ -239,7 +240,7 @@ enum Life {
 
 fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Random, told: &mut Told) -> Life {
     let (plan, behind, excuses) = medium.faults(random);
-    let backend = medium.backend(plan, behind, random);
+    let backend = medium.backend(plan, behind, broken, random);
     let settings = medium.settings(&*backend, broken, random);
     let pool = Pool::within(settings.budget_bytes);
     let Ok(mut disk) = LiveDisk::new(Time::BEGINNING, settings, pool) else {
@@ -258,13 +259,15 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
     let Ok(inbox) = Inbox::new().map(Arc::new) else { return Life::Wrong("no eventfd".to_owned()) };
     let contents = std::mem::replace(&mut medium.contents, Contents::new(1, 0));
     let block_bytes = u64::from(medium.block_bytes);
-    let witness = Witness::new(contents, medium.stamps, block_bytes, medium.capacity_bytes, excuses);
+    let mut witness = Witness::new(contents, medium.stamps, block_bytes, medium.capacity_bytes, excuses);
+    witness.fua_unheard = broken == Some(Broken::FuaUnheard);
     let insiders = Insiders::new(Arc::clone(&inbox), disk.pool().clone());
     let world = World::new(Random::new(random.next_word()), witness, insiders, Arc::clone(&inbox), fate);
     let mut reactor = Reactor::new(world, disk, backend, inbox, Some(server), Recorders::default(), nobody());
     let turns = run(&mut reactor);
     told.turns += turns;
     let flushed = reactor.result;
+    let at_end = about(&reactor.disk);
     let Reactor { ring: mut world, .. } = reactor;
     if !world.is_cut {
         world.insiders_hear();
@@ -276,7 +279,7 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
     [told.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
     told.digest = digest.value();
     if let Some(wrong) = wrong {
-        return Life::Wrong(wrong.clone());
+        return Life::Wrong(format!("{wrong}; at the end {at_end}"));
     }
     let is_cut = world.is_cut;
     medium.stamps = world.witness.last_stamp();
@@ -293,6 +296,24 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
         Ok(()) if is_cut => Life::Cut,
         Ok(()) => Life::Ended,
     }
+}
+
+/// What a disk is at, for who looks for what is wrong with it.
+fn about(disk: &LiveDisk) -> String {
+    let queue = disk.queue();
+    let tunables = disk.registry().get(queue.scheduler()).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+    let tunables =
+        tunables.iter().map(|spec| format!(" {}={}", spec.name, queue.tunable(spec.name).unwrap_or_default()));
+    let [reads, writes] = disk.inflight();
+    format!(
+        "{} wait in {}{}, {} are in the driver, {reads} reads and {writes} writes in the device of depth {}; its timer is {:?}",
+        queue.waiting(),
+        queue.scheduler(),
+        tunables.collect::<String>(),
+        queue.in_driver(),
+        disk.depth(),
+        disk.next_timer(),
+    )
 }
 
 /// Lets the reactor run, and looks at it meanwhile. How many turns it took.

@@ -81,6 +81,16 @@ fn some(random: &mut Random, from: usize, grain: usize) -> usize {
     if from == 0 { 0 } else { 1 + random.index(from.min(grain.max(from / 8))) }
 }
 
+/// Takes so many bytes from the front.
+fn take(from: &mut VecDeque<u8>, count: usize, mut into: impl FnMut(&[u8])) {
+    // Not byte by byte: most of a history's time is here.
+    let (first, second) = from.as_slices();
+    let here = count.min(first.len());
+    into(&first[..here]);
+    into(&second[..count - here]);
+    from.drain(..count);
+}
+
 impl Wire {
     pub(super) fn new(end: OwnedFd, random: &mut Random) -> Self {
         Self {
@@ -113,14 +123,16 @@ impl Wire {
     /// Some of what the client has sent arrives. Whether there is more.
     pub(super) fn carry_up(&mut self, random: &mut Random) -> bool {
         let count = some(random, self.up.len(), self.grain);
-        self.arrived.extend(self.up.drain(..count));
+        take(&mut self.up, count, |bytes| self.arrived.extend(bytes));
         !self.up.is_empty()
     }
 
     /// Some of what the server has sent arrives.
     pub(super) fn carry_down(&mut self, random: &mut Random) -> Vec<u8> {
         let count = some(random, self.down.len(), self.grain);
-        self.down.drain(..count).collect()
+        let mut bytes = Vec::with_capacity(count);
+        take(&mut self.down, count, |some| bytes.extend_from_slice(some));
+        bytes
     }
 
     pub(super) fn has_down(&self) -> bool {
@@ -181,15 +193,15 @@ impl Wire {
         if count == 0 && !ended {
             return Some(Receiving { tag, room });
         }
-        let place = match &mut room {
+        let mut place = match &mut room {
             Room::Some(bytes, from) => &mut bytes[*from..*from + count],
             Room::All(segment) => &mut segment[..count],
         };
-        let (first, second) = self.arrived.as_slices();
-        let here = count.min(first.len());
-        place[..here].copy_from_slice(&first[..here]);
-        place[here..].copy_from_slice(&second[..count - here]);
-        self.arrived.drain(..count);
+        take(&mut self.arrived, count, |some| {
+            let (here, rest) = std::mem::take(&mut place).split_at_mut(some.len());
+            here.copy_from_slice(some);
+            place = rest;
+        });
         let memory = match room {
             Room::Some(bytes, _) => Memory::Bytes(bytes),
             Room::All(segment) => Memory::Segment(segment),

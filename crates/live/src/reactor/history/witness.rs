@@ -65,6 +65,8 @@ pub(super) struct Witness {
     stamps: Stamp,
     /// Writes whose clients have gone before the answer.
     orphans: Vec<(Moment, Range<u64>)>,
+    /// The server is not told what is to be on stable storage.
+    pub(super) fua_unheard: bool,
     /// The disk has been told to end.
     pub(super) ending: bool,
     pub(super) answers: u64,
@@ -88,11 +90,17 @@ impl Witness {
             excuses,
             stamps,
             orphans: Vec::new(),
+            fua_unheard: false,
             ending: false,
             answers: 0,
             failures: 0,
             wrong: None,
         }
+    }
+
+    /// Whether the server is told that it is to be on stable storage.
+    pub(super) fn tells_fua(&self, ask: &Ask) -> bool {
+        ask.fua && !self.fua_unheard
     }
 
     /// Notes that something cannot be.

@@ -19,13 +19,13 @@ use super::insiders::Insiders;
 use super::wire::Wire;
 use super::witness::Witness;
 use super::{EXPORTS, changes};
-use crate::ring::{Calls, Completed, System, Tag};
+use crate::ring::{Calls, Completed, Source, System, Tag};
 
 /// Requests of one client at once.
 const ASKS_MAX: usize = 10;
 /// NBD clients at once.
 const SEATS: usize = 4;
-/// Everything is answered after so long, whatever happened.
+/// Everything is answered after so long, whatever happened, unless the elevator was told to idle for longer.
 const ANSWERED_NS_MAX: u64 = 1000 * SECOND_NS;
 
 /// What happens at a time.
@@ -36,8 +36,8 @@ enum Event {
     Down(usize),
     /// Somebody does something.
     Act,
-    /// The end is looked for.
-    Look,
+    /// The end is looked for, and again so many ns later.
+    Look(u64),
 }
 
 /// A client, if one sits here, and its connection.
@@ -90,6 +90,10 @@ pub(super) struct World {
     waits: u32,
     /// Messages were sent, for which the thread wakes up.
     told: bool,
+    /// The thread has had a turn since the last wait: it may have done something.
+    turned: bool,
+    /// An elevator that idles for days was looked for.
+    hurried: bool,
     pub(super) is_cut: bool,
 }
 
@@ -113,6 +117,8 @@ impl World {
             acts: 0,
             waits: 0,
             told: false,
+            turned: false,
+            hurried: false,
             is_cut: false,
         };
         world.later(0, Event::Act);
@@ -267,7 +273,7 @@ impl World {
     fn happens(&mut self, event: Event) {
         match event {
             Event::Act => self.act(),
-            Event::Look => self.look_for_the_end(),
+            Event::Look(again_ns) => self.look_for_the_end(again_ns),
             Event::Up(wire) => {
                 if self.wires[wire].carry_up(&mut self.random) {
                     self.soon(Event::Up(wire));
@@ -363,7 +369,7 @@ impl World {
             self.seats[number] = Some(seat);
             self.soon(Event::Down(wire));
         }
-        self.later(MILLISECOND_NS, Event::Look);
+        self.later(MILLISECOND_NS, Event::Look(5 * MILLISECOND_NS));
     }
 
     fn stop(&mut self) {
@@ -372,12 +378,26 @@ impl World {
         self.tell(Message::Stop);
     }
 
-    fn look_for_the_end(&mut self) {
-        self.later(5 * MILLISECOND_NS, Event::Look);
+    /// Whoever waits for an elevator that idles for days switches it. Until when all is answered then.
+    fn hurry(&mut self) -> Time {
+        self.hurried = true;
+        self.tell(Message::Control(changes::switch_if_idle_for(ANSWERED_NS_MAX)));
+        self.now + ANSWERED_NS_MAX
+    }
+
+    fn look_for_the_end(&mut self, again_ns: u64) {
+        // The longer it takes, the less often.
+        self.later(again_ns, Event::Look(2 * again_ns));
         let seats = self.seats.iter().flatten().filter(|seat| seat.wire.is_some());
         let waits = seats.map(|seat| seat.client.waits()).sum::<usize>() + self.insiders.waits();
         match self.phase {
             Phase::Draining(_) if waits == 0 => self.stop(),
+            Phase::Draining(until) if until <= self.now && !self.hurried => {
+                self.phase = Phase::Draining(self.hurry());
+            }
+            Phase::Ending(until) if until <= self.now && !self.hurried => {
+                self.phase = Phase::Ending(self.hurry());
+            }
             Phase::Draining(until) if until <= self.now => {
                 self.witness.is_wrong(|| format!("{waits} operations are never answered"));
             }
@@ -407,10 +427,14 @@ impl Calls for World {
         }
     }
 
-    /// Only virtual machines' kicks are ended so, and histories have none.
-    #[cfg(feature = "vhost")]
-    fn cancel(&mut self, _tag: Tag) {
-        self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
+    /// Nobody is let in any more. Virtual machines' kicks are ended so, too, and histories have none.
+    fn cancel(&mut self, tag: Tag) {
+        if tag.0 != Source::Accept {
+            self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
+        } else if self.accepts.contains(&tag) {
+            self.accepts.retain(|accept| *accept != tag);
+            self.ready.push(Completed { tag, result: -libc::ECANCELED, memory: Memory::Accepting });
+        }
     }
 }
 
@@ -422,6 +446,7 @@ impl System for World {
     }
 
     fn completions(&mut self, into: &mut Vec<Completed>) -> usize {
+        self.turned = true;
         if self.random.chance(20) {
             self.ready.reverse();
         }
@@ -435,7 +460,9 @@ impl System for World {
     }
 
     fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.look_round();
+        if std::mem::take(&mut self.turned) {
+            self.look_round();
+        }
         if self.is_over() {
             return Err(io::Error::other("the power has failed"));
         }

@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use iosched::Time;
+use iosched::{IoPriority, Time};
 use iosched_system::{Call, Memory, call};
 use slab::Slab;
 
 use crate::backend::Backend;
-use crate::disk::{Done, LiveDisk};
+use crate::disk::{Done, LiveDisk, SyncWrites};
 use crate::nbd::{Exports, LENGTH_MAX, Offer, ReplyTo, RequestKind, ServerConfig, TlsMode};
 use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
@@ -103,10 +103,63 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// What a connection may ask for, as it was when the client came. That goes on to hold for it.
+#[derive(Clone)]
+struct Catalogue {
+    exports: Arc<Exports>,
+    /// One for each export, in the same order.
+    offers: Arc<[Offer]>,
+    size_bytes: u64,
+}
+
+impl Catalogue {
+    fn new(exports: Arc<Exports>, disk: &LiveDisk) -> Self {
+        let size_bytes = disk.capacity_bytes();
+        let offer = Offer {
+            rotational: disk.is_rotational(),
+            fast_zero: disk.has_fast_zeroes(),
+            preferred_block_bytes: disk.block_bytes().max(4096),
+            length_max: length_max(disk.budget_bytes()),
+            ..Offer::new(disk.name(), size_bytes)
+        };
+        let offers = exports.offers(&offer);
+        Self { exports, offers, size_bytes }
+    }
+
+    /// Groups and the weights that are declared of them.
+    fn groups(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
+    }
+
+    /// Gives groups their weights, but for those that had them from the catalogue `before`.
+    fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
+        let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
+        for (group, weight) in self.groups().filter(|own| !before.contains(own)) {
+            if let Err(error) = disk.group(group, weight) {
+                messages.say(&format!("warning: {error}"));
+            }
+        }
+    }
+
+    /// What an export's clients are to the disk.
+    fn standing(&self, export: usize) -> Option<Standing> {
+        let export = self.exports.as_slice().get(export)?;
+        let group = self.exports.group(export).map(|(name, _)| name.to_owned());
+        Some(Standing { ioprio: export.ioprio, group, sync: export.sync })
+    }
+}
+
+/// What a client is to the disk, as its export declares it.
+#[derive(Clone, PartialEq, Eq)]
+struct Standing {
+    ioprio: IoPriority,
+    group: Option<String>,
+    sync: SyncWrites,
+}
+
 /// What every connection begins with.
 struct Door {
-    exports: Exports,
-    offers: Arc<[Offer]>,
+    catalogue: Catalogue,
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
@@ -166,19 +219,8 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(config: Config, disk: &mut LiveDisk, messages: Messages) -> Self {
         let Config { listeners, exports, tls, plain, limits } = config;
-        let offer = Offer {
-            rotational: disk.is_rotational(),
-            fast_zero: disk.has_fast_zeroes(),
-            preferred_block_bytes: disk.block_bytes().max(4096),
-            length_max: length_max(disk.budget_bytes()),
-            ..Offer::new(disk.name(), disk.capacity_bytes())
-        };
-        let offers = exports.offers(&offer);
-        for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
-            if let Err(error) = disk.group(group, weight) {
-                messages.say(&format!("warning: {error}"));
-            }
-        }
+        let catalogue = Catalogue::new(Arc::new(exports), disk);
+        catalogue.weigh(None, disk, &messages);
         let tls_mode = match (&tls, plain) {
             (None, _) => TlsMode::Off,
             (Some(_), true) => TlsMode::Available,
@@ -193,7 +235,7 @@ impl Server {
                 limits.connections
             ));
         }
-        let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
+        let door = Door { catalogue, tls, tls_mode, limits, socket_bytes };
         Self {
             listeners,
             door,
@@ -251,6 +293,9 @@ impl Server {
         // The network's need for memory is the kernel's to judge, as long as there are few.
         if unix || self.connections.len() >= UNBOUND_MAX {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
+        }
+        if self.door.catalogue.size_bytes != disk.capacity_bytes() {
+            self.door.catalogue = Catalogue::new(Arc::clone(&self.door.catalogue.exports), disk);
         }
         let mut connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
         let held_bytes = connection.held_bytes();
@@ -379,9 +424,20 @@ impl Server {
         self.look_later(now);
     }
 
-    /// Nobody new is let in, and nothing new is done.
-    pub(super) fn end(&mut self) {
+    /// Exports are declared anew: see [`crate::Handle::set_exports`].
+    pub(super) fn set_exports(&mut self, now: Time, exports: Exports, disk: &mut LiveDisk) {
+        let catalogue = Catalogue::new(Arc::new(exports), disk);
+        catalogue.weigh(Some(&self.door.catalogue), disk, &self.messages);
+        for (_, connection) in &mut self.connections {
+            connection.follow(now, &catalogue, disk);
+        }
+        self.door.catalogue = catalogue;
+    }
+
+    /// Nobody new is let in, and nothing new is done. Who comes now waits for whoever listens next.
+    pub(super) fn end(&mut self, ring: &mut dyn Calls) {
         self.ending = true;
+        (0..self.listeners.len()).for_each(|listener| ring.cancel((Source::Accept, listener as u32)));
     }
 
     /// The disk has ended: connections end when their answers are sent.

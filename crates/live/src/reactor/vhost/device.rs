@@ -2,6 +2,7 @@
 //! copied once on its way.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -66,6 +67,8 @@ pub(super) struct Device {
     pub(super) memory: Option<Arc<Memory>>,
     pub(super) region: Option<Region>,
     pub(super) features: u64,
+    /// By which its frontend is told what changes.
+    pub(super) channel: Option<OwnedFd>,
     pub(super) queues: Vec<Queue>,
     requests: Slab<UnderWay>,
     /// Requests with pieces that have not begun, in their order.
@@ -107,6 +110,7 @@ impl Device {
             memory: None,
             region: None,
             features: 0,
+            channel: None,
             queues: Vec::new(),
             requests: Slab::new(),
             waiting: VecDeque::new(),

@@ -7,7 +7,7 @@ mod device;
 mod queue;
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -18,6 +18,7 @@ use slab::Slab;
 use crate::Messages;
 use crate::disk::{Done, Identity, LiveDisk, TooManyClients};
 use crate::ring::{Calls, Completed, Source};
+use crate::vhost::channel;
 use crate::virtio::inflight::Region;
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
@@ -56,13 +57,15 @@ pub(crate) struct Server {
     devices: Slab<Device>,
     pieces: Slab<Piece>,
     kicks: Slab<Kick>,
+    /// The disk's size that frontends know of.
+    size_bytes: u64,
     ending: bool,
 }
 
 impl Server {
     pub(super) fn new(messages: Messages) -> Self {
         let (devices, pieces, kicks) = (Slab::new(), Slab::new(), Slab::new());
-        Self { messages, devices, pieces, kicks, ending: false }
+        Self { messages, devices, pieces, kicks, size_bytes: 0, ending: false }
     }
 
     // ---- what frontends say
@@ -111,6 +114,11 @@ impl Server {
 
     pub(crate) fn set_features(&mut self, id: usize, features: u64) -> Result<(), Refusal> {
         self.device(id)?.features = features;
+        Ok(())
+    }
+
+    pub(crate) fn set_channel(&mut self, id: usize, channel: OwnedFd) -> Result<(), Refusal> {
+        self.device(id)?.channel = Some(channel);
         Ok(())
     }
 
@@ -219,6 +227,10 @@ impl Server {
 
     /// Takes what guests ask for, as long as there is room.
     pub(super) fn serve(&mut self, now: Time, disk: &mut LiveDisk) {
+        if self.size_bytes != disk.capacity_bytes() {
+            self.size_bytes = disk.capacity_bytes();
+            self.devices.iter().filter_map(|(_, device)| device.channel.as_ref()).for_each(channel::tell_changed);
+        }
         let share_bytes = disk.budget_bytes() / self.devices.len().max(1) as u64;
         let Self { devices, pieces, messages, ending, .. } = self;
         for (id, device) in devices.iter_mut() {

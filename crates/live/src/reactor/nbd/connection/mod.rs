@@ -17,7 +17,7 @@ use slab::Slab;
 
 use super::account::Account;
 use super::output::Output;
-use super::{Asked, Door};
+use super::{Asked, Catalogue, Door, Standing};
 use crate::Messages;
 use crate::disk::{ClientId, Identity, LiveDisk};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
@@ -35,6 +35,8 @@ enum ConnectionStage {
         decoder: Box<Decoder>,
         replies: Replies,
         client: ClientId,
+        /// Which one of its catalogue's.
+        export: usize,
     },
     /// It takes no more: what was asked for is answered, and then it ends.
     Over,
@@ -52,6 +54,8 @@ enum Receiving {
 pub(super) struct Connection {
     socket: OwnedFd,
     pub(super) peer: Peer,
+    /// What the client may choose of.
+    catalogue: Catalogue,
     stage: ConnectionStage,
     transport: Transport,
     /// Until when the handshake has to be over.
@@ -117,10 +121,11 @@ pub(super) struct With<'a> {
 impl Connection {
     pub(super) fn new(socket: OwnedFd, peer: Peer, door: &Door, now: Time) -> Self {
         let mut output = Output::new();
-        let handshake = Handshake::new(Arc::clone(&door.offers), door.tls_mode, output.raw());
+        let handshake = Handshake::new(Arc::clone(&door.catalogue.offers), door.tls_mode, output.raw());
         Self {
             socket,
             peer,
+            catalogue: door.catalogue.clone(),
             stage: ConnectionStage::Handshake(Box::new(handshake)),
             transport: Transport::Plain,
             deadline: Some(now + door.limits.handshake_ns),
@@ -338,31 +343,48 @@ impl Connection {
     }
 
     fn begin_transmission(&mut self, negotiated: Negotiated, with: &mut With<'_>) {
-        let Negotiated { offer, terms } = negotiated;
-        let (Some(export), Some(offer)) = (with.door.exports.as_slice().get(offer), with.door.offers.get(offer)) else {
+        let Negotiated { offer: chosen, terms } = negotiated;
+        let Catalogue { exports, offers, .. } = &self.catalogue;
+        let (Some(export), Some(offer)) = (exports.as_slice().get(chosen), offers.get(chosen)) else {
             return self.close(with);
         };
+        let Some(Standing { ioprio, group, sync }) = self.catalogue.standing(chosen) else { return self.close(with) };
         let named = if export.name.is_empty() { &self.peer.name } else { &export.name };
         let name = if export.name.is_empty() { named.clone() } else { format!("{named} {}", self.peer.name) };
-        let identity = Identity {
-            name,
-            pid: self.peer.pid,
-            ioprio: export.ioprio,
-            group: with.door.exports.group(export).map(|(name, _)| name.to_owned()),
-            read_only: export.read_only,
-            sync: export.sync,
-        };
+        let identity = Identity { name, pid: self.peer.pid, ioprio, group, read_only: export.read_only, sync };
         match with.disk.connect(with.now, identity) {
             Ok(client) => {
                 self.deadline = None;
                 let decoder = Box::new(Decoder::new(offer, terms));
-                self.stage = ConnectionStage::Transmission { decoder, replies: Replies::new(terms), client };
+                self.stage =
+                    ConnectionStage::Transmission { decoder, replies: Replies::new(terms), client, export: chosen };
             }
             Err(error) => {
                 self.tell("clients refused", error, with);
                 self.close(with);
             }
         }
+    }
+
+    /// Exports are declared anew: what has changed of its own is so for it, too, if there still is such an export.
+    pub(super) fn follow(&mut self, now: Time, catalogue: &Catalogue, disk: &mut LiveDisk) {
+        let ConnectionStage::Transmission { client, export, .. } = &mut self.stage else { return };
+        let of_that_name = |name: &str| catalogue.exports.as_slice().iter().position(|other| other.name == name);
+        let own = self.catalogue.exports.as_slice().get(*export);
+        let Some(position) = own.and_then(|own| of_that_name(&own.name)) else { return };
+        let (before, after) = (self.catalogue.standing(*export), catalogue.standing(position));
+        if let (Some(before), Some(after)) = (before, after) {
+            if after.ioprio != before.ioprio {
+                disk.set_client_ioprio(*client, after.ioprio);
+            }
+            if after.sync != before.sync {
+                disk.set_client_sync(*client, after.sync);
+            }
+            if after.group != before.group {
+                disk.set_client_group(now, *client, after.group);
+            }
+        }
+        (self.catalogue, *export) = (catalogue.clone(), position);
     }
 
     fn say(&mut self, with: &mut With<'_>, write: impl FnOnce(&mut Vec<u8>)) {

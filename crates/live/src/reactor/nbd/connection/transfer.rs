@@ -335,19 +335,16 @@ impl Connection {
     // ---- asking the disk
 
     fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
-        let ConnectionStage::Transmission { client, replies, .. } = &self.stage else { return };
-        let (client, replies) = (*client, *replies);
+        let ConnectionStage::Transmission { client, .. } = &self.stage else { return };
+        let client = *client;
         let Request { kind, offset, length, fua, no_hole, .. } = request;
         let to = request.reply_to();
         let Some(action) = kind.action() else { return };
         self.progress.ended();
         if with.ending {
-            let errno = Errno::ESHUTDOWN;
-            return match of {
-                Of::Whole => self.say(with, |out| replies.failed(out, to, errno, "the server is about to end")),
-                Of::Write(key) => self.piece_written(key, Err(errno), with),
-                Of::Read => self.piece_read(length, Err(errno), with),
-            };
+            // It is not answered: an error would be for good, and who connects to the next server asks again.
+            (self.leaving, self.reading) = (true, None);
+            return;
         }
         let held_bytes = with.disk.bytes_of(action, offset, length);
         let key = with.asked.insert(Asked { connection: with.id, of, kind, to, length, held_bytes }) as u64;

@@ -1,0 +1,155 @@
+//! Power cuts of a disk that is not ours: nbdkit's write-back cache, behind nbdfuse, is killed under a disk that is
+//! served from it. What clients were promised is in nbdkit's file afterwards.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use common::{FuseDisk, Server, directory, has_fuse, has_minutes, has_program, image};
+use iosched_check::{Contents, Moment, Random, bytes_of};
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+const WRITE_ZEROES: u16 = 6;
+const FUA: u16 = 1;
+const NO_HOLE: u16 = 2;
+
+const SIZE: u64 = 1 << 20;
+/// What is written to nbdkit's file is torn between these at most.
+const UNIT_BYTES: usize = 512;
+const BYTES_MAX: u64 = 20_000;
+/// Requests under way.
+const DEPTH: usize = 12;
+
+/// A request that is not answered.
+struct Asked {
+    command: u16,
+    fua: bool,
+    bytes: Range<u64>,
+    at: Moment,
+}
+
+/// A client that notes what it was promised.
+struct Client {
+    socket: UnixStream,
+    asked: BTreeMap<u64, Asked>,
+    /// Names of requests, and what writes write: no two of all lives are the same.
+    cookies: u64,
+    /// Answers that were no errors.
+    done: u64,
+}
+
+impl Client {
+    fn ask(&mut self, random: &mut Random, contents: &mut Contents) {
+        let command = random.pick(&[READ, WRITE, WRITE, WRITE, WRITE, FLUSH, WRITE_ZEROES]);
+        let offset = random.below(SIZE);
+        let length = if command == FLUSH { 0 } else { (1 + random.below(BYTES_MAX)).min(SIZE - offset) };
+        let bytes = if command == FLUSH { 0..0 } else { offset..offset + length };
+        self.cookies += 1;
+        let value = if command == WRITE { self.cookies } else { 0 };
+        let at = match command {
+            READ => contents.read(),
+            FLUSH => contents.now(),
+            _ => contents.write(value, &bytes),
+        };
+        let fua = matches!(command, WRITE | WRITE_ZEROES) && random.chance(15);
+        let hole = if command == WRITE_ZEROES && random.chance(50) { NO_HOLE } else { 0 };
+        let mut sent = vec![0x25, 0x60, 0x95, 0x13];
+        sent.extend((if fua { FUA | hole } else { hole }).to_be_bytes());
+        sent.extend(command.to_be_bytes());
+        sent.extend(self.cookies.to_be_bytes());
+        sent.extend(bytes.start.to_be_bytes());
+        sent.extend((length as u32).to_be_bytes());
+        if command == WRITE {
+            sent.extend(bytes_of(value, offset, length as usize));
+        }
+        self.socket.write_all(&sent).unwrap();
+        self.asked.insert(self.cookies, Asked { command, fua, bytes, at });
+    }
+
+    /// Hears the next answer.
+    fn hear(&mut self, contents: &mut Contents) {
+        let mut reply = [0; 16];
+        self.socket.read_exact(&mut reply).unwrap();
+        let is_done = reply[4..8] == [0; 4];
+        let cookie = u64::from_be_bytes(reply[8..].try_into().unwrap());
+        let Asked { command, fua, bytes, at } = self.asked.remove(&cookie).expect("it was asked for");
+        self.done += u64::from(is_done);
+        match command {
+            READ if is_done => {
+                let mut data = vec![0; (bytes.end - bytes.start) as usize];
+                self.socket.read_exact(&mut data).unwrap();
+                contents.check_read(at, &bytes, &data).unwrap();
+            }
+            READ => contents.read_failed(at),
+            FLUSH if is_done => contents.flushed(at),
+            FLUSH => {}
+            _ => contents.answer(at, &bytes, is_done, fua),
+        }
+    }
+}
+
+/// One life of nbdkit with such a cache, which ends by SIGKILL while a client is busy.
+fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) -> u64 {
+    let random = &mut Random::new(cut);
+    let image = here.join("disk.img");
+    let file = format!("file={}", image.display());
+    let mut disk = FuseDisk::new(here, "cached", &["--filter=cache", "file", &file, &format!("cache={cache}")]);
+    let elevator = random.pick(&["noop", "cfq", "bfq", "mq-deadline"]);
+    let server = Server::serving(here, &[disk.file().to_str().unwrap(), "--scheduler", elevator]);
+    let mut client = Client { socket: server.connect(), asked: BTreeMap::new(), cookies: cut << 32, done: 0 };
+    let acts = 50 + random.index(300);
+    for _ in 0..acts {
+        client.ask(random, contents);
+        while client.asked.len() >= DEPTH {
+            client.hear(contents);
+        }
+    }
+    disk.nbdkit.0.kill().unwrap();
+    disk.nbdkit.0.wait().unwrap();
+    // What was answered until then is promised; what comes now is mostly errors.
+    while !client.asked.is_empty() {
+        client.hear(contents);
+    }
+    client.done
+}
+
+/// Cuts the power so often; the first thing that was lost.
+fn lost(name: &str, cache: &str, cuts: u64) -> Option<String> {
+    let here = directory(name);
+    let image = image(&here, "disk.img", SIZE);
+    let mut contents = Contents::new(UNIT_BYTES, SIZE as usize);
+    for cut in 0..cuts {
+        let done = until_the_cut(&here, cache, cut, &mut contents);
+        assert!(done >= 30, "only {done} answers before cut {cut}");
+        if let Err(wrong) = contents.cut(&fs::read(&image).unwrap()) {
+            return Some(format!("after cut {cut}: {wrong}"));
+        }
+    }
+    None
+}
+
+fn has_all() -> bool {
+    has_fuse() && ["nbdkit", "nbdfuse"].iter().all(|program| has_program(program))
+}
+
+#[test]
+fn what_was_promised_outlives_cuts_of_a_foreign_cache() {
+    if has_all() {
+        let cuts = if has_minutes() { 60 } else { 5 };
+        assert_eq!(lost("power", "writeback", cuts), None);
+    }
+}
+
+#[test]
+fn a_foreign_cache_that_breaks_its_promises_is_found() {
+    if has_all() {
+        assert!(lost("power-unsafe", "unsafe", 3).is_some());
+    }
+}
