@@ -150,6 +150,6 @@ fn what_was_promised_outlives_cuts_of_a_foreign_cache() {
 #[test]
 fn a_foreign_cache_that_breaks_its_promises_is_found() {
     if has_all() {
-        assert!(lost("power-unsafe", "unsafe", 3).is_some());
+        assert!(lost("power-lost", "unsafe", 3).is_some());
     }
 }
