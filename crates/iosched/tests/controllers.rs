@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use iosched::controllers::{Controller, Passage, Site, WayId, WriteError};
+use iosched::controllers::{Controller, IoCostEvent, Passage, Site, WayId, WriteError};
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Op, QueueConfig, Registry,
     RequestId, RequestQueue, Rerun, Step, Submit, Time,
@@ -240,6 +240,30 @@ fn io_cost_shares_the_device_by_weight() {
     }
     let shares = tasks.map(|task| machine.mib(task));
     assert!((2.7..3.3).contains(&(shares[0] / shares[1])), "{shares:?}");
+}
+
+/// The bio came before io.cost did anything, and asks for a request after that.
+#[test]
+fn what_io_max_holds_keeps_its_group_when_io_cost_is_switched_on() {
+    let mut machine = Machine::new("none", 32, MS / 10);
+    machine.driver.record_decisions(true);
+    let group = machine.group("backup", CgroupId::ROOT);
+    let task = machine.task(group);
+    machine.set(group, "io.max", "rbps=1048576");
+    for at in 0..8 {
+        machine.send(task, Op::Read, Flags::empty(), at * 1024, 256);
+    }
+    machine.set(CgroupId::ROOT, "io.cost.qos", "enable=1");
+    machine.driver.move_context(machine.now, task, CgroupId::ROOT);
+    machine.driver.remove_cgroup(machine.now, group);
+    let mut freed = Vec::new();
+    for _ in 0..20 {
+        let decisions = machine.driver.take_decisions().into_iter();
+        let free = Decision::Controlled(ControlledEvent::IoCost(IoCostEvent::Free { group }));
+        freed.extend(decisions.filter(|(_, decision)| *decision == free).map(|_| machine.open.len()));
+        machine.run(100 * MS);
+    }
+    assert_eq!(freed, [0], "when its last bio is done");
 }
 
 #[test]

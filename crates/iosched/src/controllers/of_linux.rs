@@ -280,10 +280,6 @@ impl Controller for IoCost {
         self.group_removed(site, group);
     }
 
-    fn begins_when_written(&self) -> bool {
-        true
-    }
-
     fn files(&self) -> &'static [&'static str] {
         &["io.cost.qos", "io.cost.model", "io.weight", "io.stat"]
     }
