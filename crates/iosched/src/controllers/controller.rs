@@ -39,8 +39,6 @@ pub struct Served {
 pub struct Points(u8);
 
 impl Points {
-    /// Nowhere.
-    pub const NONE: Self = Self(0);
     /// [`Controller::enter`].
     pub const ENTER: Self = Self(1 << 0);
     /// [`Controller::throttle`].
@@ -229,8 +227,6 @@ pub struct Controllers {
     list: Vec<Box<dyn Controller>>,
     /// Those that bios meet, in their order.
     in_force: Vec<Met>,
-    /// Where they meet any.
-    points: Points,
     waits: Vec<ControllerWaits>,
 }
 
@@ -246,21 +242,15 @@ impl Controllers {
     /// None yet.
     #[must_use]
     pub fn new(site: Site) -> Self {
-        Self { site, list: Vec::new(), in_force: Vec::new(), points: Points::NONE, waits: Vec::new() }
+        Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
     }
 
     /// One more, behind all others.
     pub fn add(&mut self, controller: Box<dyn Controller>) {
         if !controller.begins_when_written() {
-            self.comes_into_force(self.in_force.len(), self.list.len(), controller.points());
+            self.in_force.push(Met { at: self.list.len(), points: controller.points() });
         }
         self.list.push(controller);
-    }
-
-    /// Bios meet the controller `at`, as the one of number `place` that they do.
-    fn comes_into_force(&mut self, place: usize, at: usize, points: Points) {
-        self.in_force.insert(place, Met { at, points });
-        self.points = self.points.union(points);
     }
 
     /// Which controller has a file.
@@ -282,7 +272,7 @@ impl Controllers {
     pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
         let at = self.of_file(file)?;
         if let Err(place) = self.in_force.binary_search_by_key(&at, |met| met.at) {
-            self.comes_into_force(place, at, self.list[at].points());
+            self.in_force.insert(place, Met { at, points: self.list[at].points() });
         }
         Some(self.list[at].write(&mut self.site, file, group, text))
     }
@@ -417,9 +407,6 @@ impl Controllers {
     /// Those that bios meet there.
     #[inline]
     fn each_at(&mut self, point: Points, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
-        if !self.points.intersects(point) {
-            return;
-        }
         for met in self.in_force.iter().filter(|met| met.points.intersects(point)) {
             call(self.list[met.at].as_mut(), &mut self.site);
         }
