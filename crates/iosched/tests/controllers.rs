@@ -258,7 +258,7 @@ fn what_io_max_holds_keeps_its_group_when_io_cost_is_switched_on() {
     machine.driver.remove_cgroup(machine.now, group);
     let mut freed = Vec::new();
     for _ in 0..20 {
-        let decisions = machine.driver.take_decisions().into_iter();
+        let decisions = machine.driver.take_decisions();
         let free = Decision::Controlled(ControlledEvent::IoCost(IoCostEvent::Free { group }));
         freed.extend(decisions.filter(|(_, decision)| *decision == free).map(|_| machine.open.len()));
         machine.run(100 * MS);
