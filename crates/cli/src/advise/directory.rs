@@ -66,7 +66,8 @@ impl AdviceDirectory {
         write(self.profile.as_ref(), text)
     }
 
-    /// The page, what would set it, and what would set that which was not tried; what of it all could not be kept.
+    /// The page, what would set it, and what would set that which was not tried, and nothing of what would have set
+    /// something else; what of it all could not be kept.
     pub(super) fn finish(
         &mut self,
         page: &str,
@@ -77,11 +78,16 @@ impl AdviceDirectory {
         let records = [&mut self.calibration, &mut self.search, &mut self.device].map(Records::finish);
         let mut written: Vec<Result<()>> = records.into_iter().collect();
         written.push(write(self.page.as_ref(), page));
-        if let Some(directory) = self.directory.clone() {
+        if let Some(directory) = &self.directory {
+            let mut files = BTreeMap::new();
             for (place, lasting) in [(directory.clone(), lasting), (directory.join(UNTRIED), untried)] {
-                let files = lasting.map_or_else(Vec::new, |own| files(own, &self.rule));
-                written.extend(files.into_iter().map(|(name, text)| self.set(&place.join(name), &text, outputs)));
+                let of_setting = lasting.map_or_else(Vec::new, |own| of_setting(own, &self.rule));
+                files.extend(of_setting.into_iter().map(|(name, text)| (place.join(name), text)));
             }
+            written.extend(files.iter().map(|(file, text)| self.set(file, text, outputs)));
+            // What earlier advice would have set.
+            let of_before = self.settings.iter().filter(|(file, _)| !files.contains_key(*file));
+            written.extend(of_before.map(|(_, out)| out.remove()));
         }
         all_of(written)
     }
@@ -109,7 +115,7 @@ fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
 }
 
 /// What sets a setting and undoes it, with its name in a directory.
-fn files(lasting: &Lasting, rule: &str) -> Vec<(PathBuf, String)> {
+fn of_setting(lasting: &Lasting, rule: &str) -> Vec<(PathBuf, String)> {
     let mut files = vec![
         (rule.into(), marked(&lasting.rule)),
         ("tuned.conf".into(), marked(&lasting.profile)),
@@ -153,17 +159,36 @@ mod tests {
         }
     }
 
+    fn keep(here: &Path, recommended: Option<&Lasting>, untried: Option<&Lasting>) -> Result<()> {
+        let mut outputs = Outputs::new(WriteArgs { force: false });
+        let mut kept = AdviceDirectory::open(Some(here), "sda", false, &mut outputs)?;
+        kept.finish("<meta name=\"generator\" content=\"iosched ", recommended, untried, &mut outputs)
+    }
+
+    #[test]
+    fn what_is_not_advised_any_more_does_not_stay() {
+        let here = std::env::temp_dir().join(format!("iosched-advice-once-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&here);
+        let advised = lasting("IOWeight=1");
+        keep(&here, Some(&advised), Some(&advised)).unwrap();
+        let files = ["90-iosched-sda.rules", "tuned.conf", "undo.sh", "backup.service.d/50-iosched.conf"];
+        let untried = here.join(UNTRIED);
+        assert!(files.iter().all(|name| here.join(name).exists() && untried.join(name).exists()));
+        let others = here.join("notes.txt");
+        fs::write(&others, "mine\n").unwrap();
+        keep(&here, None, Some(&Lasting { drop_ins: Vec::new(), ..advised })).unwrap();
+        assert!(files.iter().all(|name| !here.join(name).exists()));
+        assert_eq!(files.map(|name| untried.join(name).exists()), [true, true, true, false]);
+        assert!(others.exists());
+        fs::remove_dir_all(here).unwrap();
+    }
+
     #[test]
     fn what_was_not_tried_is_kept_apart_with_its_drop_ins_and_replaces_nothing_of_others() {
         let here = std::env::temp_dir().join(format!("iosched-advice-{}", std::process::id()));
         let _ = fs::remove_dir_all(&here);
-        let keep = |drop_in: &str| {
-            let mut outputs = Outputs::new(WriteArgs { force: false });
-            let mut kept = AdviceDirectory::open(Some(&here), "sda", false, &mut outputs)?;
-            kept.finish("<meta name=\"generator\" content=\"iosched ", None, Some(&lasting(drop_in)), &mut outputs)
-        };
-        keep("IOWeight=1").unwrap();
-        keep("IOWeight=2").unwrap();
+        keep(&here, None, Some(&lasting("IOWeight=1"))).unwrap();
+        keep(&here, None, Some(&lasting("IOWeight=2"))).unwrap();
         let untried = here.join(UNTRIED);
         let own = untried.join("backup.service.d/50-iosched.conf");
         assert_eq!(fs::read_to_string(&own).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));

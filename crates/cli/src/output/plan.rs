@@ -163,6 +163,22 @@ impl Output {
         self.write(|out| Ok(out.write_all(text.as_bytes())?))
     }
 
+    /// Takes away what was written there before, if anything was: it is not so any more.
+    ///
+    /// # Errors
+    /// It is there and not ours, or cannot be taken away.
+    pub(crate) fn remove(&self) -> Result<()> {
+        let Destination::File(file) = &self.place else { return Ok(()) };
+        may_replace(&self.name, file, self.kind, self.force)?;
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
+                "{}: what it says is not so any more, and it cannot be removed: {error}",
+                self.name.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// As it was named.
     pub(crate) fn name(&self) -> &Path {
         &self.name
