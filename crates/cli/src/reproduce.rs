@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_lab::asked::quoted;
+use iosched_lab::asked::CommandLine;
 use iosched_lab::reproduce::{
     Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
 };
@@ -181,12 +181,12 @@ fn carry_out(
 
 /// The command line that makes the same records, every choice spelled out.
 fn command(args: &ReproduceArgs) -> String {
-    let mut text = format!("iosched reproduce {}", args.experiments.join(" "));
-    if let Some(case) = &args.case {
-        let _ = write!(text, " --case {}", quoted(case));
-    }
-    let _ = write!(text, " --runs {} --seed {}", args.runs, args.seed);
-    text
+    let mut line = CommandLine::of("reproduce");
+    args.experiments.iter().for_each(|experiment| line.word(experiment));
+    line.options("--case", &args.case);
+    line.option("--runs", args.runs);
+    line.option("--seed", args.seed);
+    line.to_string()
 }
 
 fn json(results: &[ExperimentResults<'_>]) -> Result<String> {

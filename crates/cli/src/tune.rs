@@ -14,7 +14,7 @@ use iosched_advise::tune::{
     Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
 };
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, quoted};
+use iosched_lab::asked::{self, CommandLine};
 use iosched_lab::{Control, Experiment, LabError};
 
 use crate::fail::{INTERRUPTED, of_asked, usage};
@@ -296,58 +296,50 @@ pub(crate) fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) 
     }
 }
 
-/// The options that say what is done to what.
-fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<String>) {
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    if let Some(path) = &args.workload {
-        option("--workload", path.display().to_string());
-    }
-    words.extend(args.reading.words());
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    if let Some(machine) = experiment.header().machine {
-        option("--machine", machine.name);
-    }
-    option("--device", args.device.clone());
-    args.length.options(&mut option);
-    asked::replay_options(experiment, &mut option);
+/// A command line that begins with what is done to what.
+fn on_subject(command: &str, args: &TuneArgs, experiment: &Experiment) -> CommandLine {
+    let mut line = CommandLine::of(command);
+    line.options("--workload", args.workload.iter().map(|path| path.display()));
+    line.reading(&args.reading.options());
+    line.options("--machine", experiment.header().machine.map(|machine| machine.name));
+    line.option("--device", &args.device);
+    args.length.write(&mut line);
+    line.replay(experiment);
+    line
 }
 
 /// The command line that makes the same records, every choice spelled out.
 fn command(args: &TuneArgs, experiment: &Experiment) -> String {
-    let mut words = vec!["iosched".to_owned(), "tune".to_owned()];
-    subject_options(args, experiment, &mut words);
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    experiment.settings().iter().for_each(|own| option("--scheduler", own.label.clone()));
+    let mut line = on_subject("tune", args, experiment);
+    line.options("--scheduler", experiment.settings().iter().map(|own| &own.label));
     let (goals, constraints) = args.wanted();
-    goals.iter().for_each(|goal| option("--goal", goal.to_string()));
-    constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
-    args.baseline.iter().for_each(|own| option("--baseline", own.to_string()));
+    line.options("--goal", goals);
+    line.options("--subject-to", constraints);
+    line.options("--baseline", &args.baseline);
     for (name, values) in [("--vary", &args.vary), ("--also", &args.also)] {
         if !values.is_empty() {
-            option(name, values.join(","));
+            line.option(name, values.join(","));
         }
     }
-    args.fix.iter().for_each(|(name, value)| option("--fix", format!("{name}={value}")));
+    line.options("--fix", args.fix.iter().map(|(name, value)| format!("{name}={value}")));
     if !args.beside.is_empty() {
-        option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+        line.option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
     }
-    args.space.iter().for_each(|own| option("--space", own.clone()));
-    args.verdicts.options(&mut option);
-    option("--budget", args.budget.to_string());
-    option("--seed", args.seed.to_string());
-    words.join(" ")
+    line.options("--space", &args.space);
+    line.equal_within(args.verdicts.equal_within);
+    line.option("--budget", args.budget);
+    line.option("--seed", args.seed);
+    line.to_string()
 }
 
 /// What to do next: see the whole picture of what is recommended, with seeds that nothing was chosen by.
 fn next(args: &TuneArgs, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
     let best = results.recommended().filter(|_| results.recommends())?;
-    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
-    subject_options(args, &tuning.experiment, &mut words);
-    for setting in [tuning.baseline.to_string(), best.label.clone()] {
-        words.extend(["--scheduler".to_owned(), quoted(&setting)]);
-    }
-    words.extend(["--seed".to_owned(), args.seed.wrapping_add(1).to_string()]);
-    Some(words.join(" "))
+    let mut line = on_subject("compare", args, &tuning.experiment);
+    line.option("--scheduler", &tuning.baseline);
+    line.option("--scheduler", &best.label);
+    line.option("--seed", args.seed.wrapping_add(1));
+    Some(line.to_string())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use iosched_disk::Profile;
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
-use iosched_lab::asked::{self, quoted};
+use iosched_lab::asked::{self, CommandLine};
 use iosched_lab::verify::{KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, workload_record};
 use iosched_sim::Replay;
@@ -83,28 +83,26 @@ impl<'a> Plan<'a> {
     /// The command line that does it again.
     fn command(&self) -> String {
         let args = self.args;
-        let mut words = vec!["iosched".to_owned(), "advise".to_owned(), quoted(&args.on.to_string_lossy())];
-        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-        option("--workload", args.workload.display().to_string());
-        words.extend(args.reading.words());
-        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+        let mut line = CommandLine::of("advise");
+        line.word(args.on.display());
+        line.option("--workload", args.workload.display());
+        line.reading(&args.reading.options());
         let (goals, constraints) = Wish::apart(&args.goals);
-        goals.iter().for_each(|own| option("--goal", own.to_string()));
-        constraints.iter().chain(&args.constraints).for_each(|own| option("--subject-to", own.to_string()));
-        for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
-            path.iter().for_each(|path| option(name, path.display().to_string()));
-        }
-        option("--scheduler", self.schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
-        for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
-            option(name, value.to_string());
-        }
+        line.options("--goal", goals);
+        line.options("--subject-to", constraints.iter().chain(&args.constraints));
+        line.options("--profile", args.profile.iter().map(|path| path.display()));
+        line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
+        line.option("--scheduler", self.schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+        line.option("--budget", args.budget);
+        line.option("--confirm", args.confirm);
+        line.option("--runs", args.runs);
         if !args.beside.is_empty() {
-            option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+            line.option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
         }
-        args.length.options(&mut option);
-        args.until_sure.iter().for_each(|percent| option("--until-sure", percent.to_string()));
-        option("--seed", args.seed.to_string());
-        words.join(" ")
+        args.length.write(&mut line);
+        line.options("--until-sure", args.until_sure);
+        line.option("--seed", args.seed);
+        line.to_string()
     }
 }
 
@@ -167,7 +165,10 @@ fn model(
     };
     let mut device = Device::new(target, &name, bytes, control.stopping());
     let pace = if plan.args.thorough { Pace::FULL } else { Pace::QUICK };
-    let command = format!("iosched calibrate {} --seed {}", quoted(&device.target().name), plan.args.seed);
+    let mut command = CommandLine::of("calibrate");
+    command.word(&device.target().name);
+    command.option("--seed", plan.args.seed);
+    let command = command.to_string();
     let by = (plan.args.seed, command.as_str());
     let measured = measure_watched(&mut device, pace, by, &mut kept.calibration, control.stopping());
     session.end()?;

@@ -20,7 +20,7 @@ use iosched_advise::calibrate::{
 use iosched_disk::Profile;
 use iosched_disk::io_cost::Family;
 
-use iosched_lab::asked::quoted;
+use iosched_lab::asked::{CommandLine, quoted};
 pub(crate) use real::{Place, open_device};
 
 use crate::fail::{FAILED, INTERRUPTED, usage};
@@ -290,13 +290,12 @@ pub(crate) fn measure_watched<M: Measurer>(
 
 /// The command line that measures again.
 fn command<M: Measurer>(args: &CalibrateArgs, device: &M) -> String {
-    let mut words = vec!["iosched".to_owned(), "calibrate".to_owned(), quoted(&device.target().name)];
+    let mut line = CommandLine::of("calibrate");
+    line.word(&device.target().name);
     if args.quick {
-        words.push("--quick".to_owned());
+        line.word("--quick");
     }
-    if let Some(path) = &args.destroy_data {
-        words.extend(["--destroy-data".to_owned(), quoted(&path.to_string_lossy())]);
-    }
-    words.extend(["--seed".to_owned(), args.seed.to_string()]);
-    words.join(" ")
+    line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
+    line.option("--seed", args.seed);
+    line.to_string()
 }

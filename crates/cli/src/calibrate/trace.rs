@@ -9,7 +9,7 @@ use anyhow::Result;
 use iosched_advise::calibrate::{TraceFit, fit_trace};
 use iosched_disk::disksim::service_times;
 use iosched_disk::{Model, Profile};
-use iosched_lab::asked::quoted;
+use iosched_lab::asked::CommandLine;
 use iosched_lab::grouped;
 use iosched_lab::validate::Closeness;
 use serde_json::json;
@@ -116,9 +116,8 @@ fn preface(fit: &TraceFit, command: &str) -> String {
 
 /// The command line that makes the profile again.
 fn command(args: &CalibrateArgs, trace: &Path) -> String {
-    let mut words = vec!["iosched calibrate --trace".to_owned(), quoted(&trace.to_string_lossy())];
-    if let Some(start) = &args.start {
-        words.extend(["--start".to_owned(), quoted(start)]);
-    }
-    words.join(" ")
+    let mut line = CommandLine::of("calibrate");
+    line.option("--trace", trace.display());
+    line.options("--start", &args.start);
+    line.to_string()
 }

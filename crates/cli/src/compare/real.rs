@@ -10,7 +10,7 @@ use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::asked::{quoted, replay, scanned};
+use iosched_lab::asked::{CommandLine, replay, scanned};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
@@ -192,32 +192,22 @@ fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice
 /// The command line that makes such records, every choice spelled out.
 fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: usize) -> String {
     let real = &args.real;
-    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    option("--on", on.display().to_string());
-    if let Some(path) = &args.workload {
-        option("--workload", path.display().to_string());
-    }
-    words.extend(args.reading.words());
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    if let Some(device) = &real.destroy_data {
-        option("--destroy-data", device.display().to_string());
-    }
-    settings.iter().for_each(|setting| option("--scheduler", setting.label.clone()));
-    option("--baseline", settings[baseline].label.clone());
-    option("--runs", args.runs().to_string());
-    option("--seed", args.seed.to_string());
-    args.verdicts.options(&mut option);
-    real.length.options(&mut option);
-    if let Some(percent) = real.until_sure {
-        option("--until-sure", percent.to_string());
-    }
-    if let Some(script) = &real.prepare {
-        option("--prepare", script.clone());
-    }
+    let mut line = CommandLine::of("compare");
+    line.option("--on", on.display());
+    line.options("--workload", args.workload.iter().map(|path| path.display()));
+    line.reading(&args.reading.options());
+    line.options("--destroy-data", real.destroy_data.iter().map(|device| device.display()));
+    line.options("--scheduler", settings.iter().map(|setting| &setting.label));
+    line.option("--baseline", &settings[baseline].label);
+    line.option("--runs", args.runs());
+    line.option("--seed", args.seed);
+    line.equal_within(args.verdicts.equal_within);
+    real.length.write(&mut line);
+    line.options("--until-sure", real.until_sure);
+    line.options("--prepare", &real.prepare);
     if !real.command.is_empty() {
-        words.push("--".to_owned());
-        words.extend(real.command.iter().map(|word| quoted(word)));
+        line.word("--");
+        real.command.iter().for_each(|word| line.word(word));
     }
-    words.join(" ")
+    line.to_string()
 }

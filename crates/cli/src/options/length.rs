@@ -1,7 +1,7 @@
 //! How long runs are.
 
 use clap::Args;
-use iosched_lab::asked::ns;
+use iosched_lab::asked::{CommandLine, ns};
 use iosched_lab::verify::Limits;
 
 use super::seconds;
@@ -30,13 +30,8 @@ impl RunLength {
     }
 
     /// As it is given on a command line.
-    pub(crate) fn options(self, option: &mut impl FnMut(&str, String)) {
-        if let Some(seconds) = self.run_for {
-            option("--run-for", seconds.to_string());
-        }
-        if self.warm_up > 0.0 {
-            option("--warm-up", self.warm_up.to_string());
-        }
+    pub(crate) fn write(self, line: &mut CommandLine) {
+        line.length(self.run_for, self.warm_up);
     }
 
     pub(crate) const fn is_default(self) -> bool {

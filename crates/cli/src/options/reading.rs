@@ -1,7 +1,6 @@
 //! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
 
 use clap::Args;
-use iosched_lab::asked::reading_words;
 use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, ReadOptions};
 
 /// How to read a trace.
@@ -37,11 +36,6 @@ impl Reading {
             cgroups: cgroups.clone(),
             ..ReadOptions::default()
         }
-    }
-
-    /// The options given, as a command line has them.
-    pub(crate) fn words(&self) -> Vec<String> {
-        reading_words(&self.options())
     }
 }
 

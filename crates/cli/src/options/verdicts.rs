@@ -17,12 +17,3 @@ pub(crate) struct VerdictArgs {
     #[arg(long)]
     pub(crate) details: bool,
 }
-
-impl VerdictArgs {
-    /// As options of the command that makes the same records.
-    pub(crate) fn options(&self, option: &mut impl FnMut(&str, String)) {
-        if self.equal_within != EQUAL_WITHIN_PERCENT {
-            option("--equal-within", self.equal_within.to_string());
-        }
-    }
-}

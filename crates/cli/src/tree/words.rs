@@ -53,7 +53,7 @@ impl Disks {
         let scheduler = self.scheduler(&file.disk)?;
         match Self::declaration(file, &scheduler)? {
             Declaration::Choice(choice) => Some(format!("it takes one of {}", choice.values.join(", "))),
-            Declaration::Cgroup(own) => Some(own.takes.to_owned()),
+            Declaration::Cgroup(own) => Some(own.takes()),
             Declaration::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };

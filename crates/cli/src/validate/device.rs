@@ -18,7 +18,7 @@ use iosched_advise::battery::{
 use iosched_advise::calibrate::{Measurer, Target};
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
-use iosched_lab::asked::{ns, quoted};
+use iosched_lab::asked::{CommandLine, ns};
 use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
 use iosched_lab::{
     Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
@@ -182,16 +182,18 @@ fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header>
             "--scheduler {wrong}: it cannot be predicted, for there is no such elevator of ours"
         )));
     }
-    let mut words = vec!["iosched validate".to_owned(), quoted(&target.name)];
-    words.extend(args.profile.iter().flat_map(|profile| ["--profile".to_owned(), quoted(profile)]));
-    words
-        .extend(args.destroy_data.iter().flat_map(|own| ["--destroy-data".to_owned(), quoted(&own.to_string_lossy())]));
-    words.extend(schedulers.iter().flat_map(|name| ["--scheduler".to_owned(), quoted(name)]));
-    words.push(format!("--rounds {} --run-for {} --seed {}", args.rounds, args.run_for, args.seed));
+    let mut line = CommandLine::of("validate");
+    line.word(&target.name);
+    line.options("--profile", &args.profile);
+    line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
+    line.options("--scheduler", &schedulers);
+    line.option("--rounds", args.rounds);
+    line.option("--run-for", args.run_for);
+    line.option("--seed", args.seed);
     Ok(Header {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: words.join(" "),
+        command: line.to_string(),
         target,
         schedulers,
         rounds: args.rounds,

@@ -53,4 +53,4 @@ pub use site::{Groups, Site};
 pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};
 pub use wbt::Wbt;
 pub use wheel::{TimerId, Wheel};
-pub use write_error::{CgroupFileError, WriteError};
+pub use write_error::{CgroupFileError, WriteError, what_it_takes};

@@ -56,8 +56,9 @@ impl CgroupFileError {
     }
 }
 
-/// What would be right.
-fn what_it_takes(file: &str) -> String {
+/// What may be written to a cgroup's file; which files there are, if it is none.
+#[must_use]
+pub fn what_it_takes(file: &str) -> String {
     match cgroup_files().find(|known| known.name == file) {
         Some(known) => format!("write {}", known.takes),
         None => format!("there are {}", cgroup_files().map(|known| known.name).collect::<Vec<_>>().join(", ")),

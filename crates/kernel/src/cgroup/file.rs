@@ -1,6 +1,6 @@
 //! The files of cgroups that are about disks. Formats: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12.
 
-use iosched::controllers::NamedWrite;
+use iosched::controllers::{NamedWrite, what_it_takes};
 
 use crate::block::DeviceNumber;
 
@@ -16,8 +16,6 @@ pub struct CgroupFile {
     pub name: &'static str,
     /// Whether the root has it, and only the root; else every cgroup but the root.
     pub is_of_root: bool,
-    /// What would be right.
-    pub takes: &'static str,
     /// What it does, in one line.
     pub doc: &'static str,
     form: Form,
@@ -40,7 +38,7 @@ enum Form {
 pub struct CgroupValueError {
     file: &'static str,
     value: String,
-    takes: &'static str,
+    takes: String,
 }
 
 const CLASSES: &[&str] = &["no-change", "promote-to-rt", "restrict-to-be", "idle", "none-to-rt"];
@@ -49,49 +47,42 @@ static FILES: [CgroupFile; 7] = [
     CgroupFile {
         name: "io.max",
         is_of_root: false,
-        takes: "write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max",
         doc: "bytes and I/Os a second that the cgroup may do",
         form: Form::Words("rbps=max wbps=max riops=max wiops=max"),
     },
     CgroupFile {
         name: "io.latency",
         is_of_root: false,
-        takes: "write target=N, in us; 0 is none",
         doc: "what an I/O of the cgroup may take before its siblings are held back",
         form: Form::Words("target=0"),
     },
     CgroupFile {
         name: "io.weight",
         is_of_root: false,
-        takes: "write a weight from 1 to 10000, or default for that of disks without one of their own",
         doc: "the cgroup's share, by io.cost",
         form: Form::Weight(10_000),
     },
     CgroupFile {
         name: "io.bfq.weight",
         is_of_root: false,
-        takes: "write a weight from 1 to 1000, or default for that of disks without one of their own",
         doc: "the cgroup's share, by bfq",
         form: Form::Weight(1000),
     },
     CgroupFile {
         name: "io.prio.class",
         is_of_root: false,
-        takes: "write one of no-change, promote-to-rt, restrict-to-be, idle",
         doc: "the class of ioprio that the cgroup's requests get, on every disk",
         form: Form::Choice(CLASSES),
     },
     CgroupFile {
         name: "io.cost.qos",
         is_of_root: true,
-        takes: "write any of enable=0|1, ctrl=auto|user, rpct=, rlat=, wpct=, wlat=, min= and max=",
         doc: "whether io.cost is on, and which latencies it keeps",
         form: Form::Words("enable=0 ctrl=auto"),
     },
     CgroupFile {
         name: "io.cost.model",
         is_of_root: true,
-        takes: "write any of ctrl=auto|user, model=linear, rbps=, rseqiops=, rrandiops=, wbps=, wseqiops= and wrandiops=",
         doc: "what I/Os cost the disk, for io.cost",
         form: Form::Words("ctrl=auto"),
     },
@@ -128,6 +119,17 @@ fn number(text: &str) -> Option<f64> {
 }
 
 impl CgroupFile {
+    /// What would be right.
+    #[must_use]
+    pub fn takes(&self) -> String {
+        match self.form {
+            Form::Weight(max) => {
+                format!("write a weight from 1 to {max}, or {DEFAULT} for that of disks without one of their own")
+            }
+            Form::Words(_) | Form::Choice(_) => what_it_takes(self.name),
+        }
+    }
+
     /// Whether it takes a value.
     ///
     /// # Errors
@@ -145,7 +147,7 @@ impl CgroupFile {
             }
             Form::Choice(all) => all.contains(&value.trim()),
         };
-        let wrong = || CgroupValueError { file: self.name, value: value.to_owned(), takes: self.takes };
+        let wrong = || CgroupValueError { file: self.name, value: value.to_owned(), takes: self.takes() };
         taken.then_some(()).ok_or_else(wrong)
     }
 

@@ -122,7 +122,7 @@ impl BlockDevice {
             }
             _ => {
                 let (name, value) = (name.to_owned(), value.to_owned());
-                AttributeError::Refused { device, name, value, error, takes: format!("; {}", file.takes) }
+                AttributeError::Refused { device, name, value, error, takes: format!("; {}", file.takes()) }
             }
         })
     }

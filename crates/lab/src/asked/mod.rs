@@ -3,12 +3,12 @@
 //! The command and other languages ask in the same words, and get the same experiment, to the byte of its records.
 //! Nothing here prints.
 
+mod command_line;
 mod environment;
 mod nearest;
 mod sample;
 mod scan;
 mod settings;
-mod words;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::machine::MachineProfile;
 
+pub use command_line::{CommandLine, quoted};
 pub use environment::ProcessEnvironment;
 pub use nearest::{did_you_mean, listed, nearest};
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
 pub use settings::{setting, setting_of, settings};
-pub use words::quoted;
 
 /// Runs of each setting if nothing is said.
 pub const RUNS: u32 = 10;
@@ -235,32 +235,20 @@ impl Asked {
 
     /// The command line that makes the same records, every choice spelled out.
     fn command(&self, experiment: &Experiment) -> String {
-        let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
-        if let Some(path) = &self.workload {
-            words.extend(["--workload".to_owned(), quoted(&path.display().to_string())]);
-        }
-        words.extend(reading_words(&self.reading));
-        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
         let header = experiment.header();
-        if let Some(machine) = header.machine {
-            option("--machine", machine.name);
-        }
-        self.devices.iter().for_each(|device| option("--device", device.clone()));
-        experiment.settings().iter().for_each(|setting| option("--scheduler", setting.label.clone()));
-        option("--baseline", header.settings[header.baseline].label.clone());
-        option("--runs", self.runs.to_string());
-        option("--seed", self.seed.to_string());
-        if self.equal_within_percent != EQUAL_WITHIN_PERCENT {
-            option("--equal-within", self.equal_within_percent.to_string());
-        }
-        if let Some(seconds) = self.run_for_s {
-            option("--run-for", seconds.to_string());
-        }
-        if self.warm_up_s > 0.0 {
-            option("--warm-up", self.warm_up_s.to_string());
-        }
-        replay_options(experiment, &mut option);
-        words.join(" ")
+        let mut line = CommandLine::of("compare");
+        line.options("--workload", self.workload.iter().map(|path| path.display()));
+        line.reading(&self.reading);
+        line.options("--machine", header.machine.map(|machine| machine.name));
+        line.options("--device", &self.devices);
+        line.options("--scheduler", experiment.settings().iter().map(|setting| &setting.label));
+        line.option("--baseline", &header.settings[header.baseline].label);
+        line.option("--runs", self.runs);
+        line.option("--seed", self.seed);
+        line.equal_within(self.equal_within_percent);
+        line.length(self.run_for_s, self.warm_up_s);
+        line.replay(experiment);
+        line.to_string()
     }
 }
 
@@ -313,20 +301,6 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     }
 }
 
-/// How a trace is read, as words of a command line.
-#[must_use]
-pub fn reading_words(reading: &ReadOptions) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-    reading.format.iter().for_each(|format| option("--input-format", format.to_string()));
-    reading.columns.iter().for_each(|columns| option("--columns", columns.to_string()));
-    reading.cgroups.iter().for_each(|of| option("--cgroup", of.to_string()));
-    if reading.partial {
-        words.push("--partial".to_owned());
-    }
-    words
-}
-
 /// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which
 /// I/O waited for which.
 ///
@@ -344,18 +318,6 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     let blind = matches!(workload, Workload::Trace(trace) if !trace.knows_completions());
     let open = mode.map_or(speed.is_some() || blind, |mode| mode == ReplayMode::Open);
     Ok(if open { Replay::Open { speed: speed.unwrap_or(1.0) } } else { Replay::Closed })
-}
-
-/// How a trace is replayed, as options.
-pub fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, String)) {
-    match experiment.replay {
-        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
-        Replay::Closed => option("--replay", "closed".to_owned()),
-        Replay::Open { speed } => {
-            option("--replay", "open".to_owned());
-            option("--speed", speed.to_string());
-        }
-    }
 }
 
 /// The machine that an application, or fio jobs with buffered I/O, run on under these settings; `None` of other
