@@ -190,7 +190,12 @@ fn of_systemd() -> Result<Vec<Listener>> {
 fn doors(args: &ServeArgs) -> Result<Doors> {
     let mut doors = Doors { listeners: of_systemd()?, places: Vec::new(), socket: None };
     if !doors.listeners.is_empty() {
-        doors.places.push(format!("{} sockets of systemd", doors.listeners.len()));
+        let count = doors.listeners.len();
+        doors.places.push(if count == 1 {
+            "a socket of systemd".to_owned()
+        } else {
+            format!("{count} sockets of systemd")
+        });
     }
     if let Some(address) = &args.tcp {
         let listener = TcpListener::bind(address).map_err(|error| usage(format!("--tcp {address}: {error}")))?;

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{done, printed};
+use super::{done, printed, units};
 
-/// What the root has beside what every Debian has: man finds pages, and systemd-analyze reads units.
-const INCLUDED: &str = "man-db,systemd";
+/// What the root has beside what every Debian has: man finds pages, systemd reads units and runs them, nbdinfo is a client.
+const INCLUDED: &str = "man-db,systemd,systemd-sysv,libnbd-bin";
 /// Where apt-get is told of packages; the first that is there.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
 
@@ -21,7 +21,7 @@ const TRIED: [(&str, &str); 9] = [
     ("iosched job check /usr/share/doc/iosched/examples/priorities.fio", ""),
     ("man -w iosched-compare", "/usr/share/man/man1/iosched-compare.1.gz"),
     ("man iosched-trace-convert | cat", "iosched trace convert"),
-    ("systemd-analyze verify --man=yes /usr/lib/systemd/system/iosched-*@.* && echo units: good", "units: good"),
+    ("systemd-analyze verify --man=yes /usr/lib/systemd/system/iosched-*@.* && echo good", "good"),
     ("getent passwd iosched", "/var/lib/iosched-serve"),
     ("dpkg --verify iosched && echo files: good", "files: good"),
     ("bash -c '. /usr/share/bash-completion/completions/iosched && complete -p iosched'", "iosched"),
@@ -80,6 +80,7 @@ impl Root {
             ensure!(said.contains(expected), "{script}: {expected:?} is not in what it prints: {said}");
             println!("in a fresh root: {script}: passed");
         }
+        units::tried(&self.directory)?;
         done(&mut self.shell("dpkg --purge iosched && rm /iosched.deb"))?;
         let after = self.files()?;
         let left: Vec<&str> = after.lines().filter(|own| !before.lines().any(|known| known == *own)).collect();

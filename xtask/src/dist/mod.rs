@@ -7,10 +7,12 @@
 //! | `stage.rs` | which files go where |
 //! | `pack.rs` | the package and the tarball |
 //! | `fresh.rs` | whether the package works in a root that has nothing else |
+//! | `units.rs`, `units.sh` | whether its units do what the book says, under a systemd that runs |
 
 mod fresh;
 mod pack;
 mod stage;
+mod units;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,7 +24,7 @@ use crate::page;
 
 /// Make packages: a static binary, a .deb and a tarball with man pages, completions and systemd units.
 ///
-/// Needs cc, dpkg-deb and tar; for --try also mmdebstrap, root, and a configured apt-get.
+/// Needs cc, dpkg-deb and tar; for --try also mmdebstrap, systemd-nspawn, root, and a configured apt-get.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away

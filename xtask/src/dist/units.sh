@@ -1,0 +1,68 @@
+#!/bin/sh
+# What docs/howto/services.md says, under a systemd that runs. The last line is there only if all of it is true.
+exec >/said 2>&1
+set -e
+trap 'journalctl --no-pager --boot --unit "iosched-*"' EXIT
+
+refused() { if "$@"; then echo "is not refused: $*"; exit 1; fi; }
+is() { [ "$(systemctl is-active "$1")" = "$2" ] || { echo "$1 is not $2"; exit 1; }; }
+# What a client of an export learns of its size.
+size() { timeout 30 nbdinfo --size "nbd+unix:///$1?socket=/run/iosched/db.sock"; }
+# So often until something holds.
+within() {
+    tries=$1
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || { echo "not within its time: $*"; exit 1; }
+        sleep 1
+    done
+}
+said() { journalctl --no-pager --boot --unit iosched-serve@db | grep "$1"; }
+
+install -d /etc/iosched /srv/db
+runuser -u iosched -- truncate --size 64M /var/lib/iosched-serve/db.img
+sed 's,^BACKING=.*,BACKING=/var/lib/iosched-serve/db.img,' /usr/share/doc/iosched/examples/db.conf >/etc/iosched/db.conf
+
+# The first client starts the server.
+systemctl enable --now iosched-serve@db.socket
+is iosched-serve@db.service inactive
+[ "$(size)" = 67108864 ]
+is iosched-serve@db.service active
+echo "units: a client starts the server"
+
+# Others than the group's members may not connect.
+refused runuser -u nobody -- nbdinfo --size "nbd+unix:///?socket=/run/iosched/db.sock"
+iosched ls live:db | grep cfq
+[ "$(iosched set live:db slice_idle=8)" = slice_idle=8 ]
+
+# Exports are read again, if there are any.
+refused systemctl reload iosched-serve@db
+printf '[export.a]\n' >/etc/iosched/db.exports
+sed -i 's,^OPTIONS=.*,& --exports /etc/iosched/db.exports,' /etc/iosched/db.conf
+systemctl restart iosched-serve@db
+printf '[export.a]\nweight = 300\n' >/etc/iosched/db.exports
+systemctl reload iosched-serve@db
+within 10 said 'weight 300'
+echo "units: exports are read again"
+
+# A server that is killed is there again for the next client.
+systemctl kill --signal KILL iosched-serve@db.service
+within 10 size a
+is iosched-serve@db.service active
+
+systemctl stop iosched-serve@db.socket iosched-serve@db
+is iosched-serve@db.service inactive
+[ ! -e /run/iosched/db.sock ]
+echo "units: a server ends"
+
+sed -i 's,^OPTIONS=.*,OPTIONS=--scheduler bfq,' /etc/iosched/db.conf
+systemctl start iosched-mount@db
+[ "$(stat --format %s /srv/db/db)" = 67108864 ]
+grep bfq /srv/db/block/db/queue/scheduler
+printf kept | dd of=/srv/db/db bs=4 conv=notrunc,fsync
+systemctl stop iosched-mount@db
+[ ! -e /srv/db/db ]
+[ "$(head -c 4 /var/lib/iosched-serve/db.img)" = kept ]
+echo "units: a disk is mounted and unmounted"
+echo "units: done"
