@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use iosched::controllers::{Controller, IoCostEvent, Passage, Site, WayId, WriteError};
+use iosched::controllers::{Controller, IoCostEvent, Passage, Served, Site, WayId, WriteError};
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Op, QueueConfig, Registry,
     RequestId, RequestQueue, Rerun, Step, Submit, Time,
@@ -299,6 +299,16 @@ struct AtMostTwo {
     waiting: VecDeque<WayId>,
 }
 
+impl AtMostTwo {
+    /// A request is no more: its place is the next one's.
+    fn leaves(&mut self, site: &mut Site) {
+        match self.waiting.pop_front() {
+            Some(next) => site.go_on(next),
+            None => self.under_way -= 1,
+        }
+    }
+}
+
 impl Controller for AtMostTwo {
     fn name(&self) -> &'static str {
         "at-most-two"
@@ -313,11 +323,12 @@ impl Controller for AtMostTwo {
         Passage::Wait
     }
 
-    fn bio_done(&mut self, site: &mut Site, _: WayId) {
-        match self.waiting.pop_front() {
-            Some(next) => site.go_on(next),
-            None => self.under_way -= 1,
-        }
+    fn completed(&mut self, site: &mut Site, _: &Served, _: &[WayId]) {
+        self.leaves(site);
+    }
+
+    fn absorbed(&mut self, site: &mut Site, _: WayId) {
+        self.leaves(site);
     }
 
     fn files(&self) -> &'static [&'static str] {
@@ -350,6 +361,30 @@ fn a_controller_of_ones_own_stands_beside_those_of_linux() {
     let waits = machine.driver.queue().controller_waits();
     assert_eq!(waits.iter().map(|waits| (waits.controller, waits.bios)).collect::<Vec<_>>(), [("at-most-two", 2)]);
     assert_eq!(waits[0].wait_ns, MS + 2 * MS);
+}
+
+#[test]
+fn a_controller_that_counts_requests_is_not_confused_by_bios_that_join_one() {
+    let mut queue = {
+        let config = QueueConfig { depth: 1, ..QueueConfig::default() };
+        RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get("mq-deadline").unwrap())
+    };
+    queue.add_controller(Time::BEGINNING, |_| Box::new(AtMostTwo::default()));
+    let mut machine = Machine::new("none", 1, MS);
+    machine.driver = Driver::new(queue, Rerun::LINUX);
+    let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
+    for round in 0..3 {
+        // The third bio joins the second's request, and the fifth makes one of the second and the fourth.
+        let sectors = [0, 4096, 4104, 4120, 4112, 8192].map(|sector| sector + round * 65_536);
+        let accepted: Vec<bool> = tasks
+            .iter()
+            .zip(sectors)
+            .map(|(&task, sector)| machine.send(task, Op::Read, Flags::empty(), sector, 8))
+            .collect();
+        assert_eq!(accepted, [true, true, true, false, true, false], "round {round}");
+        machine.run(20 * MS);
+        assert!(machine.open.is_empty(), "round {round}");
+    }
 }
 
 #[test]

@@ -93,8 +93,9 @@ impl Host {
                 let has_children = self.groups.iter().any(|other| !other.removed && other.parent == group);
                 if group > 0 && !has_children {
                     self.groups[group].removed = true;
-                    self.site.groups.remove(self.groups[group].id);
-                    self.cost.group_removed(&mut self.site, self.groups[group].id);
+                    if let Some(left) = self.site.remove_group(self.groups[group].id) {
+                        self.cost.group_left(&mut self.site, left);
+                    }
                 }
             }
             Step::Write { file, ref text } => {
@@ -117,8 +118,7 @@ impl Host {
     fn begin(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
         let group = self.group(group);
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId::numbered(0), cookie: group as u64 };
-        let way = self.site.ways.begin(Way::new(self.site.now, &bio, self.groups[group].id));
-        self.cost.enter(&mut self.site, way);
+        let way = self.site.begin(Way::new(self.site.now, &bio, self.groups[group].id));
         way
     }
 
@@ -156,9 +156,11 @@ impl Host {
     fn complete(&mut self, which: usize) {
         let Request { bios, op, nr_sectors, asked, .. } = self.under_way.swap_remove(which);
         let served = Served { founder: bios[0], op, nr_sectors: nr_sectors.into(), asked, got: asked };
-        self.cost.completed(&mut self.site, &served, &bios);
+        self.cost.completed(&self.site, &served, &bios);
         for way in bios {
-            self.site.ways.end(way);
+            if let Some(left) = self.site.end(way) {
+                self.cost.group_left(&mut self.site, left);
+            }
         }
     }
 

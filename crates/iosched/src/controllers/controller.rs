@@ -128,7 +128,7 @@ pub trait Controller: Send {
         let _ = (site, way);
     }
 
-    /// A bio is done.
+    /// A bio is done; also one that joined a request, and never asked for one.
     fn bio_done(&mut self, site: &mut Site, way: WayId) {
         let _ = (site, way);
     }
@@ -175,6 +175,11 @@ pub trait Controller: Send {
 
     /// A group was removed.
     fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        let _ = (site, group);
+    }
+
+    /// A group was removed, and no bio of it is on its way any more.
+    fn group_left(&mut self, site: &mut Site, group: CgroupId) {
         let _ = (site, group);
     }
 
@@ -400,7 +405,9 @@ impl Controllers {
         }
         self.each_at(Points::COMPLETED, |controller, site| controller.completed(site, &served, bios));
         for &way in bios {
-            self.site.ways.end(way);
+            if let Some(group) = self.site.end(way) {
+                self.each(|controller, site| controller.group_left(site, group));
+            }
         }
     }
 
@@ -464,8 +471,11 @@ impl Controllers {
 
     /// A group is no more.
     pub fn remove_group(&mut self, group: CgroupId) {
-        self.site.groups.remove(group);
+        let left = self.site.remove_group(group);
         self.each(|controller, site| controller.group_removed(site, group));
+        if let Some(group) = left {
+            self.each(|controller, site| controller.group_left(site, group));
+        }
     }
 
     /// See [`Controller::elevator_changed`].

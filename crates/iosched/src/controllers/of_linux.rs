@@ -240,12 +240,7 @@ impl Controller for IoCost {
     }
 
     fn points(&self) -> Points {
-        Points::ENTER.union(Points::THROTTLE).union(Points::MERGED).union(Points::COMPLETED)
-    }
-
-    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.enter(site, way);
-        Passage::Pass
+        Points::THROTTLE.union(Points::MERGED).union(Points::COMPLETED)
     }
 
     fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
@@ -276,8 +271,12 @@ impl Controller for IoCost {
         IoCost::rest_ns(self, site, group)
     }
 
-    fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
-        self.group_removed(site, group);
+    fn group_left(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_left(site, group);
+    }
+
+    fn begins_when_written(&self) -> bool {
+        true
     }
 
     fn files(&self) -> &'static [&'static str] {

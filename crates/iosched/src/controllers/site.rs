@@ -1,7 +1,7 @@
 //! What controllers share: the moment, groups, timers, who goes on, what is recorded.
 
 use super::event::{ControllerEvent, EventLog};
-use super::way::{WayId, Ways};
+use super::way::{Way, WayId, Ways};
 use super::wheel::{TimerId, Wheel};
 use crate::context::{CgroupId, ContextId};
 use crate::time::{SECOND_NS, Time};
@@ -11,6 +11,19 @@ use crate::time::{SECOND_NS, Time};
 struct Group {
     parent: Option<CgroupId>,
     removed: bool,
+    /// Bios on their way that count for it.
+    bios: u32,
+}
+
+impl Group {
+    const fn new(parent: Option<CgroupId>) -> Self {
+        Self { parent, removed: false, bios: 0 }
+    }
+
+    /// Whether it was removed and no bio of it is on its way.
+    const fn is_left(&self) -> bool {
+        self.removed && self.bios == 0
+    }
 }
 
 /// The tree of cgroups. A parent has a smaller number than its children.
@@ -19,20 +32,15 @@ pub struct Groups(Vec<Group>);
 
 impl Default for Groups {
     fn default() -> Self {
-        Self(vec![Group { parent: None, removed: false }])
+        Self(vec![Group::new(None)])
     }
 }
 
 impl Groups {
     /// A new group in `parent`.
     pub fn create(&mut self, parent: CgroupId) -> CgroupId {
-        self.0.push(Group { parent: Some(parent), removed: false });
+        self.0.push(Group::new(Some(parent)));
         CgroupId((self.0.len() - 1) as u32)
-    }
-
-    /// A group is no more: what its processes ask for from now on counts for the nearest that is.
-    pub fn remove(&mut self, group: CgroupId) {
-        self.0[group.index()].removed = true;
     }
 
     /// Whether it was removed.
@@ -109,6 +117,36 @@ impl Site {
             going_on: Vec::new(),
             resting: Vec::new(),
         }
+    }
+
+    /// A bio comes, and counts for the group that it says.
+    pub fn begin(&mut self, way: Way) -> WayId {
+        self.groups.0[way.cgroup.index()].bios += 1;
+        self.ways.begin(way)
+    }
+
+    /// A bio on its way counts for another group than it did.
+    pub fn count_for(&mut self, way: WayId, group: CgroupId) {
+        let before = std::mem::replace(&mut self.ways[way].cgroup, group);
+        self.groups.0[before.index()].bios -= 1;
+        self.groups.0[group.index()].bios += 1;
+    }
+
+    /// A bio is done. The group that it was of, if that was removed and this was its last.
+    pub fn end(&mut self, way: WayId) -> Option<CgroupId> {
+        let group = self.ways[way].cgroup;
+        self.ways.end(way);
+        let of = &mut self.groups.0[group.index()];
+        of.bios -= 1;
+        of.is_left().then_some(group)
+    }
+
+    /// A group is no more: what its processes ask for from now on counts for the nearest that is. The group, if no bio
+    /// of it is on its way.
+    pub fn remove_group(&mut self, group: CgroupId) -> Option<CgroupId> {
+        let of = &mut self.groups.0[group.index()];
+        of.removed = true;
+        of.is_left().then_some(group)
     }
 
     /// Jiffies since the origin, rounded down.

@@ -112,8 +112,6 @@ pub struct Way {
     pub(super) wbt_place: Option<WbtClass>,
     /// What wbt takes its request for.
     pub(super) wbt: Mark,
-    /// io.cost counts it among the bios that hold its group.
-    pub(super) holds_group: bool,
     /// What io.cost charged its group for it, in virtual time; 0 if it is free or owed for.
     pub(super) io_cost: u64,
 }
@@ -142,7 +140,6 @@ impl Way {
             waits_in: None,
             wbt_place: None,
             wbt: Mark::None,
-            holds_group: false,
             io_cost: 0,
         }
     }
@@ -183,7 +180,7 @@ pub struct Ways {
 
 impl Ways {
     /// A bio comes.
-    pub fn begin(&mut self, way: Way) -> WayId {
+    pub(super) fn begin(&mut self, way: Way) -> WayId {
         if let Some(id) = self.free.pop() {
             self.table[id.index()] = way;
             return id;
@@ -193,7 +190,7 @@ impl Ways {
     }
 
     /// A bio is done; its name is free.
-    pub fn end(&mut self, id: WayId) {
+    pub(super) fn end(&mut self, id: WayId) {
         self.free.push(id);
     }
 

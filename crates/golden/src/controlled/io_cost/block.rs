@@ -232,8 +232,7 @@ impl Block {
 
     fn submit(&mut self, task: usize, bio: &Bio) -> bool {
         let group = self.group_of(task);
-        let way = self.site.ways.begin(Way::new(self.site.now, bio, group));
-        self.controller.enter(&mut self.site, way);
+        let way = self.site.begin(Way::new(self.site.now, bio, group));
         let &Bio { op, flags, cookie, sector, nr_sectors, .. } = bio;
         let line = self.line("submit").number("id", cookie).number("pid", self.tasks[task].pid);
         let line = line.text("cg", self.lines.name_of(group)).number("sector", sector).number("nr", nr_sectors);
@@ -350,24 +349,31 @@ impl Block {
     }
 
     /// The device is done with a request, if with any; its bios.
-    pub(super) fn complete(&mut self) -> Option<Vec<WayId>> {
+    pub(super) fn complete(&mut self) -> Option<Vec<Way>> {
         let number = self.device.advance(Time::from_ns(self.now_ns()))? as usize;
         let request = &mut self.requests[number];
         let bios: Vec<WayId> = std::mem::take(&mut request.bios).into();
         let &mut Request { id, op, nr_sectors, founder, asked, got, .. } = request;
         self.say(self.line("complete").number("id", id));
         let served = Served { founder, op, nr_sectors, asked, got };
-        self.controller.completed(&mut self.site, &served, &bios);
+        self.controller.completed(&self.site, &served, &bios);
+        let done = bios.iter().map(|&way| self.site.ways[way]).collect();
+        for way in bios {
+            if let Some(left) = self.site.end(way) {
+                self.controller.group_left(&mut self.site, left);
+            }
+        }
         self.tags_free += 1;
         self.inside -= 1;
-        Some(bios)
+        Some(done)
     }
 
     /// A group is removed.
     pub(super) fn remove_group(&mut self, group: CgroupId) {
         self.say(self.line_of("remove", group));
-        self.site.groups.remove(group);
-        self.controller.group_removed(&mut self.site, group);
+        if let Some(left) = self.site.remove_group(group) {
+            self.controller.group_left(&mut self.site, left);
+        }
     }
 
     /// A file is to be written, as soon as nothing is inside.

@@ -181,13 +181,11 @@ impl Run {
     }
 
     fn complete(&mut self) {
-        for way in self.block.complete().into_iter().flatten() {
-            let bio = self.block.site.ways[way];
+        for bio in self.block.complete().into_iter().flatten() {
             let task = bio.context.index();
             if !self.listed[bio.cookie as usize - 1] {
                 self.follow(task);
             }
-            self.block.site.ways.end(way);
         }
     }
 

@@ -209,7 +209,7 @@ impl Player {
             ("rmdir", Some(group)) => {
                 let line = self.line("rmdir").text("cg", self.names.group(group));
                 self.say(line);
-                self.site.groups.remove(group);
+                self.site.remove_group(group);
                 if let Some(latency) = &mut self.latency {
                     latency.group_removed(&self.site, group);
                 }

@@ -128,7 +128,8 @@ impl Player {
     fn step(&mut self, thread: usize, step: Step) {
         match step {
             Step::Submit(id) => {
-                self.site.ways[id].cgroup = self.site.groups.living(self.groups[self.states[id.index()].task]);
+                let group = self.site.groups.living(self.groups[self.states[id.index()].task]);
+                self.site.count_for(id, group);
                 if self.passes_max(id) {
                     self.next(thread, Step::Enter(id));
                 }

@@ -360,7 +360,7 @@ impl Player {
     /// A bio, or a part of one, gets a name.
     pub(super) fn begin(&mut self, way: &Way, task: usize, looped: bool, whole: Option<WayId>) -> WayId {
         self.bios += 1;
-        let id = self.site.ways.begin(*way);
+        let id = self.site.begin(*way);
         let state = BioState { id: self.bios, task, looped, whole, pending: 1, split: false, sleeper: usize::MAX };
         if id.index() == self.states.len() {
             self.states.push(state);
@@ -429,10 +429,10 @@ impl Player {
             }
         }
         if whole.is_some() {
-            self.site.ways.end(id);
+            self.site.end(id);
         }
         if let Some(bio) = ended {
-            self.site.ways.end(bio);
+            self.site.end(bio);
             self.told(bio);
         }
     }

@@ -15,18 +15,10 @@ use crate::request::Sector;
 use crate::time::MICROSECOND_NS;
 
 impl IoCost {
-    /// A bio comes. It holds its group until it is done.
-    pub fn enter(&mut self, site: &mut Site, way: WayId) {
-        self.tree.know(&site.groups);
-        let bio = &mut site.ways[way];
-        if !std::mem::replace(&mut bio.holds_group, true) {
-            self.tree[bio.cgroup].held_by += 1;
-        }
-    }
-
-    /// A bio that has [entered](Self::enter) joined no request: whether it may go on. One that waits is handed to
+    /// A bio joined no request: whether it may go on. One that waits is handed to
     /// [`Site::go_on`] when it may.
     pub fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+        self.tree.know(&site.groups);
         let bio = &site.ways[way];
         let absolute = self.absolute(bio, false);
         if absolute == 0 {
@@ -62,6 +54,7 @@ impl IoCost {
 
     /// A bio that has entered joins the request `target`. It never waits: what its group cannot pay for is owed.
     pub fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
+        self.tree.know(&site.groups);
         let at = self.clock.at(site.now);
         let bio = site.ways[way];
         let group = bio.cgroup;
@@ -88,27 +81,18 @@ impl IoCost {
     }
 
     /// A request of these bios is done.
-    pub fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
-        if self.settings.on {
-            for &way in bios {
-                let bio = &site.ways[way];
-                self.tree[bio.cgroup].done += bio.io_cost;
-            }
-            if let Some(direction) = Direction::of(request.op) {
-                self.count_latency(site, request, direction);
-            }
+    pub fn completed(&mut self, site: &Site, request: &Served, bios: &[WayId]) {
+        if !self.settings.on {
+            let is_free = |&way: &WayId| site.ways[way].io_cost == 0;
+            debug_assert!(bios.iter().all(is_free), "it is not switched off while a bio is under way");
+            return;
         }
         for &way in bios {
-            let bio = &mut site.ways[way];
-            debug_assert!(self.settings.on || bio.io_cost == 0, "it is not switched off while a bio is under way");
-            let group = bio.cgroup;
-            if std::mem::take(&mut bio.holds_group) {
-                let own = &mut self.tree[group];
-                own.held_by -= 1;
-                if own.removed && own.held_by == 0 {
-                    self.free_if_gone(site, group);
-                }
-            }
+            let bio = &site.ways[way];
+            self.tree[bio.cgroup].done += bio.io_cost;
+        }
+        if let Some(direction) = Direction::of(request.op) {
+            self.count_latency(site, request, direction);
         }
     }
 

@@ -49,10 +49,10 @@ pub(super) struct Group {
     pub(super) shares: Shares,
     pub(super) shares_of: Option<u64>,
 
-    /// Bios of it that are not done, and groups in it that are not freed.
-    pub(super) held_by: u32,
-    /// Whether it was removed, and whether nothing holds it since then.
-    pub(super) removed: bool,
+    /// Groups in it that are not freed.
+    pub(super) children: u32,
+    /// Whether it was removed and its last bio is done, and whether no group in it holds it since then.
+    pub(super) left: bool,
     pub(super) freed: bool,
 
     /// Whether it takes part.
@@ -108,8 +108,8 @@ impl Group {
             children_current: 0,
             shares: Shares::ALL,
             shares_of: None,
-            held_by: 0,
-            removed: false,
+            children: 0,
+            left: false,
             freed: false,
             active: false,
             active_since_us: 0,

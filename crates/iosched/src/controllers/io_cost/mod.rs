@@ -6,14 +6,13 @@
 //!
 //! | call | when |
 //! |---|---|
-//! | [`IoCost::enter`] | a bio comes |
 //! | [`IoCost::throttle`] | it joined no request, before it asks for a tag |
 //! | [`IoCost::merged`] | it joins a request, before the request grows |
 //! | [`IoCost::completed`] | a request is done |
 //! | [`IoCost::next_timer`], [`IoCost::timer`] | timers of groups, exact to the nanosecond |
 //! | [`IoCost::fire`] | a timer of [`Site::wheel`] fires: the period may end |
 //! | [`IoCost::write`], [`IoCost::read`] | files of the cgroup file system |
-//! | [`IoCost::group_removed`] | a group was removed |
+//! | [`IoCost::group_left`] | a group was removed, and no bio of it is on its way any more |
 //! | [`IoCost::rest_ns`] | a process that was marked by [`Site::rests`] returns to user space |
 //!
 //! The host calls [`write`](IoCost::write) for qos and model only while no bio is between its coming and its
@@ -123,10 +122,10 @@ impl IoCost {
         }
     }
 
-    /// A group was removed. It keeps its share, and its waiting bios, until its last bio is done.
-    pub fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+    /// A group was removed, and its last bio is done: until then it keeps its share, and its waiting bios.
+    pub fn group_left(&mut self, site: &mut Site, group: CgroupId) {
         self.tree.know(&site.groups);
-        self.tree[group].removed = true;
+        self.tree[group].left = true;
         self.free_if_gone(site, group);
     }
 
@@ -136,11 +135,11 @@ impl IoCost {
         self.tree.get(group).is_some_and(|group| group.freed)
     }
 
-    /// Forgets a group that was removed and that neither bios nor groups in it hold. What it owes and has not spent is
+    /// Forgets a group that has been left and that no group in it holds. What it owes and has not spent is
     /// forgotten with it.
     fn free_if_gone(&mut self, site: &mut Site, group: CgroupId) {
         let own = &mut self.tree[group];
-        if !own.removed || own.freed || own.held_by > 0 {
+        if !own.left || own.freed || own.children > 0 {
             return;
         }
         debug_assert!(own.waiting.is_empty(), "a bio that waits holds its group");
@@ -155,7 +154,7 @@ impl IoCost {
         (own.debt, own.delay_us) = (0, 0);
         self.report_delay(site, group, 0);
         if let Some(parent) = self.tree[group].parent {
-            self.tree[parent].held_by -= 1;
+            self.tree[parent].children -= 1;
             self.free_if_gone(site, parent);
         }
     }

@@ -47,8 +47,7 @@ impl Bench {
     fn way(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
         self.bios += 1;
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId(0), cookie: self.bios };
-        let way = self.site.ways.begin(Way::new(self.site.now, &bio, group));
-        self.cost.enter(&mut self.site, way);
+        let way = self.site.begin(Way::new(self.site.now, &bio, group));
         way
     }
 
@@ -83,8 +82,10 @@ impl Bench {
     fn complete(&mut self, way: WayId) {
         let (now, bio) = (self.site.now, self.site.ways[way]);
         let served = Served { founder: way, op: bio.op, nr_sectors: bio.nr_sectors.into(), asked: now, got: now };
-        self.cost.completed(&mut self.site, &served, &[way]);
-        self.site.ways.end(way);
+        self.cost.completed(&self.site, &served, &[way]);
+        if let Some(group) = self.site.end(way) {
+            self.cost.group_left(&mut self.site, group);
+        }
     }
 
     /// What was decided since the last call.
@@ -322,9 +323,8 @@ fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
     let (mut bench, [group, other]) = Bench::new([100, 100]);
     assert_eq!(bench.read(other), Passage::Pass);
     let way = bench.come(group, Flags::SWAP, 8 * 5_000).0;
-    bench.site.groups.remove(group);
+    assert_eq!(bench.site.remove_group(group), None);
     bench.events();
-    bench.cost.group_removed(&mut bench.site, group);
     assert!(bench.cost.rest_ns(&bench.site, group) > 0, "its bio holds it");
     bench.complete(way);
     let events = bench.events();

@@ -46,7 +46,7 @@ impl Tree {
             path.push(group);
             self.groups.push(Group::new(parent, path));
             if let Some(parent) = parent {
-                self[parent].held_by += 1;
+                self[parent].children += 1;
             }
         }
     }

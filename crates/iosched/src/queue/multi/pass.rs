@@ -85,7 +85,7 @@ impl RequestQueue {
             None => {
                 let mut way = Way::new(now, bio, cgroup);
                 way.ioprio = ioprio;
-                let way = controlled.controllers.site.ways.begin(way);
+                let way = controlled.controllers.site.begin(way);
                 if let Some(at) = controlled.controllers.enter(way) {
                     controlled.held(bio.context).bios += 1;
                     self.env.contexts.get_mut(bio.context).bios += 1;
