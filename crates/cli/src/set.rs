@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
+use iosched::Registry;
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::RULES;
 use iosched_lab::asked::did_you_mean;
@@ -64,7 +65,9 @@ fn assignment(text: &str) -> Result<Assignment> {
         Some((name, value)) if !name.is_empty() && !value.is_empty() && !value.contains('\n') => {
             Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
         }
-        _ => Err(usage(format!("{text}: is not NAME=VALUE, such as scheduler=cfq"))),
+        _ => Err(usage(format!(
+            "{text}: is not NAME=VALUE, such as scheduler=cfq (a directory of --persist is written --persist=DIR)"
+        ))),
     }
 }
 
@@ -109,6 +112,13 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<()> {
     let mut switched: BTreeMap<String, String> = BTreeMap::new();
     for assignment in assignments {
         let file = match only(disks, assignment) {
+            // A tunable of the scheduler that is there is none of the one that is to come.
+            Ok(file) if switched.contains_key(&file.disk.name) && file.of_disk().starts_with("queue/iosched/") => {
+                match wrong_later(&switched, assignment) {
+                    Some(problem) => return Err(usage(problem)),
+                    None => continue,
+                }
+            }
             Ok(file) => file,
             // A tunable of a scheduler that is yet to come.
             Err(_) if !switched.is_empty() => match wrong_later(&switched, assignment) {
@@ -132,9 +142,16 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<()> {
 /// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk.
 fn wrong_later(switched: &BTreeMap<String, String>, Assignment { name, value }: &Assignment) -> Option<String> {
     let tunable = name.rsplit('/').next().unwrap_or(name);
-    switched.iter().find_map(|(disk, scheduler)| match declaration(&format!("iosched/{tunable}"), scheduler)? {
-        Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
-        Declaration::Choice(_) | Declaration::Cgroup(_) => None,
+    switched.iter().find_map(|(disk, scheduler)| match declaration(&format!("iosched/{tunable}"), scheduler) {
+        Some(Declaration::Number(spec)) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
+        Some(Declaration::Choice(_) | Declaration::Cgroup(_)) => None,
+        None => {
+            let known = Registry::linux().get(scheduler).ok()?.tunables;
+            let names: Vec<&str> = known().into_iter().map(|spec| spec.name).collect();
+            let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
+            let meant = did_you_mean(tunable, names.iter().copied());
+            Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
+        }
     })
 }
 

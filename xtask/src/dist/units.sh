@@ -22,7 +22,7 @@ said() { journalctl --no-pager --boot --unit iosched-serve@db | grep "$1"; }
 
 install -d /etc/iosched /srv/db
 runuser -u iosched -- truncate --size 64M /var/lib/iosched-serve/db.img
-sed 's,^BACKING=.*,BACKING=/var/lib/iosched-serve/db.img,' /usr/share/doc/iosched/examples/db.conf >/etc/iosched/db.conf
+cp /usr/share/doc/iosched/examples/db.conf /etc/iosched/db.conf
 
 # The first client starts the server.
 systemctl enable --now iosched-serve@db.socket

@@ -126,6 +126,28 @@ impl Tuning {
         Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }
 
+    /// Whether the workload has what goals and constraints speak of, by one run of it; nothing is searched.
+    ///
+    /// # Errors
+    /// As [`tune`].
+    pub fn check(&self, control: &Control) -> Result<(), TuneError> {
+        self.is_enough()?;
+        let runner = Runner { experiment: &self.experiment, control, measures: &[], alone: Vec::new() };
+        let Some(first) = runner.probe(&self.baseline, 1)? else { return Ok(()) };
+        self.constraints(&self.resolved(self.measures(), &first[0])?)?;
+        Ok(())
+    }
+
+    fn is_enough(&self) -> Result<(), TuneError> {
+        if self.goals.is_empty() {
+            return Err(TuneError::NoGoal);
+        }
+        if self.budget < BUDGET_MIN {
+            return Err(TuneError::Budget { budget: self.budget });
+        }
+        Ok(())
+    }
+
     /// Everything that is measured: goals, what constraints speak of, what is usual; each once.
     fn measures(&self) -> Vec<Measure> {
         let asked = self.goals.iter().map(|goal| &goal.measure);
@@ -236,12 +258,7 @@ pub fn tune(
     control: &Control,
     mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
 ) -> Result<Tuned, TuneError> {
-    if tuning.goals.is_empty() {
-        return Err(TuneError::NoGoal);
-    }
-    if tuning.budget < BUDGET_MIN {
-        return Err(TuneError::Budget { budget: tuning.budget });
-    }
+    tuning.is_enough()?;
     let experiment = &tuning.experiment;
     let mut runner = Runner { experiment, control, measures: &[], alone: Vec::new() };
     let first = runner.probe(&tuning.baseline, PROBES)?.ok_or(LabError::NothingRun)?;

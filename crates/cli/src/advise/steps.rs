@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use iosched::Setting;
+use iosched::{SECTOR_BYTES, Setting};
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
-use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning, Wish};
+use iosched_advise::tune::{Measure, Selection, TuneError, TuneResults, Tuned, Tuning, Wish};
 use iosched_advise::{Confirmed, candidates, searchable, simulated};
-use iosched_disk::Profile;
+use iosched_disk::{FixedConfig, Profile};
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
@@ -80,6 +80,36 @@ impl<'a> Plan<'a> {
         compare::target(&self.roots, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
     }
 
+    /// How much of the target a model is made of.
+    fn measured_bytes(&self, target: &Target) -> u64 {
+        if target.is_directory() {
+            return self.args.file_size << 20;
+        }
+        target.block_device().map_or(0, BlockDevice::size_bytes)
+    }
+
+    /// A device of which only the name and the size are known.
+    fn stand_in(&self) -> Result<Profile> {
+        let (depth, parallel, lat_ns, ns_per_sector) = (32, 8, 1_000_000, 1000);
+        let capacity_sectors = self.measured_bytes(&self.target()?) / SECTOR_BYTES;
+        let config = FixedConfig {
+            depth,
+            parallel,
+            lat_ns,
+            ns_per_sector,
+            write_lat_ns: None,
+            steps: Vec::new(),
+            capacity_sectors,
+            max_hw_sectors_kb: 1280,
+        };
+        Ok(Profile::of(
+            &self.args.on.display().to_string(),
+            "not measured yet",
+            iosched_disk::Model::Fixed(config),
+            Vec::new(),
+        )?)
+    }
+
     /// The command line that does it again.
     fn command(&self) -> String {
         let args = self.args;
@@ -131,6 +161,17 @@ pub(super) fn carry_out(plan: &Plan<'_>, kept: &mut AdviceDirectory, control: &A
     // That settings may be changed is known before minutes are spent.
     let session = Session::begin(&plan.disk, &plan.state)?;
     let present = session.recorded().clone();
+    if plan.profile.is_none() {
+        // So is a goal that the workload has no figure of, and a device that is too small.
+        match tuning(plan, &plan.stand_in()?, &present)?.check(control) {
+            // How long it takes there nobody knows yet.
+            Ok(()) | Err(TuneError::Lab(LabError::OnlyWarmUp { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if control.is_stopping() {
+            return Ok(None);
+        }
+    }
     let Some((calibration, profile)) = model(plan, session, kept, control)? else { return Ok(None) };
     let Some(search) = search(plan, &profile, &present, kept, control)? else { return Ok(None) };
     let fits = profile.fit().is_none_or(|fit| fit.fits);
@@ -156,13 +197,8 @@ fn model(
         session.apply(&Setting::defaults(NO_SCHEDULER))?;
     }
     let (target, name) = (plan.target()?, plan.args.on.display().to_string());
-    let (target, bytes) = if target.is_directory() {
-        let bytes = plan.args.file_size << 20;
-        (target.with_disk_bytes(bytes).keeping_disk(), bytes)
-    } else {
-        let bytes = target.block_device().map_or(0, BlockDevice::size_bytes);
-        (target, bytes)
-    };
+    let bytes = plan.measured_bytes(&target);
+    let target = if target.is_directory() { target.with_disk_bytes(bytes).keeping_disk() } else { target };
     let mut device = Device::new(target, &name, bytes, control.stopping());
     let pace = if plan.args.thorough { Pace::FULL } else { Pace::QUICK };
     let mut command = CommandLine::of("calibrate");
@@ -182,14 +218,8 @@ fn model(
     Ok(Some((Some((measurements, calibration)), profile)))
 }
 
-/// Searches on the model; `None` if it was ended before its end.
-fn search(
-    plan: &Plan<'_>,
-    profile: &Profile,
-    present: &Recorded,
-    kept: &mut AdviceDirectory,
-    control: &Control,
-) -> Result<Option<Tuned>> {
+/// What is searched on a model.
+fn tuning(plan: &Plan<'_>, profile: &Profile, present: &Recorded) -> Result<Tuning> {
     let args = plan.args;
     let machine = asked::machine(args.machine.as_deref(), &plan.workload, &plan.schedulers).map_err(of_asked)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
@@ -209,6 +239,18 @@ fn search(
     if let Some(baseline) = simulated(present) {
         tuning.baseline = baseline;
     }
+    Ok(tuning)
+}
+
+/// Searches on the model; `None` if it was ended before its end.
+fn search(
+    plan: &Plan<'_>,
+    profile: &Profile,
+    present: &Recorded,
+    kept: &mut AdviceDirectory,
+    control: &Control,
+) -> Result<Option<Tuned>> {
+    let tuning = tuning(plan, profile, present)?;
     let template = format!("searching in simulation {RUNS}");
     let mut watched = Watched::new(&template, std::mem::take(&mut kept.search));
     let tuned = crate::tune::search(&tuning, &mut watched, control)?.filter(|tuned| !tuned.interrupted);

@@ -24,7 +24,9 @@ impl Directory {
         let is_read_only = || fs::metadata(&full).is_ok_and(|found| found.permissions().mode() & 0o222 == 0);
         let said = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
-            io::ErrorKind::PermissionDenied => "only its owner may do that".to_owned(),
+            io::ErrorKind::PermissionDenied => {
+                "only its owner may do that, who is root for disks of the kernel".to_owned()
+            }
             io::ErrorKind::InvalidInput => "it does not take that value".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount is gone".to_owned(),
             _ => error.to_string(),

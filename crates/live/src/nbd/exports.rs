@@ -118,7 +118,7 @@ pub enum ExportsError {
         source: io::Error,
     },
     /// Not TOML, or not tables `[export.NAME]`.
-    #[error("{file}: {source}")]
+    #[error("{file}: {}; an export is a table [export.NAME]", .source.to_string().trim_end())]
     Syntax {
         /// The file.
         file: String,
