@@ -142,6 +142,7 @@ impl<S: System> Reactor<S> {
         }
         self.take_messages(now);
         self.take_arrived(now);
+        self.vhost.time(now, &mut self.ring);
         self.vhost.serve(now, &mut self.disk);
         if let Some(nbd) = &mut self.nbd
             && nbd.next_time().is_some_and(|at| at <= now)
@@ -185,7 +186,7 @@ impl<S: System> Reactor<S> {
 
     fn wait(&mut self) {
         let nbd = self.nbd.as_ref().and_then(nbd::Server::next_time);
-        let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.gives_up];
+        let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.vhost.next_time(), self.gives_up];
         let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
@@ -281,7 +282,7 @@ impl<S: System> Reactor<S> {
                 (Source::Receive, Some(nbd)) => nbd.received(now, completed, &mut self.disk),
                 (Source::Send, Some(nbd)) => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
                 #[cfg(feature = "vhost")]
-                (Source::Kick, _) => self.vhost.kicked(&completed, &mut self.ring),
+                (Source::Kick, _) => self.vhost.kicked(now, &completed, &mut self.ring),
                 _ => {}
             }
         }
@@ -362,7 +363,7 @@ impl<S: System> Reactor<S> {
         self.answers = answers;
         if any {
             // What waited for room may have some.
-            self.vhost.serve(now, &mut self.disk);
+            self.vhost.go_on(now, &mut self.disk);
         }
         any
     }
