@@ -193,14 +193,22 @@ impl<T: Copy> Ring<T> {
     }
 
     /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one. It
-    /// may also return early.
+    /// may also return early. To wait for no time may be to sleep until the system's next timer, some 50 µs.
     ///
     /// # Errors
     /// If the kernel takes nothing, and has not for long; or cannot at all.
     pub fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.arm_bell();
-        // A kernel that is to wait for no time has the thread sleep until its next timer, some 50 µs.
-        if timeout == Some(Duration::ZERO) { self.submit() } else { self.submit_and_wait_for(1, timeout) }
+        self.submit_and_wait_for(1, timeout)
+    }
+
+    /// Submits what was pushed and takes notice of what has come, without sleeping.
+    ///
+    /// # Errors
+    /// As [`Ring::submit_and_wait`].
+    pub fn look(&mut self) -> io::Result<()> {
+        self.arm_bell();
+        self.submit()
     }
 
     fn arm_bell(&mut self) {

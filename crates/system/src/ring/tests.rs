@@ -69,10 +69,10 @@ fn what_has_come_is_found_without_waiting() {
         enter(ring, completions, timeout)
     };
     ring.push(far.as_fd(), Call::WaitReadable, 1);
-    ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
+    ring.look().unwrap();
     assert!(ring.take().is_none());
     near.write_all(b"x").unwrap();
-    ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
+    ring.look().unwrap();
     assert_eq!(ring.take().unwrap().tag, 1);
 }
 

@@ -309,6 +309,11 @@ impl Server {
         }
     }
 
+    /// Whether there is anybody who may put something in.
+    pub(super) fn has_guests(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
     /// Whether guests have put something in that there is room for.
     pub(super) fn has_arrived(&mut self) -> bool {
         !self.ending && self.any(|queue, memory| queue.has_arrived(memory))
