@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Speed of a served disk beside its peers, in one run: several rounds in turn, the median of each, and the ratios.
 
-    bench/live.py [nbd] [large] [fuse] [cost] [shield] [tenants] [isolation] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
+    bench/live.py [nbd] [large] [vhost] [fuse] [cost] [shield] [tenants] [isolation] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
 
-Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server and nbdfuse where they are, and says which were not. As root for fuse and isolation.
+Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server, nbdfuse and qemu-storage-daemon where they are, and says which were not. As root for
+fuse and isolation. vhost has a driver of our own, built by cargo build --profile dist -p iosched-live --example vhost_reads.
 Client and server share the machine: compare only within one run.
 """
 
@@ -25,6 +26,7 @@ MODEL_MIB = 4096
 GOAL = {
     "nbd": "above every peer in every cell",
     "large": "above every peer in every cell",
+    "vhost": "at least twice our NBD, and above qemu-storage-daemon",
     "fuse": "at least 1.5 times nbdfuse over nbdkit",
     "cost": "cfq within 10 % of noop",
     "shield": "p99 of the reader a tenth of every other's, total within 15 % of noop's",
@@ -110,6 +112,27 @@ class Servers:
         command = [self.iosched, "serve", backing, "--unix", path, *options]
         with running(command, listening(uri(path))):
             yield uri(path)
+
+    @contextlib.contextmanager
+    def vhost(self, backing, image=None):
+        """Filled with `image`, if there is one."""
+        path, nbd = self.socket(), self.socket()
+        command = [self.iosched, "vhost", backing, "--socket", path, "--nbd", nbd]
+        with running(command, listening(uri(nbd))):
+            if image:
+                subprocess.run(["nbdcopy", image, uri(nbd)], check=True)
+            yield path
+
+    @contextlib.contextmanager
+    def qemu_vhost(self, image, aio):
+        have("qemu-storage-daemon")
+        path = self.socket()
+        blockdev = f"driver=file,node-name=disk,filename={image},aio={aio}"
+        # It has the kernel's native asynchronous I/O past the page cache only.
+        blockdev += ",cache.direct=on" if aio == "native" else ""
+        export = f"type=vhost-user-blk,id=export,node-name=disk,addr.type=unix,addr.path={path},writable=on"
+        with running(["qemu-storage-daemon", "--blockdev", blockdev, "--export", export], lambda: os.path.exists(path)):
+            yield path
 
     @contextlib.contextmanager
     def nbdkit(self, *plugin):
@@ -207,9 +230,9 @@ class Table:
         others = {name: value for name, value in middle.items() if name != ours}
         best = max(others, key=others.get) if others else None
         ratio = middle[ours] / others[best] if best else float("nan")
-        spread = (max(found[ours]) - min(found[ours])) / middle[ours] * 100
-        figures = "  ".join(f"{name} {value:,.0f}" for name, value in middle.items())
-        print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} of {best} (ours ± {spread / 2:.0f} %)", flush=True)
+        figures = "  ".join(f"{name} {value:,.0f} ({min(found[name]):,.0f} to {max(found[name]):,.0f})"
+                            for name, value in middle.items())
+        print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} of {best}", flush=True)
         self.rows.append({"case": case, "unit": unit, "found": found, "ratio": ratio})
 
 
@@ -248,6 +271,46 @@ def filled(server, image):
     with server as at:
         subprocess.run(["nbdcopy", image, at], check=True)
         yield at
+
+
+def bench_vhost(servers, options):
+    """Random reads of 4 KiB by a user-space driver of our own, beside the same by fio's NBD client."""
+    driver = os.path.join(os.path.dirname(options.iosched), "examples", "vhost_reads")
+    if shutil.which(driver) is None:
+        sys.exit(f"{driver} is not there: cargo build --profile dist -p iosched-live --example vhost_reads")
+    table = Table("vhost-user-blk, cfq in the path: 4 KiB random reads", GOAL["vhost"])
+
+    def measure(at, depth, polls):
+        if at.startswith("nbd"):
+            return connections(at, "randread", "4k", depth, 1, options.seconds)
+        command = [driver, at, str(depth), str(options.seconds), *["poll"] * polls]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    image = full(tempfile.mktemp(dir="/dev/shm", suffix=".img"))
+    kits = {
+        "memory": {
+            "iosched": lambda: servers.vhost(f"memory:{DISK_MIB}M", image),
+            "our NBD": lambda: filled(servers.ours(f"memory:{DISK_MIB}M"), image),
+        },
+        "file": {
+            "iosched": lambda: servers.vhost(image),
+            "our NBD": lambda: servers.ours(image),
+            **{f"qemu-storage-daemon, {aio}": lambda aio=aio: servers.qemu_vhost(image, aio)
+               for aio in ("threads", "native", "io_uring")},
+        },
+    }
+    try:
+        for backing, kit in kits.items():
+            for depth in (1, 32):
+                for polls in (False, True):
+                    found = rounds(options.rounds, kit, lambda at: measure(at, depth, polls))
+                    case = f"{backing} depth {depth}, the driver {'polls' if polls else 'sleeps'}"
+                    for others in (["our NBD"], [name for name in found if name.startswith("qemu")]):
+                        if others:
+                            table.row(case, "IOPS", {name: found[name] for name in ["iosched", *others]})
+    finally:
+        os.unlink(image)
+    return table
 
 
 def bench_cost(servers, options):
@@ -487,6 +550,7 @@ def main():
         benches = {
             "nbd": lambda: bench_nbd(servers, options, "4k"),
             "large": lambda: bench_nbd(servers, options, "1m"),
+            "vhost": lambda: bench_vhost(servers, options),
             "fuse": lambda: bench_fuse(servers, options),
             "cost": lambda: bench_cost(servers, options),
             "shield": lambda: bench_shield(servers, options),

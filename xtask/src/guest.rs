@@ -4,18 +4,18 @@
 //! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU
 //! runs it without hardware's help, on any machine.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+pub(crate) mod linux;
+
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What stands for the newest kernel of its series, made for virtual machines.
-const KERNEL: &str = "linux-image-6.12-cloud-amd64";
+use linux::{Contents, EMULATOR, KERNEL_ARGUMENTS};
+
 /// Drivers and schedulers under test, in the kernel's package.
 const MODULES: [&str; 5] = [
     "kernel/drivers/block/ublk_drv.ko",
@@ -44,10 +44,6 @@ const PARTS: [(&str, &str); 5] = [
 ];
 /// The part that counts instructions, in a guest whose time they are.
 const COSTS: &str = "costs";
-const EMULATOR: &str = "qemu-system-x86_64";
-/// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries. A kernel that
-/// goes on after a fault hangs sooner or later: it is to panic, too, and the emulator ends.
-const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
 /// How often a guest that does not come as far as its tests is booted.
 const BOOTS: usize = 3;
 
@@ -74,13 +70,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(!counts || args.only.len() == 1, "{COSTS} is done by itself: other parts need a guest whose time is real");
     let program = crate::crash::command()?;
     let target = program.parent().and_then(Path::parent).context("the target directory")?;
-    let folder = target.join("guest");
-    fs::create_dir_all(&folder)?;
-    let kernel = kernel(&folder)?;
-    let initramfs = initramfs(&folder, &program, &kernel)?;
+    let folder = linux::folder(target)?;
+    let kernel = linux::kernel(&folder)?;
+    let contents =
+        Contents { programs: &PROGRAMS, iosched: Some(&program), modules: &MODULES, init: INIT, parts: &PARTS };
+    let initramfs = contents.pack(&folder, "guest", &kernel)?;
     let began = Instant::now();
     let console = folder.join("console");
-    let image = image(&kernel)?;
+    let image = linux::image(&kernel)?;
     let mut ended = boot(args, &image, &initramfs, &console)?;
     // An emulator that does not get as far as the tests says nothing of what they are of.
     for _ in 1..BOOTS {
@@ -103,103 +100,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("the guest did not come to its end: {}", ended.how(&console));
     }
     Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What a program says, if it succeeds.
-fn output(command: &mut Command) -> Result<Output> {
-    let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
-    Ok(output)
-}
-
-/// The folder of an unpacked kernel package; it is fetched if it is not there.
-fn kernel(folder: &Path) -> Result<PathBuf> {
-    let kernel = folder.join("kernel");
-    if kernel.is_dir() {
-        return Ok(kernel);
-    }
-    let depends = output(Command::new("apt-cache").args(["depends", KERNEL]))?;
-    let depends = String::from_utf8(depends.stdout)?;
-    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let package = package.with_context(|| format!("{KERNEL} is not known here: apt-get update?"))?;
-    println!("fetching {package}");
-    output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
-    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
-    let file = entries(folder)?.into_iter().find(is_package).context("apt-get has left no package")?;
-    // It is there as a whole or not at all.
-    let unpacked = folder.join("unpacked");
-    let _ = fs::remove_dir_all(&unpacked);
-    output(Command::new("dpkg").arg("-x").args([&file, &unpacked]))?;
-    fs::rename(&unpacked, &kernel)?;
-    fs::remove_file(file)?;
-    Ok(kernel)
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?)
-}
-
-/// The kernel itself.
-fn image(kernel: &Path) -> Result<PathBuf> {
-    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
-    entries(&kernel.join("boot"))?.into_iter().find(is_image).context("the package has no kernel")
-}
-
-/// What the guest has: programs, what they are linked with, the driver, and what to do.
-fn initramfs(folder: &Path, program: &Path, kernel: &Path) -> Result<PathBuf> {
-    let root = folder.join("root");
-    let _ = fs::remove_dir_all(&root);
-    for directory in ["bin", "dev", "host", "mnt", "proc", "sys", "tmp"] {
-        fs::create_dir_all(root.join(directory))?;
-    }
-    let mut files = BTreeSet::new();
-    for (name, package) in PROGRAMS {
-        let found = found(name).with_context(|| format!("{name} is not here: install {package}"))?;
-        let folder = if name == "busybox" { "bin" } else { "host" };
-        fs::copy(&found, root.join(folder).join(name))?;
-        files.extend(libraries(&found)?);
-    }
-    // What is for debuggers is most of it.
-    output(Command::new("strip").arg(program).arg("-o").arg(root.join("host/iosched")))?;
-    files.extend(libraries(program)?);
-    for file in files {
-        let place = root.join(file.strip_prefix("/")?);
-        fs::create_dir_all(place.parent().unwrap_or(&root))?;
-        fs::copy(&file, place)?;
-    }
-    let modules = entries(&kernel.join("lib/modules"))?.pop().context("the package has no modules")?;
-    for module in MODULES.map(Path::new) {
-        let packed = modules.join(module).with_extension("ko.xz");
-        let plain = output(Command::new("xz").arg("-dc").arg(packed))?;
-        fs::write(root.join(module.file_name().context("a module has a name")?), plain.stdout)?;
-    }
-    for (name, text) in PARTS {
-        fs::write(root.join(format!("{name}.sh")), text)?;
-    }
-    let init = root.join("init");
-    fs::write(&init, INIT)?;
-    fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
-    let archive = folder.join("initramfs");
-    let pack = "find . | cpio --quiet -o -H newc";
-    let packed = Command::new("sh").args(["-c", pack]).current_dir(&root).stdout(File::create(&archive)?).status()?;
-    ensure!(packed.success(), "the initramfs cannot be packed: install cpio");
-    Ok(archive)
-}
-
-fn found(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    let administrators = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&folders).chain(administrators).map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
-/// What a program is linked with, by full names.
-fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
-    // Fails for what is linked with nothing.
-    let linked = Command::new("ldd").arg(program).output()?;
-    let linked = String::from_utf8(linked.stdout)?;
-    Ok(linked.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect())
 }
 
 /// What came of a guest.

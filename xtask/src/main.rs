@@ -10,6 +10,7 @@ mod elevators;
 mod golden;
 mod guest;
 mod histories;
+mod machines;
 mod page;
 mod parallel;
 mod reference;
@@ -45,6 +46,7 @@ enum Command {
     /// Cut the power of served disks in virtual time, and look whether what was promised is there.
     Cuts(histories::Args),
     Guest(guest::Args),
+    Machines(machines::Args),
     Dist(dist::Args),
     /// Write the public surface of the policy library, as rustdoc tells it.
     Api(api::Args),
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Histories(args) => histories::run(&args, Theme::All),
         Command::Cuts(args) => histories::run(&args, Theme::Cuts),
         Command::Guest(args) => guest::run(&args),
+        Command::Machines(args) => machines::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Api(args) => api::run(&args),
         Command::Rules => rules::run(),

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use common::{IOSCHED, PATIENCE, directory, has_program, image, output, run};
 use guest::{Guest, IN, OUT};
@@ -169,9 +170,10 @@ fn wait_for(said: &mpsc::Receiver<String>, part: &str) -> String {
     all
 }
 
+const PAGE: &str = include_str!("../../../docs/howto/virtual-machines.md");
+
 /// The block of the book that begins with that, without what continues lines.
 fn block(begin: &str) -> String {
-    const PAGE: &str = include_str!("../../../docs/howto/virtual-machines.md");
     let from = PAGE.find(&format!("```\n{begin}")).unwrap_or_else(|| panic!("a block that begins with {begin}"));
     let block = PAGE[from + 4..].split("```").next().unwrap();
     block.replace("\\\n", " ")
@@ -202,4 +204,42 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
     socket.write_all(b"{\"execute\":\"qmp_capabilities\"}\n").unwrap();
     socket.write_all(b"{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"exec:cat\"}}\n").unwrap();
     wait_for(&answers, "Migration disabled: vhost-user backend lacks VHOST_USER_PROTOCOL_F_LOG_SHMFD feature");
+}
+
+#[test]
+fn libvirt_boots_by_the_books_domain() {
+    const RUNNER: &str = "virt-qemu-run";
+    if !has_program(EMULATOR) || !has_program(RUNNER) {
+        return;
+    }
+    let here = directory("vhost-libvirt");
+    let mut disk = boot_sector();
+    disk.resize(1 << 20, 0);
+    std::fs::write(here.join("disk.img"), disk).unwrap();
+    let server = block("iosched vhost");
+    let _server = serve(&here, &server.split_whitespace().skip(2).collect::<Vec<_>>());
+    // The socket is in the test's own directory, there is no hardware to help, and the guest's first port is a file.
+    let console = here.join("console");
+    let port = format!("<serial type=\"file\"><source path=\"{}\"/></serial></devices>", console.display());
+    let domain = PAGE.split_once("```xml\n").unwrap().1.split_once("```").unwrap().0;
+    let domain = domain.replace("/run/iosched", here.to_str().unwrap()).replace("\"kvm\"", "\"qemu\"");
+    std::fs::write(here.join("domain.xml"), domain.replace("</devices>", &port)).unwrap();
+    // libvirt's driver without its daemon. Of root it wants users that only packages make, so that it is told that it is
+    // somebody else; what it leaves behind ends with its namespace.
+    let namespace =
+        ["--user", "--map-user=1000", "--map-group=1000", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let mut command = Command::new("unshare");
+    let command = command.args(namespace).args(["sh", "-c", "virt-qemu-run --root \"$PWD/libvirt\" domain.xml; exit"]);
+    let command = command.current_dir(&here).env("HOME", &here).env("XDG_RUNTIME_DIR", &here).stdin(Stdio::null());
+    let mut runner = Ends(command.stderr(Stdio::piped()).spawn().unwrap());
+    let began = Instant::now();
+    let booted = || std::fs::read_to_string(&console).is_ok_and(|said| said.contains("booted from the disk"));
+    while !booted() && began.elapsed() < PATIENCE && runner.0.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let has_booted = booted();
+    drop(runner.0.kill());
+    let mut said = String::new();
+    runner.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(has_booted, "{said}");
 }

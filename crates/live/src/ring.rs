@@ -64,6 +64,14 @@ pub(crate) trait System: Calls {
     /// # Errors
     /// If nothing can be done any more.
     fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Begins what was pushed and takes notice of what has come, without sleeping.
+    ///
+    /// # Errors
+    /// If nothing can be done any more.
+    fn look(&mut self) -> io::Result<()> {
+        self.submit_and_wait(Some(Duration::ZERO))
+    }
 }
 
 impl Calls for Ring {
@@ -124,6 +132,11 @@ impl System for Kernel {
     #[inline]
     fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.ring.submit_and_wait(timeout)
+    }
+
+    #[inline]
+    fn look(&mut self) -> io::Result<()> {
+        self.ring.look()
     }
 }
 

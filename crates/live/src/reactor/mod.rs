@@ -142,6 +142,7 @@ impl<S: System> Reactor<S> {
         }
         self.take_messages(now);
         self.take_arrived(now);
+        self.vhost.time(now, &mut self.ring);
         self.vhost.serve(now, &mut self.disk);
         if let Some(nbd) = &mut self.nbd
             && nbd.next_time().is_some_and(|at| at <= now)
@@ -185,7 +186,7 @@ impl<S: System> Reactor<S> {
 
     fn wait(&mut self) {
         let nbd = self.nbd.as_ref().and_then(nbd::Server::next_time);
-        let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.gives_up];
+        let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.vhost.next_time(), self.gives_up];
         let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
@@ -203,7 +204,13 @@ impl<S: System> Reactor<S> {
         let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
         let mut now = began;
         while now < gives_up {
-            self.submit(Some(Duration::ZERO));
+            // What guests put into memory ends no sleep.
+            let looked = if self.vhost.has_guests() {
+                self.ring.look()
+            } else {
+                self.ring.submit_and_wait(Some(Duration::ZERO))
+            };
+            self.ends_by(looked);
             now = self.ring.now();
             if self.ring.has_completions() || self.vhost.has_arrived() || self.ending == Ending::Ended {
                 return;
@@ -218,7 +225,13 @@ impl<S: System> Reactor<S> {
     }
 
     fn submit(&mut self, timeout: Option<Duration>) {
-        if let Err(error) = self.ring.submit_and_wait(timeout) {
+        let submitted = self.ring.submit_and_wait(timeout);
+        self.ends_by(submitted);
+    }
+
+    /// The disk ends if the system has failed.
+    fn ends_by(&mut self, result: std::io::Result<()>) {
+        if let Err(error) = result {
             // Nothing can be done without the ring: what was acknowledged is on the back end as promised.
             self.notes.say(&format!("{}: the disk ends: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
@@ -281,7 +294,7 @@ impl<S: System> Reactor<S> {
                 (Source::Receive, Some(nbd)) => nbd.received(now, completed, &mut self.disk),
                 (Source::Send, Some(nbd)) => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
                 #[cfg(feature = "vhost")]
-                (Source::Kick, _) => self.vhost.kicked(&completed, &mut self.ring),
+                (Source::Kick, _) => self.vhost.kicked(now, &completed, &mut self.ring),
                 _ => {}
             }
         }
@@ -362,7 +375,7 @@ impl<S: System> Reactor<S> {
         self.answers = answers;
         if any {
             // What waited for room may have some.
-            self.vhost.serve(now, &mut self.disk);
+            self.vhost.go_on(now, &mut self.disk);
         }
         any
     }

@@ -110,8 +110,16 @@ impl Session {
     }
 }
 
-/// What is rung never makes the one wait who rings or listens.
+/// The type of the file system that eventfds are in, as statfs has it.
+const ANON_INODE_FS_MAGIC: rustix::fs::FsWord = 0x0904_1934;
+
+/// What is rung never makes the one wait who rings or listens: it is an eventfd, or another of the kernel's own files
+/// that no file system is asked for.
 fn never_waits(file: File) -> Result<File> {
+    let about = rustix::fs::fstatfs(&file).map_err(|error| refused(io::Error::from(error)))?;
+    if about.f_type != ANON_INODE_FS_MAGIC {
+        return Err(refused("what is rung has to be an eventfd"));
+    }
     let set = rustix::fs::fcntl_getfl(&file).and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::NONBLOCK));
     set.map_err(|error| refused(io::Error::from(error)))?;
     Ok(file)
@@ -276,5 +284,19 @@ impl VhostUserBackendReqHandlerMut for Session {
 
     fn set_log_base(&mut self, _: &VhostUserLog, _: File) -> Result<()> {
         Err(Error::InactiveOperation(VhostUserProtocolFeatures::LOG_SHMFD))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    #[test]
+    fn only_what_makes_nobody_wait_is_rung() {
+        assert!(never_waits(eventfd(0, EventfdFlags::empty()).unwrap().into()).is_ok());
+        assert!(never_waits(tempfile::tempfile().unwrap()).is_err());
+        assert!(never_waits(OwnedFd::from(UnixStream::pair().unwrap().0).into()).is_err());
     }
 }

@@ -129,10 +129,13 @@ fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
 pub(crate) mod tests {
     use super::*;
 
+    /// Where a frontend has the memory.
+    pub(crate) const USER: u64 = 1 << 40;
+
     /// Memory from guest address 0 on, of the test alone.
     pub(crate) fn memory(bytes: usize) -> Memory {
         let guest = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)]).unwrap();
-        Memory { guest, places: vec![Place { user: 1 << 40, guest: 0, bytes: bytes as u64 }] }
+        Memory { guest, places: vec![Place { user: USER, guest: 0, bytes: bytes as u64 }] }
     }
 
     #[test]
@@ -170,8 +173,8 @@ pub(crate) mod tests {
         let memory = memory(4096);
         assert!(memory.write(4000, &[0; 96]).is_ok() && memory.write(4000, &[0; 97]).is_err());
         assert!(memory.read(u64::MAX - 1, &mut [0; 4]).is_err());
-        assert_eq!(memory.guest_address((1 << 40) + 7), Some(7));
-        assert_eq!(memory.guest_address((1 << 40) + 4096), None);
+        assert_eq!(memory.guest_address(USER + 7), Some(7));
+        assert_eq!(memory.guest_address(USER + 4096), None);
         assert_eq!(memory.guest_address(7), None);
     }
 }

@@ -1,12 +1,12 @@
 //! A guest's side of vhost-user-blk: memory in a file, queues in it, and the messages of a frontend.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, reason = "each test uses its part, and so does the benchmark")]
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{Ordering, fence};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserInflight, VhostUserProtocolFeatures};
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
@@ -14,19 +14,20 @@ use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
 use virtio_queue::desc::RawDescriptor;
 use virtio_queue::desc::split::Descriptor;
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+use vmm_sys_util::epoll::{ControlOperation, Epoll, EpollEvent, EventSet};
 use vmm_sys_util::eventfd::EventFd;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE_MS: i32 = 60_000;
 
 /// Where the guest's memory begins.
-const BASE: u64 = 1 << 30;
+pub(crate) const BASE: u64 = 1 << 30;
 /// Descriptors of a queue.
-pub(crate) const SIZE: u16 = 64;
+pub(crate) const SIZE: u16 = 128;
 /// Requests at once in a queue: each has three descriptors.
 pub(crate) const SLOTS: u16 = SIZE / 3;
 /// Memory of a queue.
-const QUEUE_BYTES: u64 = 64 << 20;
+const QUEUE_BYTES: u64 = 128 << 20;
 /// Memory of a request: header, status, and data from a page on.
 const SLOT_BYTES: u64 = 3 << 20;
 const AVAILABLE: u64 = 4096;
@@ -53,6 +54,8 @@ struct Queue {
     reads: [u32; SLOTS as usize],
     kick: EventFd,
     call: EventFd,
+    /// Sleeps until `call` is rung.
+    sleep: Epoll,
 }
 
 /// A guest with a disk.
@@ -79,14 +82,20 @@ impl Guest {
         file.set_len(bytes).unwrap();
         let range = (GuestAddress(BASE), bytes as usize, Some(FileOffset::new(file, 0)));
         let memory = GuestMemoryMmap::from_ranges_with_files([range]).unwrap();
-        let queue = |number: u64| Queue {
-            first: BASE + number * QUEUE_BYTES,
-            available: 0,
-            used: 0,
-            free: (0..SLOTS).rev().collect(),
-            reads: [0; SLOTS as usize],
-            kick: bell(),
-            call: bell(),
+        let queue = |number: u64| {
+            let (call, sleep) = (bell(), Epoll::new().unwrap());
+            let rung = EpollEvent::new(EventSet::IN, 0);
+            sleep.ctl(ControlOperation::Add, call.as_raw_fd(), rung).unwrap();
+            Queue {
+                first: BASE + number * QUEUE_BYTES,
+                available: 0,
+                used: 0,
+                free: (0..SLOTS).rev().collect(),
+                reads: [0; SLOTS as usize],
+                kick: bell(),
+                call,
+                sleep,
+            }
         };
         let queues = (0..queues).map(queue).collect();
         Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None, channel: None }
@@ -103,7 +112,8 @@ impl Guest {
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
         protocol.set(VhostUserProtocolFeatures::BACKEND_REQ, self.channel.is_some());
-        assert!(frontend.get_protocol_features().unwrap().contains(protocol));
+        // Others than ours may have nothing to keep requests in.
+        protocol &= frontend.get_protocol_features().unwrap();
         frontend.set_protocol_features(protocol).unwrap();
         frontend.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
         if let Some(channel) = &self.channel {
@@ -114,12 +124,11 @@ impl Guest {
         let regions: Vec<_> =
             self.memory.iter().map(|region| VhostUserMemoryRegionInfo::from_guest_region(region).unwrap()).collect();
         frontend.set_mem_table(&regions).unwrap();
-        if self.inflight.is_none() {
+        if protocol.contains(VhostUserProtocolFeatures::INFLIGHT_SHMFD) {
             let wish = VhostUserInflight::new(0, 0, self.queues.len() as u16, SIZE);
-            self.inflight = Some(frontend.get_inflight_fd(&wish).unwrap());
+            let (inflight, file) = self.inflight.get_or_insert_with(|| frontend.get_inflight_fd(&wish).unwrap());
+            frontend.set_inflight_fd(inflight, file.as_raw_fd()).unwrap();
         }
-        let (inflight, file) = self.inflight.as_ref().unwrap();
-        frontend.set_inflight_fd(inflight, file.as_raw_fd()).unwrap();
         for (number, queue) in self.queues.iter().enumerate() {
             frontend.set_vring_num(number, SIZE).unwrap();
             frontend.set_vring_base(number, queue.used).unwrap();
@@ -237,24 +246,35 @@ impl Guest {
         let head: u32 = self.memory.load(GuestAddress(place), Ordering::Relaxed).unwrap();
         let written: u32 = self.memory.load(GuestAddress(place + 4), Ordering::Relaxed).unwrap();
         own.used = own.used.wrapping_add(1);
-        // It wants to be told of the next one.
-        let event = GuestAddress(own.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
-        self.memory.store(own.used, event, Ordering::Relaxed).unwrap();
-        fence(Ordering::SeqCst);
         Some((head as u16, written))
     }
 
-    /// Waits for the next head that comes back.
+    /// From now on it wants to be told of the next head that comes back.
+    fn listen(&self, queue: usize) {
+        let own = &self.queues[queue];
+        let event = GuestAddress(own.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
+        self.memory.store(own.used, event, Ordering::Relaxed).unwrap();
+        fence(Ordering::SeqCst);
+    }
+
+    /// Waits for the next head that comes back: sleeps until it is told of it.
     pub(crate) fn wait_used(&mut self, queue: usize) -> (u16, u32) {
         loop {
             if let Some(used) = self.used(queue) {
                 return used;
             }
-            let began = Instant::now();
-            while self.queues[queue].call.read().is_err() {
-                assert!(began.elapsed() < PATIENCE, "the guest is told of an answer");
-                std::thread::sleep(Duration::from_micros(20));
+            self.listen(queue);
+            if let Some(used) = self.used(queue) {
+                return used;
             }
+            let Queue { call, sleep, .. } = &self.queues[queue];
+            match sleep.wait(PATIENCE_MS, &mut [EpollEvent::default()]) {
+                Ok(told) => assert!(told > 0, "the guest is told of an answer"),
+                // As by whoever stops and continues the process.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
+            }
+            // It may not have been rung.
+            let _ = call.read();
         }
     }
 
@@ -287,6 +307,39 @@ impl Guest {
         assert!(!self.queues[queue].free.contains(&slot), "a request is answered once");
         self.queues[queue].free.push(slot);
         (status[0], data)
+    }
+
+    /// Asks for the same as before in a slot whose request is answered, at another sector; what the last one came to.
+    pub(crate) fn again(&mut self, queue: usize, slot: u16, sector: u64) -> u8 {
+        let place = self.slot(queue, slot);
+        let status: u8 = self.memory.load(GuestAddress(place + 16), Ordering::Relaxed).unwrap();
+        self.memory.store(sector.to_le(), GuestAddress(place + 8), Ordering::Relaxed).unwrap();
+        self.offer(queue, slot * 3);
+        status
+    }
+
+    /// Rings, whether that is wanted or not.
+    pub(crate) fn ring(&self, queue: usize) {
+        self.queues[queue].kick.write(1).unwrap();
+    }
+
+    /// Rings by something else from the next connection on.
+    pub(crate) fn ring_by(&mut self, queue: usize, bell: EventFd) {
+        self.queues[queue].kick = bell;
+    }
+
+    /// Keeps a queue full of the request with that head as fast as a processor can, until it is told to end.
+    pub(crate) fn flood(&self, queue: usize, head: u16, ends: &AtomicBool) {
+        let ring = self.queues[queue].first + AVAILABLE;
+        (0..SIZE).for_each(|at| self.memory.write_obj(head, GuestAddress(ring + 4 + u64::from(at) * 2)).unwrap());
+        let used = GuestAddress(self.queues[queue].first + USED + 2);
+        while !ends.load(Ordering::Relaxed) {
+            self.ring(queue);
+            for _ in 0..1000 {
+                let index: u16 = self.memory.load(used, Ordering::Acquire).unwrap();
+                self.memory.store(index.wrapping_add(SIZE), GuestAddress(ring + 2), Ordering::Release).unwrap();
+            }
+        }
     }
 
     /// The request of that head is answered, and nobody looks at what it read.

@@ -1,6 +1,7 @@
 //! Disks of virtual machines as their guests see them.
 
 mod guest;
+mod hostile;
 mod reconnect;
 mod requests;
 mod resize;

@@ -100,10 +100,12 @@ impl<T: Copy> Ring<T> {
             let mut builder = IoUring::builder();
             completions.map(|entries| builder.setup_cqsize(entries).clone()).unwrap_or(builder)
         };
-        // What the kernel has to do for completions it does when this thread waits for them; older kernels cannot.
-        let quick = builder().setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun().build(entries);
+        // What the kernel has to do for completions it does when this thread enters it, and says when there is something;
+        // older kernels cannot.
+        let mut quick = builder();
+        quick.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun().setup_taskrun_flag();
         Ok(Self {
-            ring: quick.or_else(|_| builder().build(entries))?,
+            ring: quick.build(entries).or_else(|_| builder().build(entries))?,
             slots: Vec::new(),
             free: Vec::new(),
             backlog: VecDeque::new(),
@@ -190,14 +192,23 @@ impl<T: Copy> Ring<T> {
         self.submit_and_wait_for(0, None)
     }
 
-    /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one.
-    /// It may also return early.
+    /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one. It
+    /// may also return early. To wait for no time may be to sleep until the system's next timer, some 50 µs.
     ///
     /// # Errors
     /// If the kernel takes nothing, and has not for long; or cannot at all.
     pub fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.arm_bell();
         self.submit_and_wait_for(1, timeout)
+    }
+
+    /// Submits what was pushed and takes notice of what has come, without sleeping.
+    ///
+    /// # Errors
+    /// As [`Ring::submit_and_wait`].
+    pub fn look(&mut self) -> io::Result<()> {
+        self.arm_bell();
+        self.submit()
     }
 
     fn arm_bell(&mut self) {

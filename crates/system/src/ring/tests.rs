@@ -62,6 +62,21 @@ fn a_wait_ends_when_there_is_something_to_read_or_when_it_is_cancelled() {
 }
 
 #[test]
+fn what_has_come_is_found_without_waiting() {
+    let (mut ring, (mut near, far)) = (new(), UnixStream::pair().unwrap());
+    ring.enter = |ring, completions, timeout| {
+        assert_eq!((completions, timeout), (0, None), "nothing is waited for");
+        enter(ring, completions, timeout)
+    };
+    ring.push(far.as_fd(), Call::WaitReadable, 1);
+    ring.look().unwrap();
+    assert!(ring.take().is_none());
+    near.write_all(b"x").unwrap();
+    ring.look().unwrap();
+    assert_eq!(ring.take().unwrap().tag, 1);
+}
+
+#[test]
 fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
     let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
     let mut buffer = Pool::default().buffer(2000 * 512);

@@ -4,6 +4,7 @@ use iosched::Time;
 
 use crate::Messages;
 use crate::disk::{Done, LiveDisk};
+use crate::ring::Calls;
 
 pub(super) const COOKIES: u64 = 1 << 62;
 
@@ -16,9 +17,21 @@ impl Server {
 
     pub(super) fn serve(&mut self, _: Time, _: &mut LiveDisk) {}
 
+    pub(super) fn go_on(&mut self, _: Time, _: &mut LiveDisk) {}
+
+    pub(super) fn next_time(&self) -> Option<Time> {
+        None
+    }
+
+    pub(super) fn time(&mut self, _: Time, _: &mut dyn Calls) {}
+
     pub(super) fn answer(&mut self, _: Done) {}
 
     pub(super) fn tell(&mut self) {}
+
+    pub(super) fn has_guests(&self) -> bool {
+        false
+    }
 
     pub(super) fn has_arrived(&mut self) -> bool {
         false

@@ -25,6 +25,9 @@ const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// Of what moves no data.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
+/// What is taken of a guest in one turn: requests, and descriptors of them. Enough for a queue that is full.
+pub(super) const WORK_MAX: u32 = 4096;
+
 /// A request that was not given back.
 struct UnderWay {
     queue: u16,
@@ -51,8 +54,8 @@ impl UnderWay {
 /// What serving a device came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ServedAs {
-    /// All that there is was taken.
-    All,
+    /// Nothing is left that there is room for, or that is to be taken in this turn.
+    Enough,
     /// The disk, or its memory, has no room for more: an answer makes some.
     Full,
     /// A guest has broken the rules of a queue, which has ended.
@@ -75,6 +78,8 @@ pub(super) struct Device {
     waiting: VecDeque<usize>,
     /// The queue that is looked at next.
     turn: usize,
+    /// What may still be taken in this turn.
+    pub(super) left: u32,
     /// Memory that its operations hold, in bytes.
     held_bytes: u64,
     /// Operations that are not answered.
@@ -115,6 +120,7 @@ impl Device {
             requests: Slab::new(),
             waiting: VecDeque::new(),
             turn: 0,
+            left: 0,
             held_bytes: 0,
             pieces: 0,
             full: false,
@@ -153,22 +159,22 @@ impl Device {
 
     /// Takes what the guest asks for, as long as there is room.
     pub(super) fn serve(&mut self, with: &mut With<'_>) -> ServedAs {
-        let Some(memory) = self.memory.clone() else { return ServedAs::All };
+        let Some(memory) = self.memory.clone() else { return ServedAs::Enough };
         loop {
             while let Some(&number) = self.waiting.front() {
                 if !self.begin(number, &memory, with) {
                     return ServedAs::Full;
                 }
             }
-            if with.ending || self.closing.is_some() {
-                return ServedAs::All;
+            if with.ending || self.closing.is_some() || self.left == 0 {
+                return ServedAs::Enough;
             }
             if !with.disk.has_room(self.client) {
                 return ServedAs::Full;
             }
             match self.take(&memory) {
                 Ok(Some((queue, head))) => self.arrived(queue, head, &memory),
-                Ok(None) => return ServedAs::All,
+                Ok(None) => return ServedAs::Enough,
                 Err(number) => return ServedAs::Broken(number),
             }
         }
@@ -202,6 +208,8 @@ impl Device {
         let (table, descriptors) = self.queues[usize::from(queue)].descriptors();
         let read =
             self.chain.follow(memory, table, descriptors, head).and_then(|()| Request::read(memory, &mut self.chain));
+        let descriptors = self.chain.readable.len() + self.chain.writable.len();
+        self.left = self.left.saturating_sub(1 + descriptors as u32);
         let Ok(mut request) = read else {
             // There is no place for an answer: it comes back without one.
             self.queues[usize::from(queue)].put(memory, self.region.as_ref(), head, 0);

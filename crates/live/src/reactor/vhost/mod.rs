@@ -2,10 +2,16 @@
 //! from the threads of [`crate::vhost`].
 //!
 //! While the thread is awake it looks at the queues itself, and guests need not ring. Before it sleeps it asks them to.
+//!
+//! No guest keeps the thread from others: in a turn each has so much of its work done, whatever it puts in meanwhile, and
+//! who rings for nothing is not listened to for a while.
 
 mod device;
 mod queue;
+#[cfg(test)]
+mod tests;
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -22,10 +28,15 @@ use crate::vhost::channel;
 use crate::virtio::inflight::Region;
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
-use device::{Device, ServedAs, With};
+use device::{Device, ServedAs, WORK_MAX, With};
 
 /// Cookies of operations that came from guests have this, those of others do not.
 pub(super) const COOKIES: u64 = 1 << 62;
+
+/// A queue that is rung for so often while there is nothing new in it is not listened to for a while, in ns. What is put
+/// in meanwhile is found when the thread is awake, and at the end of that time.
+const VAIN_RINGS_MAX: u32 = 8;
+const DEAF_NS: u64 = 1_000_000;
 
 /// An operation that a guest waits for.
 struct Piece {
@@ -41,6 +52,7 @@ struct Piece {
 struct Kick {
     /// `None`: nobody listens any more.
     device: Option<usize>,
+    queue: u32,
     file: File,
 }
 
@@ -57,6 +69,8 @@ pub(crate) struct Server {
     devices: Slab<Device>,
     pieces: Slab<Piece>,
     kicks: Slab<Kick>,
+    /// Those that are not listened to, until when.
+    deaf: VecDeque<(Time, u32)>,
     /// The disk's size that frontends know of.
     size_bytes: u64,
     ending: bool,
@@ -64,8 +78,8 @@ pub(crate) struct Server {
 
 impl Server {
     pub(super) fn new(messages: Messages) -> Self {
-        let (devices, pieces, kicks) = (Slab::new(), Slab::new(), Slab::new());
-        Self { messages, devices, pieces, kicks, size_bytes: 0, ending: false }
+        let (devices, pieces, kicks, deaf) = (Slab::new(), Slab::new(), Slab::new(), VecDeque::new());
+        Self { messages, devices, pieces, kicks, deaf, size_bytes: 0, ending: false }
     }
 
     // ---- what frontends say
@@ -156,10 +170,10 @@ impl Server {
         if let Some(old) = old {
             self.forget(old, hands.ring);
         }
-        let kick = self.kicks.insert(Kick { device: Some(id), file });
+        let kick = self.kicks.insert(Kick { device: Some(id), queue, file }) as u32;
         self.listen(kick, hands.ring);
         let device = self.device(id)?;
-        device.queue(queue)?.kick = Some(kick as u32);
+        device.queue(queue)?.kick = Some(kick);
         device.start()
     }
 
@@ -198,35 +212,64 @@ impl Server {
 
     // ---- the disk's thread
 
-    fn listen(&self, kick: usize, ring: &mut dyn Calls) {
-        if let Some(Kick { file, .. }) = self.kicks.get(kick) {
-            ring.push(file.as_fd(), Call::WaitReadable, (Source::Kick, kick as u32));
+    fn listen(&self, kick: u32, ring: &mut dyn Calls) {
+        if let Some(Kick { file, .. }) = self.kicks.get(kick as usize) {
+            ring.push(file.as_fd(), Call::WaitReadable, (Source::Kick, kick));
         }
     }
 
     /// Nobody listens for it any more. Its file is the kernel's until that says so.
     fn forget(&mut self, kick: u32, ring: &mut dyn Calls) {
-        if let Some(kept) = self.kicks.get_mut(kick as usize) {
+        if let Some(at) = self.deaf.iter().position(|&(_, deaf)| deaf == kick) {
+            self.deaf.remove(at);
+            self.kicks.remove(kick as usize);
+        } else if let Some(kept) = self.kicks.get_mut(kick as usize) {
             kept.device = None;
             ring.cancel((Source::Kick, kick));
         }
     }
 
-    /// A guest has rung.
-    pub(super) fn kicked(&mut self, completed: &Completed, ring: &mut dyn Calls) {
+    /// A guest has rung, or the system cannot listen.
+    pub(super) fn kicked(&mut self, now: Time, completed: &Completed, ring: &mut dyn Calls) {
         let Completed { tag: (_, number), result, .. } = *completed;
         let Some(kick) = self.kicks.get(number as usize) else { return };
-        if kick.device.is_none() || result < 0 {
+        let Some(device) = kick.device else {
             self.kicks.remove(number as usize);
             return;
-        }
+        };
         // Somebody else may have read it.
         let _ = rustix::io::read(&kick.file, &mut [0_u8; 8]);
-        self.listen(number as usize, ring);
+        let queue = self.devices.get_mut(device).and_then(|device| device.queues.get_mut(kick.queue as usize));
+        if result >= 0 && queue.is_some_and(|queue| queue.rung() <= VAIN_RINGS_MAX) {
+            self.listen(number, ring);
+        } else {
+            self.deaf.push_back((now + DEAF_NS, number));
+        }
     }
 
-    /// Takes what guests ask for, as long as there is room.
+    /// When somebody is to be listened to again.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.deaf.front().map(|&(until, _)| until)
+    }
+
+    /// Listens again to those whose time has come.
+    pub(super) fn time(&mut self, now: Time, ring: &mut dyn Calls) {
+        while let Some(&(until, kick)) = self.deaf.front()
+            && until <= now
+        {
+            self.deaf.pop_front();
+            self.listen(kick, ring);
+        }
+    }
+
+    /// In a new turn takes what guests ask for, as long as there is room.
     pub(super) fn serve(&mut self, now: Time, disk: &mut LiveDisk) {
+        self.devices.iter_mut().for_each(|(_, device)| device.left = WORK_MAX);
+        self.go_on(now, disk);
+    }
+
+    /// Takes more in the same turn: there may be room that was not.
+    pub(super) fn go_on(&mut self, now: Time, disk: &mut LiveDisk) {
         if self.size_bytes != disk.capacity_bytes() {
             self.size_bytes = disk.capacity_bytes();
             self.devices.iter().filter_map(|(_, device)| device.channel.as_ref()).for_each(channel::tell_changed);
@@ -266,12 +309,17 @@ impl Server {
         }
     }
 
+    /// Whether there is anybody who may put something in.
+    pub(super) fn has_guests(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
     /// Whether guests have put something in that there is room for.
     pub(super) fn has_arrived(&mut self) -> bool {
         !self.ending && self.any(|queue, memory| queue.has_arrived(memory))
     }
 
-    /// From now on guests ring. Whether they have put something in before.
+    /// From now on guests ring. Whether they have put something in that was not taken.
     pub(super) fn arm(&mut self) -> bool {
         !self.ending && self.any(queue::Queue::arm)
     }

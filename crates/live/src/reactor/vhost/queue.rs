@@ -39,6 +39,8 @@ pub(super) struct Queue {
     pub(super) under_way: u32,
     /// Who waits until there are none.
     pub(super) stopping: Option<SyncSender<u16>>,
+    /// How often the guest has rung since something was taken.
+    vain_rings: u32,
     /// The guest rings when it puts something in.
     armed: bool,
     /// Something was given back that the guest was not told of.
@@ -61,6 +63,7 @@ impl Queue {
             counter: 0,
             under_way: 0,
             stopping: None,
+            vain_rings: 0,
             armed: true,
             owes: false,
         })
@@ -166,6 +169,7 @@ impl Queue {
             },
         };
         self.under_way += 1;
+        self.vain_rings = 0;
         Ok(Some(head))
     }
 
@@ -186,6 +190,12 @@ impl Queue {
         }
         self.owes = true;
         self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// The guest has rung. How often it has since something was taken.
+    pub(super) fn rung(&mut self) -> u32 {
+        self.vain_rings = self.vain_rings.saturating_add(1);
+        self.vain_rings
     }
 
     /// Whether there is something to take.

@@ -1,0 +1,140 @@
+//! What guests are booted from: Debian's kernel, and an initramfs of this machine's programs with a script that the guest
+//! does.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+
+pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
+/// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries. A kernel that
+/// goes on after a fault hangs sooner or later: it is to panic, too, and the emulator ends.
+pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
+/// What stands for the newest kernel of its series, made for virtual machines.
+const KERNEL: &str = "linux-image-6.12-cloud-amd64";
+
+/// What a program says, if it succeeds.
+fn output(command: &mut Command) -> Result<Output> {
+    let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
+    Ok(output)
+}
+
+/// Where all of it is kept.
+pub(crate) fn folder(target: &Path) -> Result<PathBuf> {
+    let folder = target.join("guest");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// The folder of an unpacked kernel package; it is fetched if it is not there.
+pub(crate) fn kernel(folder: &Path) -> Result<PathBuf> {
+    let kernel = folder.join("kernel");
+    if kernel.is_dir() {
+        return Ok(kernel);
+    }
+    let depends = output(Command::new("apt-cache").args(["depends", KERNEL]))?;
+    let depends = String::from_utf8(depends.stdout)?;
+    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    let package = package.with_context(|| format!("{KERNEL} is not known here: apt-get update?"))?;
+    println!("fetching {package}");
+    output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let file = entries(folder)?.into_iter().find(is_package).context("apt-get has left no package")?;
+    // It is there as a whole or not at all.
+    let unpacked = folder.join("unpacked");
+    let _ = fs::remove_dir_all(&unpacked);
+    output(Command::new("dpkg").arg("-x").args([&file, &unpacked]))?;
+    fs::rename(&unpacked, &kernel)?;
+    fs::remove_file(file)?;
+    Ok(kernel)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?)
+}
+
+/// The kernel itself.
+pub(crate) fn image(kernel: &Path) -> Result<PathBuf> {
+    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
+    entries(&kernel.join("boot"))?.into_iter().find(is_image).context("the package has no kernel")
+}
+
+/// What a guest has beside its kernel.
+pub(crate) struct Contents<'a> {
+    /// Programs of this machine, and the packages they are in.
+    pub(crate) programs: &'a [(&'a str, &'a str)],
+    /// iosched itself.
+    pub(crate) iosched: Option<&'a Path>,
+    /// Drivers, in the kernel's package.
+    pub(crate) modules: &'a [&'a str],
+    /// What it does.
+    pub(crate) init: &'a str,
+    /// Scripts for that, by name.
+    pub(crate) parts: &'a [(&'a str, &'a str)],
+}
+
+impl Contents<'_> {
+    /// An initramfs with all of it and what programs are linked with.
+    pub(crate) fn pack(&self, folder: &Path, name: &str, kernel: &Path) -> Result<PathBuf> {
+        let root = folder.join(format!("{name}-root"));
+        let _ = fs::remove_dir_all(&root);
+        for directory in ["bin", "dev", "host", "mnt", "proc", "sys", "tmp"] {
+            fs::create_dir_all(root.join(directory))?;
+        }
+        let mut files = BTreeSet::new();
+        for (name, package) in self.programs {
+            let found = found(name).with_context(|| format!("{name} is not here: install {package}"))?;
+            let folder = if *name == "busybox" { "bin" } else { "host" };
+            fs::copy(&found, root.join(folder).join(name))?;
+            files.extend(libraries(&found)?);
+        }
+        if let Some(program) = self.iosched {
+            // What is for debuggers is most of it.
+            output(Command::new("strip").arg(program).arg("-o").arg(root.join("host/iosched")))?;
+            files.extend(libraries(program)?);
+        }
+        for file in files {
+            let place = root.join(file.strip_prefix("/")?);
+            fs::create_dir_all(place.parent().unwrap_or(&root))?;
+            fs::copy(&file, place)?;
+        }
+        let modules = entries(&kernel.join("lib/modules"))?.pop().context("the package has no modules")?;
+        for module in self.modules.iter().map(Path::new) {
+            let packed = modules.join(module).with_extension("ko.xz");
+            let plain = output(Command::new("xz").arg("-dc").arg(packed))?;
+            fs::write(root.join(module.file_name().context("a module has a name")?), plain.stdout)?;
+        }
+        for (name, text) in self.parts {
+            fs::write(root.join(format!("{name}.sh")), text)?;
+        }
+        let init = root.join("init");
+        fs::write(&init, self.init)?;
+        fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
+        let archive = folder.join(format!("{name}-initramfs"));
+        let pack = "find . | cpio --quiet -o -H newc";
+        let packed =
+            Command::new("sh").args(["-c", pack]).current_dir(&root).stdout(File::create(&archive)?).status()?;
+        ensure!(packed.success(), "the initramfs cannot be packed: install cpio");
+        Ok(archive)
+    }
+}
+
+fn found(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let administrators = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&folders).chain(administrators).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// What a program is linked with, by full names.
+fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
+    // Fails for what is linked with nothing.
+    let linked = Command::new("ldd").arg(program).output()?;
+    let linked = String::from_utf8(linked.stdout)?;
+    Ok(linked.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect())
+}

@@ -1,0 +1,278 @@
+//! `cargo xtask machines`: two virtual machines on one disk that `iosched vhost` serves, each with a part of it for
+//! itself. Each writes and verifies files without end, while elevators change, the server is killed and started
+//! again, and one of the two is killed.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+use std::{iter, thread};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::guest::linux::{self, Contents, EMULATOR, KERNEL_ARGUMENTS};
+
+const INIT: &str = include_str!("guest/machine.sh");
+const PROGRAMS: [(&str, &str); 4] =
+    [("busybox", "busybox-static"), ("fio", "fio"), ("mke2fs", "e2fsprogs"), ("e2fsck", "e2fsprogs")];
+const MODULES: [&str; 1] = ["kernel/drivers/block/virtio_blk.ko"];
+/// Bytes of the disk, and where its two parts begin, in sectors.
+const DISK_BYTES: u64 = 65 << 20;
+const PARTS: [u32; 2] = [1 << 11, 33 << 11];
+const PART_SECTORS: u32 = 32 << 11;
+const ELEVATORS: [&str; 5] = ["cfq", "deadline", "bfq", "noop", "mq-deadline"];
+/// How often the server is killed.
+const KILLS: usize = 3;
+/// How often a machine that does not come as far as its first word is booted.
+const BOOTS: usize = 3;
+/// Nothing that is waited for takes as long.
+const PATIENCE: Duration = Duration::from_secs(200);
+
+/// Run two virtual machines on one disk that iosched vhost serves, and kill what can be killed.
+///
+/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is
+/// fetched by apt-get, and kept in target/guest.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Show all that the machines say.
+    #[arg(long)]
+    verbose: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let began = Instant::now();
+    let program = command()?;
+    let target = program.parent().and_then(Path::parent).context("the target directory")?;
+    let folder = linux::folder(target)?;
+    let kernel = linux::kernel(&folder)?;
+    let contents = Contents { programs: &PROGRAMS, iosched: None, modules: &MODULES, init: INIT, parts: &[] };
+    let initramfs = contents.pack(&folder, "machine", &kernel)?;
+    let here = folder.join("machines");
+    let _ = fs::remove_dir_all(&here);
+    fs::create_dir_all(&here)?;
+    let host = Host { program, here, image: linux::image(&kernel)?, initramfs, verbose: args.verbose };
+    fs::write(host.here.join("disk.img"), partitioned())?;
+    File::options().write(true).open(host.here.join("disk.img"))?.set_len(DISK_BYTES)?;
+    let (ends, changes) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut elevators = ELEVATORS.iter().cycle();
+            while !ends.load(Ordering::Relaxed) {
+                // There may be no server at the moment.
+                changes.fetch_add(host.switch(elevators.next()).into(), Ordering::Relaxed);
+            }
+        });
+        let done = live(&host, &changes);
+        ends.store(true, Ordering::Relaxed);
+        done
+    })
+    .with_context(|| format!("what was said is in {}", host.here.display()))?;
+    let (changes, seconds) = (changes.into_inner(), began.elapsed().as_secs());
+    println!("machines: passed in {seconds} s, with {changes} changes of the elevator");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What happens to the machines. Each word of them that is waited for says that all was well until then.
+fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
+    let mut server = host.serve()?;
+    let boot = |name, part, again| Machine::boot(host, name, part, again);
+    let (first, second) = thread::scope(|scope| {
+        let first = scope.spawn(|| boot("first", 1, false));
+        (boot("second", 2, false), first.join())
+    });
+    let (mut second, mut first) = (first?, second.map_err(|_| anyhow::anyhow!("a thread has panicked"))??);
+    for machine in [&mut first, &mut second] {
+        machine.hear("kept")?;
+        machine.hear("verified")?;
+    }
+    let under_load = changes.load(Ordering::Relaxed);
+    ensure!(under_load > 0, "the elevator was never changed");
+    println!("passed: two machines have verified files on one disk");
+    for _ in 0..KILLS {
+        server.0.kill()?;
+        server.0.wait()?;
+        server = host.serve()?;
+        // The one that was under way, and one from the beginning.
+        for machine in [&mut first, &mut second] {
+            machine.hear("verified")?;
+            machine.hear("verified")?;
+        }
+    }
+    println!("passed: the server was killed {KILLS} times and started again, and nothing was lost");
+    drop(first);
+    (0..2).try_for_each(|_| second.hear("verified"))?;
+    println!("passed: one machine was killed, and the other goes on");
+    let mut first = boot("first", 1, true)?;
+    first.hear("kept")?;
+    first.hear("verified")?;
+    println!("passed: it comes again, with what it had kept");
+    first.end()?;
+    second.end()?;
+    println!("passed: both end with a whole file system");
+    Ok(())
+}
+
+/// The command as the workspace's tests have it, so that nothing is built for this alone.
+fn command() -> Result<PathBuf> {
+    let tests = ["test", "--quiet", "--no-run", "--workspace", "--features", "iosched-cli/full", "--test", "vhost"];
+    ensure!(Command::new("cargo").args(tests).status()?.success(), "the command cannot be built");
+    let own = std::env::current_exe()?;
+    let target = own.parent().and_then(Path::parent).context("the target directory")?;
+    Ok(target.join("debug/iosched"))
+}
+
+/// The first sector of a disk with two parts.
+fn partitioned() -> Vec<u8> {
+    let mut sector = vec![0; 446];
+    for first in PARTS {
+        // Not to be booted from, no geometry, of Linux.
+        sector.extend([0, 0, 0, 0, 0x83, 0, 0, 0]);
+        sector.extend(first.to_le_bytes());
+        sector.extend(PART_SECTORS.to_le_bytes());
+    }
+    sector.resize(510, 0);
+    sector.extend([0x55, 0xaa]);
+    sector
+}
+
+/// A program that ends with whoever has it.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What server and machines are made of.
+struct Host {
+    program: PathBuf,
+    /// Where disk and sockets are.
+    here: PathBuf,
+    image: PathBuf,
+    initramfs: PathBuf,
+    verbose: bool,
+}
+
+impl Host {
+    /// A server, once it says that it is ready.
+    fn serve(&self) -> Result<Ends> {
+        let mut command = Command::new(&self.program);
+        command.args([
+            "vhost",
+            "disk.img",
+            "--control",
+            "control",
+            "--socket",
+            "first.sock",
+            "--export",
+            "a,weight=200",
+        ]);
+        command.args(["--socket", "second.sock", "--export", "b,weight=100"]);
+        command.current_dir(&self.here).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.log("server")?);
+        let mut child = Ends(command.spawn()?);
+        let lines = BufReader::new(child.0.stdout.take().context("its output")?).lines();
+        let ready = lines.map_while(Result::ok).any(|line| line.starts_with("second.sock: "));
+        ensure!(ready, "the server does not begin");
+        Ok(child)
+    }
+
+    /// Where what a program complains of is kept. Emulators complain of every server that is killed.
+    fn log(&self, name: &str) -> Result<File> {
+        Ok(File::options().create(true).append(true).open(self.here.join(format!("{name}.log")))?)
+    }
+
+    /// Changes the elevator; whether there was a server to do it.
+    fn switch(&self, elevator: Option<&&str>) -> bool {
+        let scheduler = format!("scheduler={}", elevator.unwrap_or(&"noop"));
+        let mut command = Command::new(&self.program);
+        command.args(["set", "--at", "control", &scheduler]).current_dir(&self.here);
+        let said = command.stdin(Stdio::null()).output();
+        thread::sleep(Duration::from_millis(50));
+        said.is_ok_and(|said| said.status.success())
+    }
+}
+
+/// A virtual machine.
+struct Machine {
+    name: &'static str,
+    orders: ChildStdin,
+    said: Receiver<String>,
+    console: PathBuf,
+    /// The emulator.
+    _process: Ends,
+}
+
+impl Machine {
+    /// Boots it, with its part of the disk; `again`: there is a file system already.
+    fn boot(host: &Host, name: &'static str, part: u32, again: bool) -> Result<Self> {
+        let mut failed = None;
+        for _ in 0..BOOTS {
+            let mut machine = Self::start(host, name, part, again)?;
+            match machine.hear("begins") {
+                Ok(()) => return Ok(machine),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or_else(|| bail!("{name} was not booted"), Err)
+    }
+
+    fn start(host: &Host, name: &'static str, part: u32, again: bool) -> Result<Self> {
+        let again = if again { " again=1" } else { "" };
+        let console = host.here.join(format!("{name}.console"));
+        let mut command = Command::new(EMULATOR);
+        // The second has two processors, and a queue for each.
+        let processors = part.to_string();
+        command.args(["-accel", "tcg", "-m", "384", "-nographic", "-no-reboot", "-nodefaults", "-smp", &processors]);
+        command.args(["-machine", "memory-backend=ram", "-object", "memory-backend-memfd,id=ram,size=384M,share=on"]);
+        command.args(["-chardev", &format!("socket,id=disk,path={name}.sock,reconnect=1")]);
+        command.args(["-device", &format!("vhost-user-blk-pci,chardev=disk,num-queues={processors}")]);
+        command.args(["-serial", "stdio", "-serial", &format!("file:{}", console.display())]);
+        command.args(["-append", &format!("{KERNEL_ARGUMENTS} part={part}{again}")]);
+        command.arg("-kernel").arg(&host.image).arg("-initrd").arg(&host.initramfs).current_dir(&host.here);
+        let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(host.log(name)?).spawn();
+        let mut process = Ends(process.with_context(|| format!("{EMULATOR} is not here: install qemu-system-x86"))?);
+        let orders = process.0.stdin.take().context("its input")?;
+        let lines = BufReader::new(process.0.stdout.take().context("its output")?).split(b'\n').map_while(Result::ok);
+        let (sender, said) = mpsc::channel();
+        let verbose = host.verbose;
+        thread::spawn(move || {
+            for line in lines {
+                let line = String::from_utf8_lossy(&line).trim().to_owned();
+                if verbose {
+                    println!("{name}: {line}");
+                }
+                // Whoever listened may have gone.
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Self { name, orders, said, console, _process: process })
+    }
+
+    /// Waits until it says that word; an error is what it says has failed, or that it has ended.
+    fn hear(&mut self, word: &str) -> Result<()> {
+        let mut last = String::new();
+        for line in iter::from_fn(|| self.said.recv_timeout(PATIENCE).ok()) {
+            let Some(said) = line.strip_prefix("machine: ") else { continue };
+            ensure!(!said.starts_with("FAILED"), "{}: {said}", self.name);
+            if said.starts_with(word) {
+                return Ok(());
+            }
+            last = said.to_owned();
+        }
+        let console = fs::read(&self.console).unwrap_or_default();
+        let kernel = String::from_utf8_lossy(&console).lines().last().unwrap_or_default().to_owned();
+        bail!("{} does not say {word:?}; the last it said: {last:?}; its kernel: {kernel}", self.name)
+    }
+
+    /// Has it look whether all is there, and end.
+    fn end(mut self) -> Result<()> {
+        self.orders.write_all(b"end\n")?;
+        self.hear("whole")
+    }
+}
