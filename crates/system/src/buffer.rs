@@ -329,12 +329,14 @@ impl Buffer {
     ///
     /// # Panics
     /// If some of it is lent.
+    #[inline]
     fn own_start(&self) -> *mut u8 {
         let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
         assert!(block.lent.is_empty(), "a buffer is looked at while some of it is lent");
         block.start.as_ptr().wrapping_add(self.first)
     }
 
+    #[inline]
     pub(crate) fn has_parts_elsewhere(&self) -> bool {
         self.to_send && self.block.as_ref().is_some_and(|block| !block.elsewhere().is_empty())
     }
@@ -343,6 +345,7 @@ impl Buffer {
     ///
     /// # Panics
     /// If some of them are elsewhere.
+    #[inline]
     fn start(&self) -> *mut u8 {
         assert!(!self.has_parts_elsewhere(), "a buffer is looked at whose bytes are elsewhere");
         self.own_start()
