@@ -311,12 +311,11 @@ impl Buffer {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
         let (own, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
         let mut elsewhere = block.elsewhere();
-        let is_there = |(first, view): &(usize, View)| (*first..first + view.len()).contains(&at);
-        let Some(place) = elsewhere.iter().position(is_there) else { return };
+        // The last part that does not begin behind it.
+        let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
         let (first, view) = elsewhere[place].clone();
         let (sent, kept) = (at - first, view.rest_of_page(at - first));
-        // SAFETY: the part lies in the block, which is initialised and of which nothing is lent, and the buffer is
-        // borrowed mutably.
+        // SAFETY: it lies in the block, which is initialised; nothing is lent, and the buffer is borrowed mutably.
         let rest = unsafe { std::slice::from_raw_parts_mut(own.wrapping_add(at), kept) };
         // What is no longer there cannot be sent, either.
         if kept > 0 && view.copy(sent, rest) {

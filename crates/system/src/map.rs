@@ -171,10 +171,10 @@ impl View {
         Self { map: Arc::clone(&self.map), first: self.first + start, length: end - start }
     }
 
-    /// How many bytes from its byte `at` on are of the page that the byte before is of.
+    /// How many bytes from its byte `at` on are of the page that the byte before is of; none behind its end.
     pub(crate) fn rest_of_page(&self, at: usize) -> usize {
         let place = self.first + at;
-        (place.next_multiple_of(PAGE_BYTES) - place).min(self.length - at)
+        (place.next_multiple_of(PAGE_BYTES) - place).min(self.length.saturating_sub(at))
     }
 
     /// Copies what stands there now, from byte `at` on. Whether it is there.
