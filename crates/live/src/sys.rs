@@ -249,6 +249,19 @@ pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) 
     }
 }
 
+/// The kernel keeps up to `bytes` for a socket to send, if that is more than it was and the system allows it.
+pub(crate) fn widen_send_buffer(socket: BorrowedFd<'_>, bytes: usize) {
+    use rustix::net::sockopt::{
+        set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size,
+    };
+    // The kernel doubles what it is told. Only an administrator is given more than `net.core.wmem_max`.
+    if socket_send_buffer_size(socket).is_ok_and(|now| now < bytes)
+        && set_socket_send_buffer_size_force(socket, bytes / 2).is_err()
+    {
+        let _ = set_socket_send_buffer_size(socket, bytes / 2);
+    }
+}
+
 /// The process may have as many files open as its administrator allows; some begin with fewer. How many.
 pub(crate) fn allow_open_files() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};

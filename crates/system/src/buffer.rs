@@ -3,14 +3,19 @@
 //! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts as long as they are
 //! there: no two of them overlap, and nobody looks at the buffer meanwhile. Both keep the memory alive. So the kernel
 //! may be given what a segment covers, and whoever lent it need not know when the kernel is done.
+//!
+//! Of a buffer that is only to be sent, a part need not be filled: whoever has its segment may name the memory where the
+//! same bytes are, and the kernel sends them from there.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
+
+use crate::map::View;
 
 /// Alignment of every buffer, in bytes: enough for any direct I/O.
 const ALIGNMENT: usize = 4096;
@@ -86,6 +91,8 @@ struct Block {
     /// What it lies in, if it is not the allocator's.
     map: Option<MmapMut>,
     lent: Lent,
+    /// Where bytes are instead, of a buffer that is only to be sent: the first byte of each part, in order.
+    elsewhere: Mutex<Vec<(usize, View)>>,
 }
 
 // SAFETY: a block is the only owner of plain memory.
@@ -107,14 +114,22 @@ impl Block {
         }
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout(class)) };
-        NonNull::new(start).map(|start| Self { start, class, map: None, lent: Lent::default() })
+        NonNull::new(start).map(|start| Self::at(start, class, None))
     }
 
     fn mapped(class: u8) -> Option<Self> {
         let mut map = MmapOptions::new().len(layout(class).size()).no_reserve_swap().map_anon().ok()?;
         // Page by page is what it is for. Where there are no huge pages it is as well.
         let _ = map.advise(Advice::NoHugePage);
-        NonNull::new(map.as_mut_ptr()).map(|start| Self { start, class, map: Some(map), lent: Lent::default() })
+        NonNull::new(map.as_mut_ptr()).map(|start| Self::at(start, class, Some(map)))
+    }
+
+    fn at(start: NonNull<u8>, class: u8, map: Option<MmapMut>) -> Self {
+        Self { start, class, map, lent: Lent::default(), elsewhere: Mutex::default() }
+    }
+
+    fn elsewhere(&self) -> MutexGuard<'_, Vec<(usize, View)>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn bytes(&self) -> usize {
@@ -188,7 +203,7 @@ impl Pool {
             block
         };
         let block = kept.or_else(|| Block::new(class).map(Arc::new))?;
-        Some(Buffer { block: Some(block), pool: self.clone(), first: 0, length })
+        Some(Buffer { block: Some(block), pool: self.clone(), first: 0, length, to_send: false })
     }
 
     fn keep(&self, block: Arc<Block>) {
@@ -207,9 +222,18 @@ pub struct Buffer {
     pool: Pool,
     first: usize,
     length: usize,
+    /// Its bytes may be elsewhere.
+    to_send: bool,
 }
 
 impl Buffer {
+    /// It is only to be sent, so that its bytes may be elsewhere: see [`Segment::stands_for`]. Nobody looks at it then.
+    #[must_use]
+    pub fn only_to_send(mut self) -> Self {
+        self.to_send = true;
+        self
+    }
+
     /// Narrows the window to `length` bytes from its byte `first` on.
     ///
     /// # Panics
@@ -244,7 +268,11 @@ impl Buffer {
         let first = self.first + first;
         // What has no bytes overlaps nothing.
         let noted = block.as_ref().filter(|_| length > 0).map(|block| block.lent.add(first, length));
-        Segment { block, noted, first, length }
+        if let Some(block) = block.as_ref().filter(|_| self.to_send) {
+            // It is filled anew.
+            block.elsewhere().retain(|&(other, ref view)| other + view.len() <= first || first + length <= other);
+        }
+        Segment { block, noted, first, length, to_send: self.to_send }
     }
 
     /// Memory that the kernel may write to and nobody looks at.
@@ -257,14 +285,69 @@ impl Buffer {
         Scratch { first: self.first, length: self.length, block: self.block.take() }
     }
 
+    /// Tells `each` where its bytes are, in order: where a part begins, and how long it is.
+    ///
+    /// # Panics
+    /// If some of it is lent.
+    pub(crate) fn places(&self, mut each: impl FnMut(*const u8, usize)) {
+        let (own, end) = (self.own_start().wrapping_sub(self.first), self.first + self.length);
+        let mut at = self.first;
+        if let Some(block) = self.block.as_ref().filter(|_| self.to_send) {
+            for (first, view) in block.elsewhere().iter() {
+                let (from, to) = ((*first).max(at), (first + view.len()).min(end));
+                if from < to {
+                    each(own.wrapping_add(at), from - at);
+                    each(view.start().wrapping_add(from - first), to - from);
+                    at = to;
+                }
+            }
+        }
+        each(own.wrapping_add(at), end - at);
+    }
+
+    /// Its bytes before `at` have been read by the kernel: if they end within a page that is elsewhere, the rest of that
+    /// page is kept as it stands now, so that all of it is of one moment.
+    pub(crate) fn keep_page(&mut self, at: usize) {
+        let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
+        let (own, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
+        let mut elsewhere = block.elsewhere();
+        // The last part that does not begin behind it.
+        let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
+        let (first, view) = elsewhere[place].clone();
+        let (sent, kept) = (at - first, view.rest_of_page(at - first));
+        // SAFETY: it lies in the block, which is initialised; nothing is lent, and the buffer is borrowed mutably.
+        let rest = unsafe { std::slice::from_raw_parts_mut(own.wrapping_add(at), kept) };
+        // What is no longer there cannot be sent, either.
+        if kept > 0 && view.copy(sent, rest) {
+            let (before, behind) = (view.part(0..sent), view.part(sent + kept..view.len()));
+            elsewhere.splice(place..=place, [(first, before), (at + kept, behind)]);
+        }
+    }
+
     /// Where the window is.
     ///
     /// # Panics
     /// If some of it is lent.
-    fn start(&self) -> *mut u8 {
+    #[inline]
+    fn own_start(&self) -> *mut u8 {
         let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
         assert!(block.lent.is_empty(), "a buffer is looked at while some of it is lent");
         block.start.as_ptr().wrapping_add(self.first)
+    }
+
+    #[inline]
+    pub(crate) fn has_parts_elsewhere(&self) -> bool {
+        self.to_send && self.block.as_ref().is_some_and(|block| !block.elsewhere().is_empty())
+    }
+
+    /// As [`Buffer::own_start`], of a buffer whose bytes are there.
+    ///
+    /// # Panics
+    /// If some of them are elsewhere.
+    #[inline]
+    fn start(&self) -> *mut u8 {
+        assert!(!self.has_parts_elsewhere(), "a buffer is looked at whose bytes are elsewhere");
+        self.own_start()
     }
 }
 
@@ -272,6 +355,9 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // What is lent goes with its last segment.
         if let Some(block) = self.block.take().filter(|block| block.lent.is_empty()) {
+            if self.to_send {
+                block.elsewhere().clear();
+            }
             self.pool.keep(block);
         }
     }
@@ -307,6 +393,7 @@ pub struct Segment {
     noted: Option<usize>,
     first: usize,
     length: usize,
+    to_send: bool,
 }
 
 impl Segment {
@@ -314,6 +401,21 @@ impl Segment {
     pub fn skip(&mut self, bytes: usize) {
         let bytes = bytes.min(self.length);
         (self.first, self.length) = (self.first + bytes, self.length - bytes);
+    }
+
+    /// Whether its bytes are those of `view`, which is as long, from now on: so it is if they are only to be sent.
+    /// Otherwise whoever has it fills it.
+    ///
+    /// # Panics
+    /// If the view has another length.
+    pub fn stands_for(&mut self, view: impl FnOnce() -> Option<View>) -> bool {
+        let Some(block) = self.block.as_ref().filter(|_| self.to_send && self.length > 0) else { return false };
+        let Some(view) = view() else { return false };
+        assert_eq!(view.len(), self.length, "as many bytes are elsewhere as were asked for");
+        let mut elsewhere = block.elsewhere();
+        let place = elsewhere.partition_point(|&(first, _)| first < self.first);
+        elsewhere.insert(place, (self.first, view));
+        true
     }
 
     pub(crate) fn start(&self) -> *mut u8 {

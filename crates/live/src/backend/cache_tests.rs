@@ -27,7 +27,6 @@ impl Calls for Nobody {
         unreachable!("nobody is asked for anything");
     }
 
-    #[cfg(feature = "vhost")]
     fn cancel(&mut self, _tag: Tag) {}
 }
 

@@ -43,6 +43,8 @@ pub struct Operation {
     pub sync: bool,
     /// Of zeroes: their room stays allocated, so that later writes find it.
     pub no_hole: bool,
+    /// Of a read: its data is only to be sent, so that it may be sent from where the back end has it.
+    pub to_send: bool,
     /// The data of a write: `length` bytes.
     pub data: Option<Buffer>,
     /// The front end's name for it.
@@ -53,7 +55,7 @@ impl Operation {
     /// One of that action on a range, with nothing special asked for and, if it is a write, still without its data.
     #[must_use]
     pub fn new(action: Action, offset: u64, length: u64) -> Self {
-        Self { action, offset, length, fua: false, sync: false, no_hole: false, data: None, cookie: 0 }
+        Self { action, offset, length, fua: false, sync: false, no_hole: false, to_send: false, data: None, cookie: 0 }
     }
 
     /// Why it cannot be done on a disk of that size, if so.
@@ -162,7 +164,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(now: Time, client: ClientId, operation: Operation, block_bytes: u32, pool: &Pool) -> Self {
-        let Operation { action, offset, length, fua, sync, no_hole, data, cookie } = operation;
+        let Operation { action, offset, length, fua, sync, no_hole, to_send, data, cookie } = operation;
         let block_bytes = u64::from(block_bytes);
         let bytes = offset..offset + length;
         let blocks = bytes.start / block_bytes * block_bytes..bytes.end.next_multiple_of(block_bytes);
@@ -191,6 +193,9 @@ impl Running {
             nr_pieces: 0,
         };
         running.plan(pool);
+        if to_send {
+            running.buffer = running.buffer.map(Buffer::only_to_send);
+        }
         running
     }
 

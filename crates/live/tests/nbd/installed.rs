@@ -1,17 +1,16 @@
-//! Clients as they are installed: what they make of the handshake, requests, refusals and TLS.
+//! Clients as they are installed: what they make of the handshake, requests and refusals.
 
 use std::process::Command;
 use std::sync::Mutex;
 
-use iosched_live::nbd::{Offer, TlsFiles, TlsMode};
+use iosched_live::nbd::{Offer, TlsMode};
 
 use super::common::{available, output};
 use super::server::{Served, Server};
-use super::tls::certificates;
 
-const SIZE: usize = 8 << 20;
+pub(crate) const SIZE: usize = 8 << 20;
 
-fn offers() -> [Offer; 2] {
+pub(crate) fn offers() -> [Offer; 2] {
     let db = Offer { description: "the database's disk".into(), ..Offer::new("db", SIZE as u64) };
     [db, Offer { read_only: true, rotational: true, ..Offer::new("backup", SIZE as u64) }]
 }
@@ -22,10 +21,10 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
 }
 
 /// Debian's libnbd is for Debian's Python, whichever comes first in PATH.
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 #[track_caller]
-fn has_libnbd() -> bool {
+pub(crate) fn has_libnbd() -> bool {
     let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
     let is_there = has_module.is_ok_and(|output| output.status.success());
     available(is_there, "Python's module nbd (package python3-libnbd)")
@@ -33,7 +32,7 @@ fn has_libnbd() -> bool {
 
 /// What a client prints, `SOCKET` and `DIR` in its arguments filled in; `None` without the client.
 #[track_caller]
-fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
+pub(crate) fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
     let (socket, folder) = (server.socket().display().to_string(), server.folder().display().to_string());
     let fill = |arg: &&str| arg.replace("SOCKET", &socket).replace("DIR", &folder);
     output(Command::new(program).args(args.iter().map(fill)))
@@ -203,75 +202,4 @@ fn fio_verifies_what_it_wrote() {
         return;
     }
     client(&server, "fio", &[&args[..], &more[..]].concat());
-}
-
-#[test]
-fn libnbd_goes_through_tls() {
-    let folder = certificates();
-    let files = TlsFiles::in_directory(folder.0.path());
-    let served = |tls| Served {
-        offers: offers().into(),
-        tls,
-        config: Some(files.load().unwrap()),
-        memory: Mutex::new(vec![0; SIZE]),
-    };
-    let (required, available) = (Server::start(served(TlsMode::Required)), Server::start(served(TlsMode::Available)));
-    let certificates = folder.0.path().display();
-    let uri = format!("nbds+unix:///db?socket=SOCKET&tls-certificates={certificates}");
-    let Some(out) = client(&required, "nbdinfo", &["--json", &uri]) else { return };
-    assert!(out.contains("\"TLS\": true") && out.contains("\"structured\": true"), "{out}");
-
-    let data: Vec<u8> = (0..SIZE).map(|at| (at / 512 * 11 + at) as u8).collect();
-    std::fs::write(required.folder().join("in"), &data).unwrap();
-    client(&required, "nbdcopy", &["DIR/in", &uri]);
-    assert!(*required.served.memory.lock().unwrap() == data);
-    client(&required, "nbdcopy", &[&uri, "DIR/out"]);
-    assert!(std::fs::read(required.folder().join("out")).unwrap() == data);
-
-    client(&available, "nbdinfo", &["nbd+unix:///db?socket=SOCKET"]);
-    let plain = format!("nbd+unix:///db?socket={}", required.socket().display());
-    let refused = Command::new("nbdinfo").arg(plain).output().unwrap();
-    assert!(!refused.status.success());
-}
-
-/// rustls has pre-shared keys for its own sessions only; docs/compat.md says so.
-#[test]
-fn a_client_with_a_pre_shared_key_is_refused_and_the_next_one_is_served() {
-    const SCRIPT: &str = r#"
-import nbd
-def connect(prepare):
-    h = nbd.NBD()
-    h.set_tls(nbd.TLS_REQUIRE)
-    prepare(h)
-    h.set_export_name("db")
-    h.connect_unix("SOCKET")
-    return h
-
-def with_key(h):
-    h.set_tls_psk_file("DIR/keys.psk")
-    h.set_tls_username("alice")
-
-def with_certificates(h):
-    h.set_tls_certificates("CERTIFICATES")
-    h.set_tls_verify_peer(False)
-
-try:
-    connect(with_key)
-except nbd.Error as error:
-    print("refused" if "handshake" in str(error).lower() else error)
-else:
-    print("accepted")
-print(connect(with_certificates).get_tls_negotiated())
-"#;
-    if !has_libnbd() {
-        return;
-    }
-    let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
-    let memory = Mutex::new(vec![0; SIZE]);
-    let server =
-        Server::start(Served { offers: offers().into(), tls: TlsMode::Required, config: Some(config), memory });
-    std::fs::write(server.folder().join("keys.psk"), format!("alice:{}\n", "5a".repeat(32))).unwrap();
-    let script = SCRIPT.replace("CERTIFICATES", &folder.0.path().display().to_string());
-    assert_eq!(client(&server, PYTHON, &["-c", &script]).as_deref(), Some("refused\nTrue\n"));
 }

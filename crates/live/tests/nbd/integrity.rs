@@ -223,12 +223,13 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
     }
 }
 
-/// In a file where `DIR` is named.
+/// In a file where `DIR` is named, of tmpfs where `SHM` is.
 fn disk(backend: &str, disk_bytes: u64, budget_mib: u64) -> Disk {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let parent = if backend.starts_with("SHM") { "/dev/shm" } else { env!("CARGO_TARGET_TMPDIR") };
+    let folder = tempfile::tempdir_in(parent).unwrap();
     let file = std::fs::File::create(folder.path().join("disk.img")).unwrap();
     file.set_len(disk_bytes).unwrap();
-    Disk::within(folder, backend, budget_mib)
+    Disk::within(folder, &backend.replace("SHM", "DIR"), budget_mib)
 }
 
 #[test]
@@ -243,8 +244,8 @@ fn short_requests_that_overlap_keep_every_byte() {
         requests: 1500,
     };
     // Of a budget of 1 MiB most is done in pieces.
-    for (backend, budget_mib) in [("memory:2M", 64), ("memory:2M", 1), ("DIR/disk.img", 64), ("model:nvme,size=2M", 4)]
-    {
+    let backends = ["memory:2M", "DIR/disk.img", "SHM/disk.img"].map(|backend| (backend, 64));
+    for (backend, budget_mib) in backends.into_iter().chain([("memory:2M", 1), ("model:nvme,size=2M", 4)]) {
         keeps_every_byte(&disk(backend, load.disk_bytes, budget_mib), &load, 1);
     }
 }
@@ -276,7 +277,7 @@ fn requests_of_up_to_64_mib_keep_every_byte() {
         depth: 8,
         requests: 12,
     };
-    for backend in ["memory:96M", "DIR/disk.img"] {
+    for backend in ["memory:96M", "DIR/disk.img", "SHM/disk.img"] {
         keeps_every_byte(&disk(backend, load.disk_bytes, 256), &load, 3);
     }
 }

@@ -11,9 +11,12 @@ mod fuzz;
 mod fuzzing;
 mod handshake;
 mod installed;
+#[cfg(feature = "tls")]
+mod installed_tls;
 mod integrity;
 mod server;
 mod session;
 mod status;
+#[cfg(feature = "tls")]
 mod tls;
 mod transmission;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use iosched_live::backend::Extent;
 use iosched_live::nbd::{
-    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, RequestKind, TlsMode, Transport,
+    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, RequestKind, ServerConfig,
+    TlsMode, Transport,
 };
-use rustls::ServerConfig;
 
 /// What all connections serve.
 pub(crate) struct Served {

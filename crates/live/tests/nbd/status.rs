@@ -147,3 +147,61 @@ assert sizes == [1, 4096, 128 << 20], sizes
         assert!(told.contains(fact), "{fact} is not in {told}");
     }
 }
+
+#[test]
+fn what_is_offered_of_each_backing_is_done_and_what_is_not_is_refused() {
+    const SCRIPT: &str = r#"
+def errno_of(call, *args):
+    try:
+        call(*args)
+    except nbd.Error as error:
+        return error.errnum
+
+M = 1 << 20
+FUA, FAST, NO_HOLE = nbd.CMD_FLAG_FUA, nbd.CMD_FLAG_FAST_ZERO, nbd.CMD_FLAG_NO_HOLE
+assert (h.can_fast_zero(), h.is_rotational()) == (FAST_ZERO, ROTATIONAL), (h.can_fast_zero(), h.is_rotational())
+h.pwrite(b"x" * M, M, FUA)
+# A flush covers what was answered on another connection.
+other = nbd.NBD()
+other.set_strict_mode(0)
+other.set_request_structured_replies(False)
+other.connect_uri("URI")
+assert other.can_multi_conn() and h.can_multi_conn()
+other.flush()
+# Without structured replies a read is one reply, and nobody is told what is allocated.
+assert not other.can_df() and not other.get_structured_replies_negotiated()
+assert not other.can_meta_context("base:allocation")
+assert other.pread(M, M) == b"x" * M == h.pread(M, M, nbd.CMD_FLAG_DF)
+assert errno_of(other.pread, 512, 0, nbd.CMD_FLAG_DF) == errno.EINVAL
+h.zero(4096, M, FUA)
+assert errno_of(h.zero, 4096, M + 8192, FAST) == (None if FAST_ZERO else errno.ENOTSUP)
+assert errno_of(h.zero, 4096, M + 8192, FAST | NO_HOLE) == errno.ENOTSUP
+h.zero(4096, M + 16384, NO_HOLE)
+read = h.pread(M, M)
+assert read[:4096] == bytes(4096) == read[16384:20480] and read[4096:8192] == b"x" * 4096
+assert read[8192:12288] == (bytes(4096) if FAST_ZERO else b"x" * 4096)
+h.trim(M // 2, M + M // 2, FUA)
+h.cache(M, M)
+assert read[:M // 2] == h.pread(M // 2, M)
+assert errno_of(h.pread, 512, 16 * M) == errno.EINVAL and errno_of(h.pwrite, bytes(512), 16 * M) == errno.ENOSPC
+assert errno_of(h.trim, 512, 16 * M) == errno.EINVAL and errno_of(h.zero, 512, 16 * M) == errno.ENOSPC
+other.shutdown()
+"#;
+    // Of each: whether zeroes are fast, and whether it turns.
+    let backings = [
+        ("memory:16M", "True", "False"),
+        ("DIR/disk.img", "True", "False"),
+        ("model:nvme,size=16M", "False", "False"),
+        ("model:sata-7200,size=16M", "False", "True"),
+        ("fault:cache=1M:memory:16M", "True", "False"),
+    ];
+    for (backend, fast_zero, rotational) in backings {
+        // Of a file that depends on its file system: tmpfs makes holes and does not turn.
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        std::fs::File::create(folder.path().join("disk.img")).unwrap().set_len(16 * MIB).unwrap();
+        let script = format!("FAST_ZERO, ROTATIONAL = {fast_zero}, {rotational}\n{SCRIPT}");
+        if !Disk::within(folder, backend, 64).libnbd(&script) {
+            return;
+        }
+    }
+}

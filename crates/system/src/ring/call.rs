@@ -100,11 +100,38 @@ pub enum Piece {
 
 impl Piece {
     /// All of them.
+    ///
+    /// # Panics
+    /// If they are elsewhere: see [`Buffer::only_to_send`].
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Data(buffer) => buffer,
+        }
+    }
+
+    /// How many.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Data(buffer) => buffer.len(),
+        }
+    }
+
+    /// Whether some of them may change, so that what is read of them at once has to be taken at once.
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        matches!(self, Self::Data(buffer) if buffer.has_parts_elsewhere())
+    }
+
+    /// Tells `each` where they are, in order: where a part begins, and how long it is.
+    fn places(&self, mut each: impl FnMut(*const u8, usize)) {
+        match self {
+            Self::Bytes(bytes) => each(bytes.as_ptr(), bytes.len()),
+            Self::Data(buffer) => buffer.places(each),
         }
     }
 }
@@ -212,6 +239,7 @@ impl Call {
             }
             Self::Send { pieces, sent, all } => {
                 let message = slot.set_pieces(&pieces, sent);
+                slot.sent = sent;
                 let wait = if all { libc::MSG_WAITALL } else { 0 };
                 let send = opcode::SendMsg::new(fd, message).flags((libc::MSG_NOSIGNAL | wait) as u32);
                 (send.build(), Memory::Pieces(pieces))
@@ -220,6 +248,19 @@ impl Call {
         };
         slot.memory = memory;
         entry
+    }
+}
+
+/// The kernel has sent so many bytes of the pieces: what it has begun of a page that may change is kept.
+pub(super) fn keep_page(pieces: &mut [Piece], mut sent: usize) {
+    for piece in pieces {
+        if sent < piece.len() {
+            if let Piece::Data(buffer) = piece {
+                buffer.keep_page(sent);
+            }
+            return;
+        }
+        sent -= piece.len();
     }
 }
 
@@ -234,13 +275,14 @@ impl<T> Slot<T> {
 
     fn set_pieces(&mut self, pieces: &[Piece], mut sent: usize) -> *const libc::msghdr {
         self.vectors.clear();
-        for bytes in pieces.iter().map(Piece::bytes) {
-            let here = sent.min(bytes.len());
-            sent -= here;
-            let left = &bytes[here..];
-            if !left.is_empty() && self.vectors.len() < VECTORS_MAX {
-                self.vectors.push(vector((left.as_ptr().cast_mut(), left.len())));
-            }
+        for piece in pieces {
+            piece.places(|start, length| {
+                let here = sent.min(length);
+                sent -= here;
+                if here < length && self.vectors.len() < VECTORS_MAX {
+                    self.vectors.push(vector((start.wrapping_add(here).cast_mut(), length - here)));
+                }
+            });
         }
         // SAFETY: all zeroes is a message without anything.
         let message = self.message.get_or_insert_with(|| Box::new(unsafe { std::mem::zeroed() }));

@@ -65,6 +65,8 @@ struct Slot<T> {
     memory: Memory,
     vectors: Vec<libc::iovec>,
     message: Option<Box<libc::msghdr>>,
+    /// Of what is sent: bytes before this call.
+    sent: usize,
 }
 
 // SAFETY: its pointers point into its own memory, which moves along; what they are for is the kernel's, whatever the
@@ -140,7 +142,7 @@ impl<T: Copy> Ring<T> {
     /// As [`Ring::push`], in a way of its own.
     pub fn push_as(&mut self, file: BorrowedFd<'_>, call: Call, how: How, tag: T) {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { tag: None, memory: Memory::None, vectors: Vec::new(), message: None });
+            self.slots.push(Slot { tag: None, memory: Memory::None, vectors: Vec::new(), message: None, sent: 0 });
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[number as usize];
@@ -304,6 +306,10 @@ impl<T: Copy> Ring<T> {
         let memory = match mem::replace(&mut slot.memory, Memory::None) {
             // SAFETY: the kernel has made the descriptor just now, for this call, and nobody else has it.
             Memory::Accepting if result >= 0 => Memory::Socket(unsafe { OwnedFd::from_raw_fd(result) }),
+            Memory::Pieces(mut pieces) if result > 0 => {
+                call::keep_page(&mut pieces, slot.sent + result as usize);
+                Memory::Pieces(pieces)
+            }
             memory => memory,
         };
         self.free.push(number as u32);

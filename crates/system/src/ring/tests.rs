@@ -5,6 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use super::*;
 use crate::buffer::Pool;
 use crate::inbox::Inbox;
+use crate::map::ZeroedMap;
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
@@ -113,6 +114,75 @@ fn pieces_are_sent_from_where_they_were_left() {
     let mut found = [0; 6];
     theirs.read_exact(&mut found).unwrap();
     assert_eq!(&found, b"tatail");
+}
+
+#[test]
+fn what_lies_elsewhere_is_sent_from_there() {
+    let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
+    let mut map = ZeroedMap::new(8192).unwrap();
+    let pool = Pool::default();
+    let mut buffer = pool.buffer(4096).only_to_send();
+    buffer.fill(b'.');
+    let mut segments = [buffer.lend(10, 10), buffer.lend(30, 2), buffer.lend(0, 5), buffer.lend(5, 5)];
+    let places = [0, 100, 200, 300];
+    for (segment, place) in segments.iter_mut().zip(places) {
+        let place = place..place + segment.len();
+        assert!(segment.stands_for(|| map.view(place)));
+    }
+    drop(segments);
+    // What is lent again is filled anew.
+    buffer.lend(5, 5).fill(b'-');
+    buffer.narrow(2, 29);
+    // It is there that it is read, and then.
+    map.fill(b'a');
+    map[100..].fill(b'b');
+    map[200..].fill(b'c');
+    let pieces = vec![Piece::Data(buffer), Piece::Bytes(b"tail".to_vec())];
+    ring.push(ours.as_fd(), Call::Send { pieces, sent: 1, all: true }, 0);
+    drop(map);
+    let completed = next(&mut ring);
+    assert_eq!(completed.result, 32);
+    let mut found = [0; 32];
+    theirs.read_exact(&mut found).unwrap();
+    assert_eq!(found.escape_ascii().to_string(), "cc-----aaaaaaaaaa..........btail");
+    // Whoever uses the buffer next finds nothing of it.
+    drop(completed);
+    let mut other = pool.buffer(4096).only_to_send();
+    assert_eq!(other[..5].escape_ascii().to_string(), ".....");
+    drop(other);
+    other = pool.buffer(4096);
+    assert!(!other.lend(0, 4096).stands_for(|| unreachable!("it may be looked at")));
+}
+
+#[test]
+fn what_is_sent_of_a_page_that_changes_is_of_one_moment() {
+    const BYTES: usize = 1 << 20;
+    let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
+    let mut map = ZeroedMap::new(BYTES as u64 + 4096).unwrap();
+    let mut buffer = Pool::default().buffer(BYTES).only_to_send();
+    // It begins within a page.
+    assert!(buffer.lend(0, BYTES).stands_for(|| map.view(1000..1000 + BYTES)));
+    let mut pieces = vec![Piece::Bytes(b"head".to_vec()), Piece::Data(buffer)];
+    assert!(pieces.iter().any(Piece::may_change));
+    let (mut found, mut sent, mut moment) = (Vec::new(), 0, 0);
+    while sent < 4 + BYTES {
+        moment += 1;
+        map.fill(moment);
+        ring.push(ours.as_fd(), Call::Send { pieces, sent, all: false }, 0);
+        let completed = next(&mut ring);
+        let Memory::Pieces(back) = completed.memory else { panic!("no pieces") };
+        pieces = back;
+        sent += completed.result as usize;
+        let mut some = vec![0; completed.result as usize];
+        theirs.read_exact(&mut some).unwrap();
+        found.append(&mut some);
+    }
+    assert!(moment > 1, "it did not fit into the socket at once");
+    assert_eq!(&found[..4], b"head");
+    let (first, pages) = found[4..].split_at(4096 - 1000);
+    for page in std::iter::once(first).chain(pages.chunks(4096)) {
+        assert!(page.iter().all(|&byte| byte == page[0]));
+    }
 }
 
 #[test]

@@ -331,7 +331,7 @@ impl Run {
         let offset = bytes.start;
         let asked = Asked { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
         self.asked.insert(cookie, asked);
-        let operation = Operation { action, offset, length, fua, sync, no_hole, data: buffer, cookie };
+        let operation = Operation { action, offset, length, fua, sync, no_hole, to_send: false, data: buffer, cookie };
         self.disk.submit(self.now, client, operation);
     }
 

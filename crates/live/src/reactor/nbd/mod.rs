@@ -29,8 +29,11 @@ pub(super) const COOKIES: u64 = 1 << 63;
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
 /// The kernel keeps no less than this for a socket, bytes.
 const SOCKET_BYTES_MIN: usize = 32 << 10;
-/// Connections over the network beyond so many have buffers of a bounded size.
-const UNBOUND_MAX: usize = 16;
+/// The first connections: over the network the kernel chooses the size of their buffers, others have such as large
+/// answers fit into.
+const FEW: usize = 16;
+/// What the kernel keeps for one of them on this machine at most, bytes: more has not made anything faster.
+const FEW_SOCKET_BYTES_MAX: usize = 4 << 20;
 /// Files that are open beside connections.
 const OTHER_FILES: u64 = 32;
 
@@ -163,8 +166,10 @@ struct Door {
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
-    /// What the kernel keeps for each socket at most, bytes: all of them together half of the budget.
+    /// What the kernel keeps for each socket at most, bytes: all of them together three eighths of the budget.
     socket_bytes: usize,
+    /// What it keeps for each of the first on this machine: together an eighth of the budget.
+    few_socket_bytes: usize,
 }
 
 /// Longest read or write, bytes: what one client alone may hold.
@@ -227,15 +232,18 @@ impl Server {
             (Some(_), false) => TlsMode::Required,
         };
         let budget_bytes = disk.budget_bytes();
-        let socket_bytes = usize::try_from(budget_bytes / 2 / limits.connections.max(1) as u64).unwrap_or(usize::MAX);
-        let socket_bytes = socket_bytes.max(SOCKET_BYTES_MIN);
+        let part = |eighths: u64, sockets: usize| {
+            usize::try_from(budget_bytes / 8 * eighths / sockets.max(1) as u64).unwrap_or(usize::MAX)
+        };
+        let socket_bytes = part(3, limits.connections).max(SOCKET_BYTES_MIN);
+        let few_socket_bytes = part(1, FEW).min(FEW_SOCKET_BYTES_MAX);
         if sys::allow_open_files().is_some_and(|files| files < limits.connections as u64 + OTHER_FILES) {
             messages.say(&format!(
                 "warning: there are not files enough for {} connections: raise the limit of open files (ulimit -n)",
                 limits.connections
             ));
         }
-        let door = Door { catalogue, tls, tls_mode, limits, socket_bytes };
+        let door = Door { catalogue, tls, tls_mode, limits, socket_bytes, few_socket_bytes };
         Self {
             listeners,
             door,
@@ -291,8 +299,12 @@ impl Server {
         }
         disk.connections.accepted += 1;
         // The network's need for memory is the kernel's to judge, as long as there are few.
-        if unix || self.connections.len() >= UNBOUND_MAX {
+        let is_of_few = self.connections.len() < FEW;
+        if unix || !is_of_few {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
+        }
+        if unix && is_of_few {
+            sys::widen_send_buffer(socket.as_fd(), self.door.few_socket_bytes);
         }
         if self.door.catalogue.size_bytes != disk.capacity_bytes() {
             self.door.catalogue = Catalogue::new(Arc::clone(&self.door.catalogue.exports), disk);

@@ -10,7 +10,7 @@ use crate::nbd::{TlsError, Transport};
 use crate::ring::Submissions;
 
 /// Data up to this is copied behind the reply it belongs to; more is sent from its buffer.
-const COPIED_BYTES_MAX: usize = 16 << 10;
+pub(super) const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Pieces in one system call.
 const PIECES_MAX: usize = 64;
 /// What is longer is sent as the client takes it, and not waited for altogether: it shows that it gets on.
@@ -114,7 +114,7 @@ impl Output {
         let mut pieces = std::mem::take(&mut self.spare);
         let count = self.pieces.len().min(PIECES_MAX);
         pieces.extend(self.pieces.drain(..count));
-        let bytes = pieces.iter().map(|piece| piece.bytes().len()).sum();
+        let bytes = pieces.iter().map(Piece::len).sum();
         self.piece_bytes -= bytes;
         self.submit(pieces, (bytes, bytes), (socket, id), ring);
     }
@@ -126,7 +126,8 @@ impl Output {
         (socket, id): (BorrowedFd<'_>, u32),
         ring: &mut Submissions<'_>,
     ) {
-        ring.push(socket, Call::Send { pieces, sent: bytes - left, all: left <= AT_ONCE_BYTES_MAX }, id);
+        let all = left <= AT_ONCE_BYTES_MAX && !pieces.iter().any(Piece::may_change);
+        ring.push(socket, Call::Send { pieces, sent: bytes - left, all }, id);
         self.sending = Some((bytes, left));
     }
 

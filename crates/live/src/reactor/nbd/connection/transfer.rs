@@ -7,10 +7,11 @@
 use iosched_system::Segment;
 
 use super::super::account::LEAST_BYTES;
+use super::super::output::COPIED_BYTES_MAX;
 use super::super::{Asked, COOKIES, Of};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
-use crate::nbd::{Refusal, Replies, ReplyTo, Request, RequestKind};
+use crate::nbd::{Refusal, Replies, ReplyTo, Request, RequestKind, Transport};
 use crate::{Buffer, Errno};
 
 /// Pieces are no longer than this, bytes.
@@ -350,8 +351,10 @@ impl Connection {
         let key = with.asked.insert(Asked { connection: with.id, of, kind, to, length, held_bytes }) as u64;
         self.asked += 1;
         self.asked_bytes += held_bytes;
+        let to_send =
+            kind == RequestKind::Read && length > COPIED_BYTES_MAX as u64 && matches!(self.transport, Transport::Plain);
         let operation =
-            Operation { fua, no_hole, data, cookie: COOKIES | key, ..Operation::new(action, offset, length) };
+            Operation { fua, no_hole, to_send, data, cookie: COOKIES | key, ..Operation::new(action, offset, length) };
         with.disk.submit(with.now, client, operation);
     }
 
