@@ -118,8 +118,7 @@ impl Host {
     fn begin(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
         let group = self.group(group);
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId::numbered(0), cookie: group as u64 };
-        let way = self.site.begin(Way::new(self.site.now, &bio, self.groups[group].id));
-        way
+        self.site.begin(Way::new(self.site.now, &bio, self.groups[group].id))
     }
 
     fn start(&mut self, way: WayId) {

@@ -47,8 +47,7 @@ impl Bench {
     fn way(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
         self.bios += 1;
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId(0), cookie: self.bios };
-        let way = self.site.begin(Way::new(self.site.now, &bio, group));
-        way
+        self.site.begin(Way::new(self.site.now, &bio, group))
     }
 
     fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (WayId, Passage) {
@@ -280,7 +279,7 @@ fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() 
         bench.pass_us(26_500);
         let asked = bench.site.now - 26_500 * MICROSECOND_NS;
         let served = Served { founder: way, op: Op::Read, nr_sectors: 8, asked, got: asked };
-        bench.cost.completed(&mut bench.site, &served, &[way]);
+        bench.cost.completed(&bench.site, &served, &[way]);
         bench.end_period();
         assert_eq!(bench.cost.periods.busy, period + 1);
     }
@@ -298,7 +297,7 @@ fn a_latency_within_the_target_beyond_its_transfer_is_met() {
         let asked = bench.site.now;
         bench.site.now = asked + latency_ns;
         let served = Served { founder, op: Op::Read, nr_sectors: 15, asked, got: asked };
-        bench.cost.completed(&mut bench.site, &served, &[]);
+        bench.cost.completed(&bench.site, &served, &[]);
         let strain = bench.cost.load.take(1_000);
         assert!(format!("{strain:?}").contains(&format!("missed_ppm: [{missed}, 0]")), "{latency_ns}: {strain:?}");
     }
