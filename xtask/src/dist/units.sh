@@ -65,4 +65,8 @@ systemctl stop iosched-mount@db
 [ ! -e /srv/db/db ]
 [ "$(head -c 4 /var/lib/iosched-serve/db.img)" = kept ]
 echo "units: a disk is mounted and unmounted"
+
+# What the package has not brought it does not take away.
+systemctl disable iosched-serve@db.socket
+rm -r /etc/iosched /srv/db
 echo "units: done"
