@@ -54,6 +54,9 @@ Examples:
   iosched set live:db clients/3/ioprio=idle
   iosched set live:db groups/backup/io.max=wbps=50000000/wiops=100";
 
+/// Where tunables are: they come and go with the scheduler.
+const TUNABLES: &str = "queue/iosched/";
+
 #[derive(Clone, Debug)]
 struct Assignment {
     name: String,
@@ -111,21 +114,17 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<()> {
     // The schedulers that will be there by then, by disk.
     let mut switched: BTreeMap<String, String> = BTreeMap::new();
     for assignment in assignments {
-        let file = match only(disks, assignment) {
-            // A tunable of the scheduler that is there is none of the one that is to come.
-            Ok(file) if switched.contains_key(&file.disk.name) && file.of_disk().starts_with("queue/iosched/") => {
-                match wrong_later(&switched, assignment) {
-                    Some(problem) => return Err(usage(problem)),
-                    None => continue,
-                }
-            }
-            Ok(file) => file,
-            // A tunable of a scheduler that is yet to come.
-            Err(_) if !switched.is_empty() => match wrong_later(&switched, assignment) {
+        let found = only(disks, assignment);
+        // A tunable of the scheduler that is there is none of the one that is to come.
+        let goes = |file: &Named| switched.contains_key(&file.disk.name) && file.of_disk().starts_with(TUNABLES);
+        let file = match found {
+            Ok(file) if !goes(&file) => file,
+            Err(error) if switched.is_empty() => return Err(error),
+            // Of a scheduler that is yet to come.
+            found => match wrong_later(&switched, found.ok().map(|file| file.disk.name).as_deref(), assignment) {
                 Some(problem) => return Err(usage(problem)),
                 None => continue,
             },
-            Err(error) => return Err(error),
         };
         let present = || disks.scheduler(&file.disk).unwrap_or_default();
         let scheduler = switched.get(&file.disk.name).cloned().unwrap_or_else(present);
@@ -139,20 +138,34 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<()> {
     Ok(())
 }
 
-/// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk.
-fn wrong_later(switched: &BTreeMap<String, String>, Assignment { name, value }: &Assignment) -> Option<String> {
-    let tunable = name.rsplit('/').next().unwrap_or(name);
-    switched.iter().find_map(|(disk, scheduler)| match declaration(&format!("iosched/{tunable}"), scheduler) {
-        Some(Declaration::Number(spec)) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
-        Some(Declaration::Choice(_) | Declaration::Cgroup(_)) => None,
-        None => {
-            let known = Registry::linux().get(scheduler).ok()?.tunables;
-            let names: Vec<&str> = known().into_iter().map(|spec| spec.name).collect();
-            let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
-            let meant = did_you_mean(tunable, names.iter().copied());
-            Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
-        }
-    })
+/// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk; of that of `disk`, if
+/// it is known.
+fn wrong_later(
+    switched: &BTreeMap<String, String>,
+    disk: Option<&str>,
+    Assignment { name, value }: &Assignment,
+) -> Option<String> {
+    let name = name.trim_matches('/');
+    let named = name.split_once('/').filter(|(disk, _)| switched.contains_key(*disk));
+    let (disk, name) = named.map_or((disk, name), |(disk, name)| (Some(disk), name));
+    let (place, tunable) = name.rsplit_once('/').unwrap_or(("", name));
+    let those = || switched.iter().filter(|(own, _)| disk.is_none_or(|disk| disk == *own));
+    let path = format!("iosched/{tunable}");
+    let mut declared = those().filter_map(|(disk, own)| Some((disk, declaration(&path, own)?))).peekable();
+    if declared.peek().is_some() {
+        return declared.find_map(|(disk, own)| match own {
+            Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
+            Declaration::Choice(_) | Declaration::Cgroup(_) => None,
+        });
+    }
+    // What is of a client or a group is no tunable, and what an elevator of others has is not known.
+    let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
+    let (disk, scheduler) = those().next().filter(|_| known && (place.is_empty() || place.ends_with("iosched")))?;
+    let tunables = (Registry::linux().get(scheduler).ok()?.tunables)();
+    let names: Vec<&str> = tunables.into_iter().map(|spec| spec.name).collect();
+    let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
+    let meant = did_you_mean(tunable, names.iter().copied());
+    Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
 }
 
 /// What was set before stays, and is told.
@@ -211,4 +224,26 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     }
     let why = if is_same(declaration, read, value) { ": it is kept in whole jiffies" } else { "" };
     bail!("{}: {value} was written, and {read} is what it took{why}", file.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunable_is_held_against_the_scheduler_that_its_disk_will_have() {
+        let to_be = [("sda", "none"), ("sdb", "cfq")].map(|(disk, own)| (disk.to_owned(), own.to_owned())).into();
+        let wrong = |name: &str, disk: Option<&str>, value: &str| {
+            wrong_later(&to_be, disk, &Assignment { name: name.to_owned(), value: value.to_owned() })
+        };
+        for (name, disk) in [("slice_idle", None), ("sdb/slice_idle", None), ("iosched/slice_idle", Some("sdb"))] {
+            assert_eq!(wrong(name, disk, "4"), None, "{name}");
+            assert!(wrong(name, disk, "x").unwrap().starts_with("sdb: slice_idle"), "{name}");
+        }
+        let no_such = "there is no attribute fifo_batch, and none has no tunables";
+        assert_eq!(wrong("fifo_batch", Some("sda"), "4").unwrap(), format!("sda: {no_such}"));
+        assert_eq!(wrong("sda/queue/iosched/fifo_batch", None, "4").unwrap(), format!("sda: {no_such}"));
+        assert!(wrong("slice_ide", Some("sdb"), "4").unwrap().ends_with("did you mean slice_idle?"));
+        assert_eq!(wrong("sdb/clients/1/ioprio", None, "idle"), None, "no tunable");
+    }
 }
