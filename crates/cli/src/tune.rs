@@ -316,15 +316,10 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     line.options("--goal", goals);
     line.options("--subject-to", constraints);
     line.options("--baseline", &args.baseline);
-    for (name, values) in [("--vary", &args.vary), ("--also", &args.also)] {
-        if !values.is_empty() {
-            line.option(name, values.join(","));
-        }
-    }
+    line.list("--vary", &args.vary);
+    line.list("--also", &args.also);
     line.options("--fix", args.fix.iter().map(|(name, value)| format!("{name}={value}")));
-    if !args.beside.is_empty() {
-        line.option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
-    }
+    line.list("--beside", args.beside.iter().map(|own| own.name()));
     line.options("--space", &args.space);
     line.equal_within(args.verdicts.equal_within);
     line.option("--budget", args.budget);

@@ -344,15 +344,19 @@ impl Controller for AtMostTwo {
     }
 }
 
+/// A machine whose queue has [`AtMostTwo`].
+fn at_most_two(policy: &str, depth: u32) -> Machine {
+    let config = QueueConfig { depth, ..QueueConfig::default() };
+    let mut queue = RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get(policy).unwrap());
+    queue.add_controller(Time::BEGINNING, |_| Box::new(AtMostTwo::default()));
+    let mut machine = Machine::new("none", depth, MS);
+    machine.driver = Driver::new(queue, Rerun::LINUX);
+    machine
+}
+
 #[test]
 fn a_controller_of_ones_own_stands_beside_those_of_linux() {
-    let mut queue = {
-        let config = QueueConfig { depth: 8, ..QueueConfig::default() };
-        RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get("kyber").unwrap())
-    };
-    queue.add_controller(Time::BEGINNING, |_| Box::new(AtMostTwo::default()));
-    let mut machine = Machine::new("none", 8, MS);
-    machine.driver = Driver::new(queue, Rerun::LINUX);
+    let mut machine = at_most_two("kyber", 8);
     let tasks = [(); 4].map(|()| machine.task(CgroupId::ROOT));
     let accepted = tasks.map(|task| machine.send(task, Op::Read, Flags::empty(), 4096 * task.index() as u64, 8));
     assert_eq!(accepted, [true, true, false, false]);
@@ -365,13 +369,7 @@ fn a_controller_of_ones_own_stands_beside_those_of_linux() {
 
 #[test]
 fn a_controller_that_counts_requests_is_not_confused_by_bios_that_join_one() {
-    let mut queue = {
-        let config = QueueConfig { depth: 1, ..QueueConfig::default() };
-        RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get("mq-deadline").unwrap())
-    };
-    queue.add_controller(Time::BEGINNING, |_| Box::new(AtMostTwo::default()));
-    let mut machine = Machine::new("none", 1, MS);
-    machine.driver = Driver::new(queue, Rerun::LINUX);
+    let mut machine = at_most_two("mq-deadline", 1);
     let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
     for round in 0..3 {
         // The third bio joins the second's request, and the fifth makes one of the second and the fourth.

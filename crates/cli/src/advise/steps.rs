@@ -90,24 +90,18 @@ impl<'a> Plan<'a> {
 
     /// A device of which only the name and the size are known.
     fn stand_in(&self) -> Result<Profile> {
-        let (depth, parallel, lat_ns, ns_per_sector) = (32, 8, 1_000_000, 1000);
-        let capacity_sectors = self.measured_bytes(&self.target()?) / SECTOR_BYTES;
         let config = FixedConfig {
-            depth,
-            parallel,
-            lat_ns,
-            ns_per_sector,
+            depth: 32,
+            parallel: 8,
+            lat_ns: 1_000_000,
+            ns_per_sector: 1000,
             write_lat_ns: None,
             steps: Vec::new(),
-            capacity_sectors,
+            capacity_sectors: self.measured_bytes(&self.target()?) / SECTOR_BYTES,
             max_hw_sectors_kb: 1280,
         };
-        Ok(Profile::of(
-            &self.args.on.display().to_string(),
-            "not measured yet",
-            iosched_disk::Model::Fixed(config),
-            Vec::new(),
-        )?)
+        let model = iosched_disk::Model::Fixed(config);
+        Ok(Profile::of(&self.args.on.display().to_string(), "not measured yet", model, Vec::new())?)
     }
 
     /// The command line that does it again.
@@ -122,13 +116,11 @@ impl<'a> Plan<'a> {
         line.options("--subject-to", constraints.iter().chain(&args.constraints));
         line.options("--profile", args.profile.iter().map(|path| path.display()));
         line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
-        line.option("--scheduler", self.schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
+        line.list("--scheduler", self.schedulers.iter().map(|own| own.name()));
         line.option("--budget", args.budget);
         line.option("--confirm", args.confirm);
         line.option("--runs", args.runs);
-        if !args.beside.is_empty() {
-            line.option("--beside", args.beside.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
-        }
+        line.list("--beside", args.beside.iter().map(|own| own.name()));
         args.length.write(&mut line);
         line.options("--until-sure", args.until_sure);
         line.option("--seed", args.seed);

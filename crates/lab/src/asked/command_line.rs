@@ -49,6 +49,16 @@ impl CommandLine {
         values.into_iter().for_each(|value| self.option(name, value));
     }
 
+    /// An option with all values in one word, if there are any.
+    pub fn list<S: AsRef<str>>(&mut self, name: &str, values: impl IntoIterator<Item = S>) {
+        let mut word = String::new();
+        for value in values {
+            word += if word.is_empty() { "" } else { "," };
+            word += value.as_ref();
+        }
+        self.options(name, Some(word).filter(|word| !word.is_empty()));
+    }
+
     /// How a trace is read.
     pub fn reading(&mut self, reading: &ReadOptions) {
         self.options("--input-format", reading.format);
