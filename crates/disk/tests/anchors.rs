@@ -1,6 +1,6 @@
 //! The profiles against what is known of the devices they are of.
 //!
-//! `cargo test -p iosched-disk --test anchors -- --nocapture` prints the figures.
+//! `cargo test -p iosched-disk anchors:: -- --nocapture` prints the figures.
 
 use iosched_disk::measure::{Figure, Quantity, Unit, data_sheet, measure, measure_anchor};
 use iosched_disk::{Device, Profile};

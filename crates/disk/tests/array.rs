@@ -1,8 +1,6 @@
 //! What an array does, one behaviour each.
 
-mod common;
-
-use common::{Outcome, at_once, closed_loop};
+use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
 use iosched_disk::array::{Array, ArrayConfig};
 use iosched_disk::{AnyDevice, Command, Device, Model, Profile};

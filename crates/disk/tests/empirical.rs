@@ -1,8 +1,6 @@
 //! What a device does that repeats measured latencies.
 
-mod common;
-
-use common::{Outcome, closed_loop};
+use crate::common::{Outcome, closed_loop};
 use iosched::Op;
 use iosched_disk::empirical::EmpiricalCell;
 use iosched_disk::{Command, EmpiricalConfig, Model, Profile, QuantilePoint, RestConfig};

@@ -1,8 +1,6 @@
 //! What a rotating disk does, one behaviour each.
 
-mod common;
-
-use common::{Outcome, at_once, closed_loop};
+use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
 use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::{AnyDevice, Command, Hdd, HddConfig, Model, Profile};

@@ -1,8 +1,6 @@
 //! Random commands against what must hold for any.
 
-mod common;
-
-use common::{Outcome, closed_loop};
+use crate::common::{Outcome, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write, WriteZeroes};
 use iosched::Time;
 use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};

@@ -1,8 +1,6 @@
 //! What servers behind one queue do, each property by itself.
 
-mod common;
-
-use common::{Outcome, closed_loop};
+use crate::common::{Outcome, closed_loop};
 use iosched::{Op, Time};
 use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
 use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};

@@ -1,8 +1,6 @@
 //! What flash does, one behaviour each.
 
-mod common;
-
-use common::{Outcome, at_once, closed_loop};
+use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
 use iosched_disk::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use iosched_disk::{Command, Device, Model, Profile};

@@ -1,5 +1,5 @@
 //! What the field's literature says of elevators, on modelled devices. Each test names its source; figures are printed
-//! with `cargo test -p iosched-sim --test literature -- --nocapture`.
+//! with `cargo test -p iosched-sim literature:: -- --nocapture`.
 
 use iosched::{Decision, Setting};
 use iosched_disk::Profile;

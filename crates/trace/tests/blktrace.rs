@@ -1,8 +1,6 @@
 //! The binary reader against blkparse, record by record, and what becomes of the samples.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Action, BlkEvent, DeviceName, EventReader, EventWriter, Format, Payload, ProcessName, ReadOptions, TraceReader,

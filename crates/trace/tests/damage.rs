@@ -1,9 +1,7 @@
 //! Damaged and truncated files: what could be read comes, with a warning that names the place; where nothing
 //! can be read, an error.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iosched_trace::{TraceError, TraceReader};
 
 #[test]

@@ -1,10 +1,8 @@
 //! The other formats: what their fields mean, disorder, damage, compression, and all that is written.
 
-mod common;
-
 use std::io::Write as _;
 
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op};
 use iosched_trace::{Format, ReadOptions, TraceReader, TraceRequest, convert, summarize};
 

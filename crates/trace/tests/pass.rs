@@ -1,10 +1,8 @@
 //! Events through a chain of steps: the requests that are in them are those that the chain makes of requests.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::*;
+use crate::common::*;
 use iosched::{Op, Time};
 use iosched_trace::{
     BlkEvent, Chain, EventReader, Extent, Filter, ProcessName, Step, TraceReader, TraceRequest, convert_events,

@@ -1,8 +1,6 @@
 //! Times in stages, merges, seeks and plugs against the installed btt, figure by figure.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Action, BlkEvent, DeviceStages, EventReader, SeekSummary, Span, StageSummarizer, StageSummary, summarize_stages,

@@ -1,10 +1,8 @@
 //! Parts of traces, faster ones, elsewhere, filtered: what each step keeps and changes.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Chain, Extent, Filter, Fit, Format, ProcessName, Step, TraceReader, TraceRequest, convert, convert_with,

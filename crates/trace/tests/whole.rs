@@ -1,11 +1,9 @@
 //! What is taken for a whole recording, and what for a part of one.
 
-mod common;
-
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Action, BlkEvent, Columns, EventReader, EventWriter, Format, Gap, ReadOptions, Source, TraceError, TraceReader,

@@ -1,11 +1,9 @@
 //! Every format that is written, written and read again: what it says it holds survives, what it says it does not is
 //! counted; and fio takes our logs.
 
-mod common;
-
 use std::process::Command;
 
-use common::*;
+use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Format, Holds, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter, WriteReport, convert,

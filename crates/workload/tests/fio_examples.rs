@@ -1,13 +1,11 @@
 //! Other people's job files: fio's own examples, and what an installed fio says of them and of its options.
 #![allow(clippy::disallowed_methods, reason = "the test reads job files of other people, and runs an installed fio")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Variables, beside, installed_fio};
+use crate::common::{Variables, beside, installed_fio};
 use iosched_workload::fio::{CheckedJobs, JobError, ProblemKind, Treatment, ValueKind, job_options};
 
 /// Where fio's examples are; not in the repository: their licence is fio's.

@@ -1,11 +1,9 @@
 //! fio's job language, one property a test.
 #![allow(clippy::disallowed_methods, reason = "the test reads files that include each other")]
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{Variables, check, error, job, jobs};
+use crate::common::{Variables, check, error, job, jobs};
 use iosched::{IoClass, IoPriority};
 use iosched_workload::fio::{
     BlockSize, CheckedJobs, Client, Delay, Direction, Distribution, Files, JobError, JobFile, Mode, NoVariables,

@@ -1,4 +1,4 @@
-//! Our sequences of I/O against those of an installed fio: `cargo test -p iosched-workload --test fio_statistics --
+//! Our sequences of I/O against those of an installed fio: `cargo test -p iosched-workload fio_statistics:: --
 //! --nocapture` prints the table of distances. Without fio it says so and skips.
 //!
 //! fio runs each job with its `null` engine and `write_iolog`; nothing is read or written but the log.

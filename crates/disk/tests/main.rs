@@ -1,0 +1,13 @@
+//! The models, against what is known of disks and against stated properties.
+
+mod anchors;
+mod array;
+mod common;
+mod disksim;
+mod empirical;
+mod hdd;
+mod io_cost;
+mod properties;
+mod recorded;
+mod server;
+mod ssd;

@@ -1,0 +1,12 @@
+//! The queue, the elevators and the controllers by what they promise, without hosts.
+
+mod bfq;
+mod cfq;
+mod cfq_generations;
+mod controllers;
+mod foreign;
+mod historic;
+mod howto;
+mod io_cost;
+mod multi_queue;
+mod queue;

@@ -1,0 +1,11 @@
+//! Whole runs of the simulator.
+
+mod buffered;
+mod engine;
+mod job_examples;
+mod jobs;
+mod literature;
+mod nothing_queues;
+mod recorded_driver;
+mod rests;
+mod tpcc;
