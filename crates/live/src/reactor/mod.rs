@@ -204,12 +204,7 @@ impl<S: System> Reactor<S> {
         let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
         let mut now = began;
         while now < gives_up {
-            // What guests put into memory ends no sleep.
-            let looked = if self.vhost.has_guests() {
-                self.ring.look()
-            } else {
-                self.ring.submit_and_wait(Some(Duration::ZERO))
-            };
+            let looked = self.ring.look();
             self.ends_by(looked);
             now = self.ring.now();
             if self.ring.has_completions() || self.vhost.has_arrived() || self.ending == Ending::Ended {
@@ -321,6 +316,7 @@ impl<S: System> Reactor<S> {
                     self.tell(&failed);
                 }
                 self.start(now);
+                self.answer_guests();
             }
             // What was done at once meanwhile comes next; of the two, the one with room for it is kept.
             if self.done.is_empty() {
@@ -353,11 +349,21 @@ impl<S: System> Reactor<S> {
         self.notes.note(kind, &format!("{}: {does}{place} failed: {errno}", self.disk.name()));
     }
 
+    /// Tells guests what is done: one that sleeps wakes up while the rest is done. Other clients wait for [`Self::answer`],
+    /// which has more for them at once.
+    fn answer_guests(&mut self) {
+        if self.vhost.has_guests() {
+            self.answers.extend(self.disk.take_done());
+            let of_guests = self.answers.extract_if(.., |done| done.cookie & vhost::COOKIES != 0);
+            of_guests.for_each(|done| self.vhost.answer(done));
+        }
+    }
+
     /// Tells clients what is done. Whether there was anything.
     fn answer(&mut self, now: Time) -> bool {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(self.disk.take_done());
-        let any = !answers.is_empty();
+        let any = !answers.is_empty() || self.vhost.has_answered();
         for done in answers.drain(..) {
             if Some(done.client) == self.own {
                 self.result = done.result.map(drop);

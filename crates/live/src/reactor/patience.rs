@@ -6,10 +6,10 @@
 //! the processors.
 
 /// A sleep that was longer than this, with waking up, was worth sleeping.
-const SHORT_NS: u64 = 60_000;
+const SHORT_NS: u64 = 120_000;
 /// Looks for so long at first, and at most.
 const FIRST_NS: u64 = 10_000;
-const MOST_NS: u64 = 25_000;
+const MOST_NS: u64 = 60_000;
 /// As many as this at once are no conversation.
 const MANY: usize = 5;
 
@@ -39,11 +39,11 @@ mod tests {
     fn it_grows_while_things_come_soon_and_goes_when_one_does_not() {
         let mut patience = Patience::default();
         let mut seen = Vec::new();
-        for ns in [20_000, 20_000, 50_000, 50_000, 60_001, 10_000] {
+        for ns in [20_000, 20_000, 50_000, 120_000, 50_000, 120_001, 10_000] {
             patience.slept(ns);
             seen.push(patience.ns(1));
         }
-        assert_eq!(seen, [10_000, 20_000, 25_000, 25_000, 0, 10_000]);
+        assert_eq!(seen, [10_000, 20_000, 40_000, 60_000, 60_000, 0, 10_000]);
         assert_eq!(patience.ns(MANY), 0);
     }
 }

@@ -3,7 +3,7 @@
 
 use virtio_queue::desc::RawDescriptor;
 use virtio_queue::desc::split::Descriptor;
-use vm_memory::{Bytes, GuestAddress};
+use vm_memory::ByteValued;
 
 use super::memory::{Memory, Span};
 
@@ -53,7 +53,8 @@ impl Table {
             return Err(Broken::Descriptor(number));
         }
         let address = self.address.checked_add(u64::from(number) * DESCRIPTOR_BYTES).ok_or(Broken::Table)?;
-        let raw: RawDescriptor = memory.guest.read_obj(GuestAddress(address)).map_err(|_| Broken::Table)?;
+        let mut raw = RawDescriptor::default();
+        memory.read(address, raw.as_mut_slice()).map_err(|_| Broken::Table)?;
         Ok(raw.into())
     }
 }
@@ -112,7 +113,7 @@ pub(crate) mod tests {
     /// Puts a descriptor into the table at `table`.
     pub(crate) fn put(memory: &Memory, table: u64, number: u16, (address, bytes, flags, next): (u64, u32, u16, u16)) {
         let raw = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
-        memory.guest.write_obj(raw, GuestAddress(table + u64::from(number) * DESCRIPTOR_BYTES)).unwrap();
+        memory.write(table + u64::from(number) * DESCRIPTOR_BYTES, raw.as_slice()).unwrap();
     }
 
     fn follow(memory: &Memory, head: u16) -> Result<Chain, Broken> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 
 use vhost::vhost_user::message::VhostUserMemoryRegion;
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
 
 /// An address that is not the guest's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -78,13 +78,24 @@ impl Memory {
     /// Copies from memory.
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Outside> {
         let bytes = into.len() as u64;
-        self.guest.read_slice(into, GuestAddress(address)).map_err(|_| Outside { address, bytes })
+        let at = GuestAddress(address);
+        match self.guest.get_slice(at, into.len()) {
+            Ok(slice) => _ = slice.copy_to(into),
+            // It may go on in the next region.
+            Err(_) => self.guest.read_slice(into, at).map_err(|_| Outside { address, bytes })?,
+        }
+        Ok(())
     }
 
     /// Copies to memory.
     pub(crate) fn write(&self, address: u64, data: &[u8]) -> Result<(), Outside> {
         let bytes = data.len() as u64;
-        self.guest.write_slice(data, GuestAddress(address)).map_err(|_| Outside { address, bytes })
+        let at = GuestAddress(address);
+        match self.guest.get_slice(at, data.len()) {
+            Ok(slice) => slice.copy_from(data),
+            Err(_) => self.guest.write_slice(data, at).map_err(|_| Outside { address, bytes })?,
+        }
+        Ok(())
     }
 
     /// Copies from what `spans` are together, from their byte `at` on; what is beyond them stays as it is.

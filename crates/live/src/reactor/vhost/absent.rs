@@ -27,6 +27,10 @@ impl Server {
 
     pub(super) fn answer(&mut self, _: Done) {}
 
+    pub(super) fn has_answered(&self) -> bool {
+        false
+    }
+
     pub(super) fn tell(&mut self) {}
 
     pub(super) fn has_guests(&self) -> bool {

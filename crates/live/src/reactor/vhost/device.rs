@@ -326,6 +326,7 @@ impl Device {
         };
         if let Some(queue) = self.queues.get_mut(usize::from(queue)) {
             queue.put(memory, self.region.as_ref(), head, written + u32::from(answered));
+            queue.tell(memory);
             if queue.under_way == 0
                 && let Some(waits) = queue.stopping.take()
             {

@@ -73,13 +73,15 @@ pub(crate) struct Server {
     deaf: VecDeque<(Time, u32)>,
     /// The disk's size that frontends know of.
     size_bytes: u64,
+    /// Something was answered since guests were last served.
+    answered: bool,
     ending: bool,
 }
 
 impl Server {
     pub(super) fn new(messages: Messages) -> Self {
         let (devices, pieces, kicks, deaf) = (Slab::new(), Slab::new(), Slab::new(), VecDeque::new());
-        Self { messages, devices, pieces, kicks, deaf, size_bytes: 0, ending: false }
+        Self { messages, devices, pieces, kicks, deaf, size_bytes: 0, answered: false, ending: false }
     }
 
     // ---- what frontends say
@@ -270,6 +272,7 @@ impl Server {
 
     /// Takes more in the same turn: there may be room that was not.
     pub(super) fn go_on(&mut self, now: Time, disk: &mut LiveDisk) {
+        self.answered = false;
         if self.size_bytes != disk.capacity_bytes() {
             self.size_bytes = disk.capacity_bytes();
             self.devices.iter().filter_map(|(_, device)| device.channel.as_ref()).for_each(channel::tell_changed);
@@ -293,6 +296,7 @@ impl Server {
 
     /// The disk has answered what came from a guest.
     pub(super) fn answer(&mut self, done: Done) {
+        self.answered = true;
         let Some(piece) = self.pieces.try_remove((done.cookie & !COOKIES) as usize) else { return };
         if let Some(device) = self.devices.get_mut(piece.device) {
             device.answer(&piece, done.result);
@@ -300,7 +304,12 @@ impl Server {
         self.forget_if_over(piece.device);
     }
 
-    /// Tells guests of what was given back.
+    /// Whether something was answered since guests were last served: there may be room that was not.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// Tells guests of what was given back without having been asked of the disk.
     pub(super) fn tell(&mut self) {
         for (_, device) in &mut self.devices {
             if let (Some(memory), None) = (device.memory.clone(), &device.closing) {
