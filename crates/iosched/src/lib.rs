@@ -185,7 +185,7 @@ pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};
 pub use env::Env;
 pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
 pub use parts::tags::TagLayout;
-pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use queue::{IoError, Issued, Part, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use setting::{Assignment, Owner, Setting, SettingError};

@@ -1,9 +1,5 @@
 //! A scheduler setting: an elevator, its tunables, attributes of the queue; as a user writes it, for a simulation, a
 //! live disk and the kernel's own disks alike.
-//!
-//! Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
-//! the queue. So are files of cgroups that controllers have, by the cgroups' names:
-//! `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for the one that is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +16,11 @@ const PRESENT: &str = "present";
 /// What a tunable's name may begin with, as in sysfs.
 const ELEVATOR: &str = "iosched/";
 
-/// An elevator and what is set of it. See the module page.
+/// An elevator and what is set of it.
+///
+/// Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
+/// the queue. So are files of cgroups that controllers have, by the cgroups' names:
+/// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for the one that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     elevator: Choice,

@@ -18,7 +18,7 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 pub struct Time(u64);
 
 impl Time {
-    /// The origin.
+    /// The origin. A queue does not begin here, but at [`Time::BEGINNING`].
     pub const ZERO: Self = Self(0);
     /// Where a host lets a queue's time begin: far enough from the origin that no elevator takes a moment for "never".
     pub const BEGINNING: Self = Self(1_000 * SECOND_NS);

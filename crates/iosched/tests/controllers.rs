@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use iosched::controllers::{Controller, IoCostEvent, Passage, Served, Site, WayId, WriteError};
 use iosched::{
-    Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Op, QueueConfig, Registry,
-    RequestId, RequestQueue, Rerun, Step, Submit, Time,
+    Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Issued, Op, Part,
+    QueueConfig, Registry, RequestId, RequestQueue, Rerun, Step, Submit, Time,
 };
 
 const MS: u64 = 1_000_000;
@@ -19,7 +19,9 @@ struct Machine {
     under_way: VecDeque<(Time, RequestId)>,
     free_at: Time,
     /// Bios that found the queue full.
-    waiting: BTreeMap<ContextId, Bio>,
+    waiting: BTreeMap<ContextId, (Bio, Part)>,
+    /// Cookies of bios that are done, in that order.
+    done: Vec<u64>,
     /// Cookies of bios that are not done, with their bytes.
     open: BTreeMap<u64, (ContextId, u64)>,
     /// Bytes done by context.
@@ -39,6 +41,7 @@ impl Machine {
             under_way: VecDeque::new(),
             free_at: Time::BEGINNING,
             waiting: BTreeMap::new(),
+            done: Vec::new(),
             open: BTreeMap::new(),
             bytes: BTreeMap::new(),
             cookies: 0,
@@ -62,18 +65,39 @@ impl Machine {
 
     /// Sends a bio; `false`: its process has to wait.
     fn send(&mut self, context: ContextId, op: Op, flags: Flags, sector: u64, nr_sectors: u32) -> bool {
+        self.send_part(Part::Whole, context, op, flags, sector, nr_sectors)
+    }
+
+    /// Sends a part of an I/O; `false`: its process has to wait.
+    fn send_part(
+        &mut self,
+        part: Part,
+        context: ContextId,
+        op: Op,
+        flags: Flags,
+        sector: u64,
+        nr_sectors: u32,
+    ) -> bool {
         self.cookies += 1;
         let bio = Bio { op, flags, sector, nr_sectors, context, cookie: self.cookies };
         self.open.insert(bio.cookie, (context, u64::from(nr_sectors) * 512));
-        let accepted = self.submit(&bio);
+        let accepted = self.submit(&bio, part);
         self.turn();
         accepted
     }
 
-    fn submit(&mut self, bio: &Bio) -> bool {
-        let submit = self.driver.submit(self.now, bio);
+    /// Reads so many parts of 512 sectors, of one I/O.
+    fn read_in_parts(&mut self, context: ContextId, sector: u64, parts: u32) {
+        for number in 0..parts {
+            let part = if number == 0 { Part::First { of_sectors: parts * 512 } } else { Part::Rest };
+            assert!(self.send_part(part, context, Op::Read, Flags::empty(), sector + u64::from(number) * 512, 512));
+        }
+    }
+
+    fn submit(&mut self, bio: &Bio, part: Part) -> bool {
+        let submit = self.driver.submit_issued(self.now, bio, &Issued { part, ..Issued::default() });
         match submit {
-            Submit::Full => _ = self.waiting.insert(bio.context, *bio),
+            Submit::Full => _ = self.waiting.insert(bio.context, (*bio, part)),
             Submit::Done(_) => _ = self.open.remove(&bio.cookie),
             Submit::Queued(_) | Submit::Merged | Submit::Held => {}
         }
@@ -93,8 +117,8 @@ impl Machine {
             match step {
                 Step::Start(id) => self.start(id),
                 Step::Wake(context) => {
-                    if let Some(bio) = self.waiting.remove(&context) {
-                        self.submit(&bio);
+                    if let Some((bio, part)) = self.waiting.remove(&context) {
+                        self.submit(&bio, part);
                     }
                     // Hosts do, whether they had anything or not.
                     self.driver.decline(context);
@@ -111,10 +135,11 @@ impl Machine {
         self.now = self.now.max(at);
         if device == Some(at) {
             let Some((_, id)) = self.under_way.pop_front() else { return false };
-            let (open, bytes) = (&mut self.open, &mut self.bytes);
+            let (open, bytes, done) = (&mut self.open, &mut self.bytes, &mut self.done);
             self.driver.complete(self.now, id, Ok(()), |bio, _| {
                 let (context, of_bio) = open.remove(&bio.cookie).expect("a bio is done once");
                 *bytes.entry(context).or_default() += of_bio;
+                done.push(bio.cookie);
             });
         } else if self.driver.next_timer() == Some(at) {
             if !self.driver.timer(self.now) {
@@ -160,6 +185,37 @@ fn io_max_lets_so_many_bytes_a_second_pass_and_its_process_goes_on() {
 }
 
 #[test]
+fn a_long_read_waits_for_all_its_bytes_at_io_max_and_then_goes_as_a_whole() {
+    let mut machine = Machine::new("none", 8, MS);
+    let group = machine.group("backup", CgroupId::ROOT);
+    let task = machine.task(group);
+    machine.set(group, "io.max", "rbps=1048576");
+    machine.read_in_parts(task, 0, 4);
+    machine.run(900 * MS);
+    assert_eq!(machine.done, [], "less than a second's worth");
+    machine.run(300 * MS);
+    assert_eq!(machine.done, [1, 2, 3, 4]);
+}
+
+#[test]
+fn the_rest_of_a_long_read_is_an_io_of_its_own_behind_what_has_waited() {
+    let mut machine = Machine::new("none", 8, MS);
+    let group = machine.group("backup", CgroupId::ROOT);
+    let [long, short] = [0, 1].map(|_| machine.task(group));
+    machine.set(group, "io.max", "riops=10");
+    machine.read_in_parts(short, 1 << 20, 1);
+    machine.read_in_parts(long, 0, 3);
+    machine.read_in_parts(short, 1 << 21, 1);
+    let mut after = Vec::new();
+    for _ in 0..8 {
+        after.push(machine.done.len());
+        machine.run(100 * MS);
+    }
+    assert_eq!(machine.done, [1, 2, 5, 3, 4]);
+    assert!(after.windows(2).all(|pair| pair[1] - pair[0] <= 2), "each is counted: {after:?}");
+}
+
+#[test]
 fn wbt_keeps_buffered_writes_few_beside_a_reader() {
     let depth_of = |wbt: &str| {
         let mut machine = Machine::new("none", 64, MS);
@@ -192,7 +248,7 @@ fn a_place_at_wbt_that_an_exited_process_had_waited_for_is_the_next_ones() {
     let writers = [(); 3].map(|()| machine.task(CgroupId::ROOT));
     let sent = writers.map(|writer| machine.send(writer, Op::Write, Flags::empty(), 1024 * writer.index() as u64, 8));
     assert_eq!(sent, [true, false, false]);
-    let bio = machine.waiting.remove(&writers[1]).unwrap();
+    let (bio, _) = machine.waiting.remove(&writers[1]).unwrap();
     machine.open.remove(&bio.cookie);
     machine.driver.exit(machine.now, writers[1]);
     // A window of wbt, whose timer looks after everybody, is longer.
@@ -489,7 +545,7 @@ fn random_run(seed: u64) {
             3 => {
                 let at = random.below(tasks.len() as u64) as usize;
                 let leaves = tasks[at];
-                if let Some(bio) = machine.waiting.remove(&leaves) {
+                if let Some((bio, _)) = machine.waiting.remove(&leaves) {
                     machine.open.remove(&bio.cookie);
                 }
                 machine.driver.exit(machine.now, leaves);
@@ -514,7 +570,12 @@ fn random_run(seed: u64) {
                     (Op::Write, Flags::AHEAD),
                     (Op::Discard, Flags::empty()),
                 ][random.below(8) as usize];
-                machine.send(task, op, flags, random.below(1 << 12) * 8, 8 << random.below(4));
+                let part = match random.below(6) {
+                    0 => Part::First { of_sectors: 64 << random.below(8) },
+                    1 | 2 => Part::Rest,
+                    _ => Part::Whole,
+                };
+                machine.send_part(part, task, op, flags, random.below(1 << 12) * 8, 8 << random.below(4));
             }
         }
         machine.driver.queue().check();

@@ -304,8 +304,14 @@ impl Controllers {
                 return Some(at);
             }
         }
-        self.site.ways[way].started = self.site.now;
+        self.entered(way);
         None
+    }
+
+    /// A bio goes on; what came with it enters by itself.
+    fn entered(&mut self, way: WayId) {
+        let way = &mut self.site.ways[way];
+        (way.started, way.nr_sectors) = (self.site.now, way.own_sectors);
     }
 
     /// Takes bios that were held and may go on, and where each was.
@@ -314,7 +320,7 @@ impl Controllers {
         for at in 0..self.list.len() {
             for way in self.list[at].released() {
                 self.waited(way, at);
-                self.site.ways[way].started = self.site.now;
+                self.entered(way);
                 all.push((way, at));
             }
         }

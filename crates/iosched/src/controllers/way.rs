@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::queue::Part;
 use crate::request::{Bio, Flags, Op, SECTOR_BYTES, Sector};
 use crate::time::Time;
 
@@ -80,8 +81,10 @@ pub struct Way {
     pub cookie: u64,
     /// First sector.
     pub sector: Sector,
-    /// Sectors that are left of it, when parts were split off in front.
+    /// Its sectors; where it enters, also those of the parts that come behind it.
     pub nr_sectors: u32,
+    /// Its own sectors.
+    pub(super) own_sectors: u32,
     /// What it does.
     pub op: Op,
     /// How.
@@ -125,6 +128,7 @@ impl Way {
             cookie,
             sector,
             nr_sectors,
+            own_sectors: nr_sectors,
             op,
             flags,
             context,
@@ -141,6 +145,16 @@ impl Way {
             wbt_place: None,
             wbt: Mark::None,
             io_cost: 0,
+        }
+    }
+
+    /// The way of a bio that is a part of an I/O: the first counts for all of it.
+    pub(crate) fn of_part(now: Time, bio: &Bio, cgroup: CgroupId, part: Part) -> Self {
+        let way = Self::new(now, bio, cgroup);
+        match part {
+            Part::Whole => way,
+            Part::First { of_sectors } => Self { nr_sectors: of_sectors.max(way.nr_sectors), ..way },
+            Part::Rest => Self { counted: true, ..way },
         }
     }
 

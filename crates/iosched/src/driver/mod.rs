@@ -1,28 +1,9 @@
 //! When the queue is run, and who is heard first: what every host of a request queue repeats, in one place and without
-//! I/O.
-//!
-//! A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is
-//! one of a few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step,
-//! until there is none left:
-//!
-//! | event | call |
-//! |---|---|
-//! | the device is done with a request | [`Driver::complete`], or [`Driver::requeue`] if it gives it back undone |
-//! | the elevator's timer is due | [`Driver::timer`] |
-//! | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
-//! | nothing has happened for a while | [`Driver::rerun`] |
-//!
-//! After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may
-//! want the queue run in the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What
-//! is due at one time has an order, which [`Driver::next_due`] knows.
-//!
-//! In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a
-//! request, and dispatches behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by
-//! then.
+//! I/O. See [`Driver`].
 
-use crate::context::{ContextId, IoPriority};
+use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::queue::{IoError, RequestQueue, Stat, Submit};
+use crate::queue::{IoError, Issued, RequestQueue, Stat, Submit};
 use crate::request::{Bio, BioDone, RequestId};
 use crate::time::Time;
 
@@ -101,7 +82,29 @@ enum Phase {
     Wake,
 }
 
-/// A request queue and when it is run. See the module page.
+/// A request queue and when it is run.
+///
+/// A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is
+/// one of a few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step,
+/// until there is none left:
+///
+/// | event | call |
+/// |---|---|
+/// | the device is done with a request | [`Driver::complete`], or [`Driver::requeue`] if it gives it back undone |
+/// | the elevator's timer is due | [`Driver::timer`] |
+/// | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
+/// | nothing has happened for a while | [`Driver::rerun`] |
+///
+/// After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may
+/// want the queue run in the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What
+/// is due at one time has an order, which [`Driver::next_due`] knows.
+///
+/// In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a
+/// request, and dispatches behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by
+/// then.
+///
+/// # Panics
+/// Where [`RequestQueue`] does.
 pub struct Driver {
     queue: RequestQueue,
     rerun: Rerun,
@@ -173,22 +176,16 @@ impl Driver {
     // ---- arrivals
 
     /// A bio arrives: see [`RequestQueue::submit`]. The host starts what is [`kicked`](Self::kicked) next.
-    ///
-    /// # Panics
-    /// As [`RequestQueue::submit`].
     #[inline]
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
-        self.submit_issued(now, bio, None)
+        self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// A bio arrives that was issued earlier: see [`RequestQueue::submit_issued`].
-    ///
-    /// # Panics
-    /// As [`RequestQueue::submit`].
+    /// A bio arrives that was issued earlier, or is a part of a longer one: see [`RequestQueue::submit_issued`].
     #[inline]
-    pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
-        self.note(Some(now), || What::Submit(*bio, ioprio));
-        self.queue.submit_issued(now, bio, ioprio)
+    pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
+        self.note(Some(now), || What::Submit(*bio, *issued));
+        self.queue.submit_issued(now, bio, issued)
     }
 
     /// From now on, what `context` submits collects on its plug: see [`RequestQueue::plug`].

@@ -1,5 +1,5 @@
 use super::*;
-use crate::context::CgroupId;
+use crate::context::{CgroupId, IoPriority};
 use crate::queue::QueueConfig;
 use crate::registry::Registry;
 use crate::request::{Flags, Op};

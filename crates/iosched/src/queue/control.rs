@@ -152,7 +152,8 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// A controller of one's own beside the elevator, behind those of Linux.
+    /// A controller of one's own beside the elevator, behind those of Linux. Beside an elevator of
+    /// [`Layer::SingleQueue`](crate::Layer::SingleQueue) it has nothing to do.
     pub fn add_controller(&mut self, now: Time, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
         self.enter(now);
         self.add_to_controlled(make);

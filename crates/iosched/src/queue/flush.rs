@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::{IoError, RequestQueue, Submit};
+use super::{IoError, Part, RequestQueue, Submit};
 use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, RequestStage};
 
 /// Requests that need the device's cache flushed.
@@ -78,7 +78,7 @@ impl Flushes {
 
 impl RequestQueue {
     /// A bio that is a flush or carries PREFLUSH or FUA.
-    pub(super) fn submit_flush(&mut self, bio: &Bio) -> Submit {
+    pub(super) fn submit_flush(&mut self, bio: &Bio, part: Part) -> Submit {
         let mut bio = *bio;
         if !self.write_cache {
             if bio.op == Op::Flush {
@@ -88,7 +88,7 @@ impl RequestQueue {
             bio.flags.set(Flags::PREFLUSH, bio.flags.contains(Flags::PREFLUSH) && self.makes_barriers());
         }
         if !self.is_sequence(bio.op, bio.flags) {
-            return self.submit_data(&bio);
+            return self.submit_data(&bio, part);
         }
         // It may have waited as a bio with data only, before elevators were being switched.
         self.leave_controlled(bio.context);

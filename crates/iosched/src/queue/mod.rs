@@ -1,23 +1,5 @@
-//! The request queue: between whoever submits bios and a device, with an elevator in the middle.
-//!
-//! The caller owns time and the device. Every call that may depend on time takes `now`, which never goes
-//! back. In the order a host makes them, the calls are:
-//!
-//! - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates one and inserts it.
-//!   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
-//!   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
-//!   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make room.
-//! - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
-//!   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
-//! - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.
-//! - *timer*: [`RequestQueue::timer`], when the one deadline that was asked for has come.
-//! - *control*: tunables, attributes, switching, processes, priorities, weights, yielding.
-//!
-//! There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and
-//! rules (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19;
-//! [`crate::Layer::MultiQueue`] those of blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its
-//! order, and new requests that merge, too. In the multi-queue layer waiting contexts are attended to before the queue
-//! is run, in the single-queue layer after.
+//! The request queue: between whoever submits bios and a device, with an elevator in the middle. How it is driven stands
+//! at [`RequestQueue`].
 
 mod allocation;
 mod attributes;
@@ -45,6 +27,9 @@ use crate::env::Env;
 use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
+
+/// Jiffies in a second at most.
+const HZ_MAX: u32 = 1_000_000;
 
 /// What a queue needs to know of its device and host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +89,32 @@ impl Default for QueueConfig {
     }
 }
 
+/// Which part of an I/O a bio is. Linux cuts what is longer than [`RequestQueue::max_sectors`] behind io.max, hosts cut
+/// it before: they say what is to count for all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The first of several. The rest comes right behind.
+    First {
+        /// Sectors of all parts together.
+        of_sectors: u32,
+    },
+    /// One of the others.
+    Rest,
+}
+
+/// How a bio was issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Issued {
+    /// The ioprio that its process had when it issued it, if that was earlier, and it had to wait for its turn. Elevators
+    /// of the single-queue layer go by what the ioprio is now.
+    pub ioprio: Option<IoPriority>,
+    /// Which part of an I/O it is.
+    pub part: Part,
+}
+
 /// What became of a submitted bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submit {
@@ -140,7 +151,32 @@ struct Next {
     nr_requests: u32,
 }
 
-/// A request queue with its elevator. See the module page for how to drive it.
+/// A request queue with its elevator.
+///
+/// The caller owns time and the device. Every call that may depend on time takes `now`, which never goes
+/// back. In the order a host makes them, the calls are:
+///
+/// - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates one and inserts it.
+///   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
+///   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
+///   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make room.
+/// - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
+///   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
+/// - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.
+/// - *timer*: [`RequestQueue::timer`], when the one deadline that was asked for has come.
+/// - *control*: tunables, attributes, switching, processes, priorities, weights, yielding.
+///
+/// There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and
+/// rules (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19;
+/// [`crate::Layer::MultiQueue`] those of blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its
+/// order, and new requests that merge, too. In the multi-queue layer waiting contexts are attended to before the queue
+/// is run, in the single-queue layer after.
+///
+/// # Panics
+/// A call about a request that the queue does not have (any more), or a context or cgroup that it never had, may panic
+/// or be taken for one about another. Builds with debug assertions also panic where a host breaks the order: when time
+/// goes back, a bio has no sectors, more than the device takes or some behind sector 2^64, who has exited submits, or a
+/// request that the device does not have is completed.
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
@@ -172,10 +208,11 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`.
+    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`. What is
+    /// out of range in `config` becomes the nearest value that is not.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
-        let mut env = Env::new(now, config.hz, config.rotational, config.groups);
+        let mut env = Env::new(now, config.hz.clamp(1, HZ_MAX), config.rotational, config.groups);
         env.command_queueing = config.command_queueing;
         let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
         let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
@@ -218,29 +255,28 @@ impl RequestQueue {
     /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`], as that was when the host
     /// cut it.
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
-        self.submit_issued(now, bio, None)
+        self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// [`RequestQueue::submit`], of a bio that its process issued earlier, when its ioprio was `ioprio`, and that had
-    /// to wait for its turn. Elevators of the single-queue layer go by what the ioprio is now.
-    pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
+    /// [`RequestQueue::submit`], of a bio that was issued earlier, or that is a part of a longer one.
+    pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
         self.enter(now);
         if self.goes_straight(bio) {
             return self.submit_straight(bio);
         }
-        self.submit_any_way(bio, ioprio)
+        self.submit_any_way(bio, issued)
     }
 
     /// [`RequestQueue::submit_issued`], whatever is on.
     #[inline(never)]
-    fn submit_any_way(&mut self, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
+    fn submit_any_way(&mut self, bio: &Bio, issued: &Issued) -> Submit {
         if self.is_multi_queue() {
-            self.env.bio_ioprio = ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
+            self.env.bio_ioprio = issued.ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
         }
         let submit = if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
-            self.submit_flush(bio)
+            self.submit_flush(bio, issued.part)
         } else {
-            self.submit_data(bio)
+            self.submit_data(bio, issued.part)
         };
         if self.run_at_insertion && matches!(submit, Submit::Queued(_)) && !self.plugs.is_open(bio.context) {
             self.env.run_queue();
@@ -262,11 +298,11 @@ impl RequestQueue {
     }
 
     #[inline(always)]
-    fn submit_data(&mut self, bio: &Bio) -> Submit {
+    fn submit_data(&mut self, bio: &Bio, part: Part) -> Submit {
         self.check_data(bio);
         match self.allocation.rules() {
             None => self.submit_single(bio),
-            Some(rules) => self.submit_multi(&rules, bio),
+            Some(rules) => self.submit_multi(&rules, bio, part),
         }
     }
 

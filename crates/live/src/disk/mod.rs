@@ -435,7 +435,7 @@ impl LiveDisk {
                 let pid = self.driver.queue().env().contexts.get(context).pid;
                 watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors });
             }
-            match self.driver.submit(now, &bio) {
+            match self.driver.submit_issued(now, &bio, &piece.issued(nr_sectors)) {
                 iosched::Submit::Full => {
                     self.parts.remove(key);
                     return;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use iosched::{Flags, Op, Sector, Time};
+use iosched::{Flags, Issued, Op, Sector, Time};
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
 
@@ -103,14 +103,16 @@ pub(super) struct Piece {
     nr_sectors: u64,
     /// Where its data is in the buffer.
     at: usize,
+    /// The queue has a part of it.
+    begun: bool,
 }
 
 impl Piece {
-    const FLUSH: Self = Self { op: Op::Flush, sector: 0, nr_sectors: 0, at: 0 };
+    const FLUSH: Self = Self { op: Op::Flush, sector: 0, nr_sectors: 0, at: 0, begun: false };
 
     fn new(op: Op, bytes: Range<u64>, at: u64) -> Self {
         let sector = bytes.start / SECTOR_BYTES;
-        Self { op, sector, nr_sectors: bytes.end / SECTOR_BYTES - sector, at: at as usize }
+        Self { op, sector, nr_sectors: bytes.end / SECTOR_BYTES - sector, at: at as usize, begun: false }
     }
 
     /// Whether it moves data.
@@ -122,6 +124,16 @@ impl Piece {
     pub(super) fn first(&self, operation: u32, most: u64) -> Part {
         let nr_sectors = self.nr_sectors.min(most) as u32;
         Part { operation, at: self.at, op: self.op, sector: self.sector, nr_sectors }
+    }
+
+    /// How the queue is told of its first part, of `nr_sectors`.
+    pub(super) fn issued(&self, nr_sectors: u32) -> Issued {
+        let part = match u32::try_from(self.nr_sectors) {
+            _ if self.begun => iosched::Part::Rest,
+            Ok(of_sectors) if of_sectors > nr_sectors => iosched::Part::First { of_sectors },
+            _ => iosched::Part::Whole,
+        };
+        Issued { part, ..Issued::default() }
     }
 }
 
@@ -333,6 +345,7 @@ impl Running {
         piece.sector += Sector::from(nr_sectors);
         piece.nr_sectors -= u64::from(nr_sectors);
         piece.at += nr_sectors as usize * SECTOR_BYTES as usize;
+        piece.begun = true;
         if piece.nr_sectors == 0 {
             self.next_piece += 1;
         }

@@ -1,5 +1,6 @@
 //! Closed replay: each process keeps its order and its think times.
 
+use iosched::Part;
 use iosched_disk::Device;
 use iosched_workload::outcome::Note;
 use iosched_workload::{Followers, Trace};
@@ -65,7 +66,10 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         let process = event.task;
         let (tag, entry) = self.followers.take(process as usize);
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
-        if core.submit(process, &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, issued: None }) {
+        if core.submit(
+            process,
+            &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, issued: None, part: Part::Whole },
+        ) {
             self.go_on(core, process);
         }
     }

@@ -1,7 +1,7 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
 use iosched::controllers::ControllerWaits;
-use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, RequestId, SECTOR_BYTES, Step};
+use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step};
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
@@ -30,6 +30,8 @@ pub(super) struct NewIo {
     pub(super) asked_ns: u64,
     /// What its first bio got when it was [issued](Core::issue), if that was earlier.
     pub(super) issued: Option<Issued>,
+    /// Which part of a longer one it is.
+    pub(super) part: Part,
 }
 
 /// What a bio keeps while it waits for its turn.
@@ -68,6 +70,7 @@ struct Partial {
     slot: u32,
     /// What the bio that is next has got, if it was issued.
     issued: Option<Issued>,
+    part: Part,
     op: Op,
     flags: Flags,
     sector: u64,
@@ -275,7 +278,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
-        self.send(task, Partial { slot, issued: io.issued, op, flags, sector, nr_sectors }, false)
+        self.send(task, Partial { slot, issued: io.issued, part: io.part, op, flags, sector, nr_sectors }, false)
     }
 
     /// Bios of `task` are issued now and submitted later; what the first of them got.
@@ -327,7 +330,11 @@ impl<D: Device, O: Observer> Core<D, O> {
             let cookie = number << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
             let ioprio = left.issued.map(|issued| issued.ioprio);
-            let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, ioprio);
+            let part = match left.part {
+                Part::Whole if nr_sectors < left.nr_sectors => Part::First { of_sectors: left.nr_sectors },
+                part => part,
+            };
+            let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, &iosched::Issued { ioprio, part });
             self.observe(task, &bio, again, submit);
             match submit {
                 Submit::Queued(_) | Submit::Merged | Submit::Held => {}
@@ -340,7 +347,7 @@ impl<D: Device, O: Observer> Core<D, O> {
                 }
             }
             again = false;
-            left.issued = None;
+            (left.issued, left.part) = (None, Part::Rest);
             self.attend();
             left.sector += u64::from(nr_sectors);
             left.nr_sectors -= nr_sectors;

@@ -3,6 +3,7 @@
 //! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the I/O it has at hand;
 //! those it would have submitted meanwhile are in the trace anyway, so only its place in the trace is kept.
 
+use iosched::Part;
 use iosched_disk::Device;
 use iosched_numbers::SplitMix64;
 use iosched_workload::{Entry, Trace};
@@ -82,7 +83,16 @@ impl<'a> Open<'a> {
 #[inline]
 fn io(entry: &Entry, asked_ns: u64) -> NewIo {
     let nr_sectors = entry.nr_sectors;
-    NewIo { op: entry.op(), flags: entry.flags(), sector: entry.sector(), nr_sectors, tag: 0, asked_ns, issued: None }
+    NewIo {
+        op: entry.op(),
+        flags: entry.flags(),
+        sector: entry.sector(),
+        nr_sectors,
+        tag: 0,
+        asked_ns,
+        issued: None,
+        part: Part::Whole,
+    }
 }
 
 impl<D: Device, O: Observer> Source<D, O> for Open<'_> {

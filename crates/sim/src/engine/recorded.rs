@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use iosched::recording::{Record, What};
-use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, Registry, RequestQueue, Time};
+use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, Issued, Registry, RequestQueue, Time};
 use iosched_disk::{Card, Command, Device};
 
 use super::core::{Core, NewIo};
@@ -309,7 +309,7 @@ impl<R: Recording> Recorded<'_, R> {
     fn perform<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, what: What<R::Decided>) -> Result<(), String> {
         let now = core.now();
         match what {
-            What::Submit(bio, ioprio) => self.submit(core, &bio, ioprio.is_some())?,
+            What::Submit(bio, issued) => self.submit(core, &bio, issued)?,
             What::Plug(context) => core.plug(self.task(context)?),
             What::Unplug(context) => core.unplug_once(self.task(context)?),
             What::Decline(context) => core.driver.decline(core.context(self.task(context)?)),
@@ -364,17 +364,24 @@ impl<R: Recording> Recorded<'_, R> {
         Ok(())
     }
 
-    fn submit<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, bio: &Bio, issued: bool) -> Result<(), String> {
+    fn submit<V: Device, O: Observer>(
+        &mut self,
+        core: &mut Core<V, O>,
+        bio: &Bio,
+        issued: Issued,
+    ) -> Result<(), String> {
         let &Bio { op, flags, sector, nr_sectors, context, .. } = bio;
         if op.has_data() != (nr_sectors > 0) || sector.checked_add(nr_sectors.into()).is_none() {
             return Err(format!("a bio of {nr_sectors} sectors from {sector}"));
         }
-        if issued {
+        if issued.ioprio.is_some() {
             return Err("a bio that was issued earlier: only simulations have these".to_owned());
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;
-        if !core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None }) {
+        if !core
+            .submit(task, &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part })
+        {
             // What comes of it once there is room is recorded, too.
             core.give_up(task);
         }

@@ -8,7 +8,7 @@
 //! with its priority and in its cgroup. What the writeback thread and the journal write is the root cgroup's, as with
 //! cgroup v1; what a task writes back itself (fsync) is its own.
 
-use iosched::{CgroupId, IoPriority};
+use iosched::{CgroupId, IoPriority, Part};
 use iosched_disk::Device;
 use iosched_machine::model::{Model, Outcome};
 use iosched_workload::app::{Application, Step};
@@ -373,7 +373,8 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
                 plugged = Some(io.disk);
             }
             let iosched_machine::model::Io { op, flags, sector, nr_sectors, tag, .. } = io;
-            let new = NewIo { op, flags, sector, nr_sectors, tag, asked_ns: self.now_ns, issued: None };
+            let new =
+                NewIo { op, flags, sector, nr_sectors, tag, asked_ns: self.now_ns, issued: None, part: Part::Whole };
             if !self.cores[io.disk].submit(task, &new) {
                 all = false;
                 break;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iosched::{CgroupId, Driver, Flags, IoPriority, Op};
+use iosched::{CgroupId, Driver, Flags, IoPriority, Op, Part};
 use iosched_disk::Device;
 use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNumbers, TaskSet};
 
@@ -293,7 +293,10 @@ impl<'a> Tasks<'a> {
                     let arrival = self.set.arrivals[index as usize];
                     let (op, flags) = (arrival.2.into(), arrival.flags());
                     let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
-                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, issued });
+                    core.submit(
+                        task,
+                        &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, issued, part: Part::Whole },
+                    );
                 }
                 None
             }
@@ -306,8 +309,10 @@ impl<'a> Tasks<'a> {
                     if plugged {
                         core.plug(task);
                     }
-                    let taken =
-                        core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns, issued });
+                    let taken = core.submit(
+                        task,
+                        &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns, issued, part: Part::Whole },
+                    );
                     issued = issued.map(Issued::next);
                     if !taken {
                         let what = Ios::Program { asked_ns, ios };

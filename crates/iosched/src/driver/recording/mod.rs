@@ -15,7 +15,7 @@ use std::fmt;
 use super::Rerun;
 use crate::context::{Cgroup, CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
-use crate::queue::{IoError, QueueConfig};
+use crate::queue::{IoError, Issued, QueueConfig};
 use crate::request::Bio;
 use crate::time::Time;
 
@@ -56,8 +56,8 @@ pub enum What<D = Decision> {
     Timer,
     /// The queue is run once more.
     Rerun,
-    /// A bio arrives, with the ioprio of its process when it was issued, if it was earlier.
-    Submit(Bio, Option<IoPriority>),
+    /// A bio arrives, issued so.
+    Submit(Bio, Issued),
     /// What a process submits collects from now on.
     Plug(ContextId),
     /// What it collected goes on its way.

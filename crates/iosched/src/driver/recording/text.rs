@@ -6,7 +6,7 @@ use std::str::{FromStr, SplitWhitespace};
 use super::{DecisionText, Record, Rerun, What};
 use crate::context::{Cgroup, CgroupId, ContextId};
 use crate::parts::tags::TagLayout;
-use crate::queue::{IoError, QueueConfig};
+use crate::queue::{IoError, Issued, Part, QueueConfig};
 use crate::request::{Bio, Flags, Op};
 use crate::time::Time;
 
@@ -125,10 +125,15 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
             What::Requeue(request) => write!(f, "requeue {request}"),
             What::Timer => f.write_str("timer"),
             What::Rerun => f.write_str("rerun"),
-            What::Submit(bio, ioprio) => {
+            What::Submit(bio, Issued { ioprio, part }) => {
                 let &Bio { op, flags, sector, nr_sectors, context, cookie } = bio;
                 write!(f, "submit {} {} {sector} {nr_sectors}", op.letter(), flags.bits())?;
-                write!(f, " {} {cookie} {}", context.index(), Maybe(*ioprio))
+                write!(f, " {} {cookie} {}", context.index(), Maybe(*ioprio))?;
+                match part {
+                    Part::Whole => Ok(()),
+                    Part::First { of_sectors } => write!(f, " of {of_sectors}"),
+                    Part::Rest => f.write_str(" rest"),
+                }
             }
             What::Plug(context) => write!(f, "plug {}", context.index()),
             What::Unplug(context) => write!(f, "unplug {}", context.index()),
@@ -257,7 +262,14 @@ impl<'a> Parts<'a> {
                 let flags = Flags::from_bits_retain(self.next("flags")?);
                 let (sector, nr_sectors) = (self.next("sector")?, self.next("number of sectors")?);
                 let (context, cookie) = (self.context()?, self.next("cookie")?);
-                What::Submit(Bio { op, flags, sector, nr_sectors, context, cookie }, self.maybe("ioprio")?)
+                let ioprio = self.maybe("ioprio")?;
+                let part = match self.words.next() {
+                    None => Part::Whole,
+                    Some("of") => Part::First { of_sectors: self.next("number of sectors")? },
+                    Some("rest") => Part::Rest,
+                    Some(other) => return Err(self.wrong("of or rest", other)),
+                };
+                What::Submit(Bio { op, flags, sector, nr_sectors, context, cookie }, Issued { ioprio, part })
             }
             "plug" => What::Plug(self.context()?),
             "unplug" => What::Unplug(self.context()?),

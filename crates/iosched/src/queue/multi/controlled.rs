@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::context::{CgroupId, ContextId};
 use crate::controllers::{ControllerWaits, Controllers, WayId};
+use crate::queue::Part;
 use crate::request::RequestId;
 
 /// Where a bio waits.
@@ -42,7 +43,9 @@ pub(in crate::queue) struct Controlled {
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
     /// By context: what is held of it.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldOf>,
+    /// Parts of I/Os that are held behind another part, in their order.
+    pub(super) rests: Vec<Rest>,
     /// Bios that nobody submits any more, and at which controller each still stands in line.
     pub(super) left: Vec<(WayId, usize)>,
     /// By request. What is done leaves its memory to the next.
@@ -57,10 +60,28 @@ pub(in crate::queue) struct Controlled {
     pub(super) shut_out: Vec<ContextId>,
 }
 
+/// Where a bio is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Held {
+    /// At the controller of this number.
+    At(usize),
+    /// Behind another part of its I/O.
+    Behind,
+}
+
+/// A part of an I/O that is held behind another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    way: WayId,
+    behind: WayId,
+}
+
 /// What is held of a context.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldOf {
     pub(super) bios: u32,
+    /// The part of the latest I/O that the rest of it waits for.
+    behind: Option<WayId>,
     /// It has exited, and the elevator will be told behind the last of them.
     pub(super) exits: bool,
 }
@@ -84,6 +105,7 @@ impl Controlled {
             waiting: Vec::new(),
             woken: VecDeque::new(),
             held: Vec::new(),
+            rests: Vec::new(),
             left: Vec::new(),
             bios: Vec::new(),
             worker: Worker { context, queue: VecDeque::new(), waits: None },
@@ -135,11 +157,52 @@ impl Controlled {
         &mut self.waiting[context.index()]
     }
 
-    pub(super) fn held(&mut self, context: ContextId) -> &mut Held {
+    pub(super) fn held(&mut self, context: ContextId) -> &mut HeldOf {
         if self.held.len() <= context.index() {
-            self.held.resize(context.index() + 1, Held::default());
+            self.held.resize(context.index() + 1, HeldOf::default());
         }
         &mut self.held[context.index()]
+    }
+
+    /// A bio comes; if it is held, `Some` is where.
+    #[inline]
+    pub(super) fn hold(&mut self, way: WayId, part: Part) -> Option<Held> {
+        let context = self.controllers.site.ways[way].context;
+        let behind = self.held.get_mut(context.index()).and_then(|held| held.behind.take());
+        let held = match behind.filter(|_| part == Part::Rest) {
+            Some(behind) => {
+                self.rests.push(Rest { way, behind });
+                Held::Behind
+            }
+            None => Held::At(self.controllers.enter(way)?),
+        };
+        let of = self.held(context);
+        of.bios += 1;
+        of.behind = if held == Held::Behind { behind } else { Some(way) };
+        Some(held)
+    }
+
+    /// A bio that was held goes on: the next part of its I/O enters, and goes on right behind it, unless it is held
+    /// itself: then `Some` is what, and where.
+    pub(super) fn follow(&mut self, way: WayId, context: ContextId) -> Option<(WayId, usize)> {
+        let mut rests = self.rests.iter_mut().filter(|rest| rest.behind == way);
+        let next = rests.next().map(|rest| rest.way);
+        if let Some(next) = next {
+            rests.for_each(|rest| rest.behind = next);
+            self.rests.retain(|rest| rest.way != next);
+        }
+        let of = self.held(context);
+        if of.behind == Some(way) {
+            of.behind = next;
+        }
+        let next = next?;
+        match self.controllers.enter(next) {
+            Some(at) => Some((next, at)),
+            None => {
+                self.worker.queue.push_front(next);
+                None
+            }
+        }
     }
 
     pub(super) fn bios(&mut self, id: RequestId) -> &mut Bios {

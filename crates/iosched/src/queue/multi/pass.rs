@@ -7,12 +7,12 @@
 //! Flushes, and writes that are flush sequences, pass by. So does everything while an elevator of the single-queue layer
 //! is in charge.
 
-use super::controlled::{Bios, Controlled, Place, Write};
+use super::controlled::{Bios, Controlled, Held, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::controllers::{ControlledDevice, Controller, Controllers, Site, Target, Way, WayId, WriteError};
 use crate::decision::{ControlledEvent, Decision};
 use crate::layer::MultiQueueRules;
-use crate::queue::{RequestQueue, Submit};
+use crate::queue::{Part, RequestQueue, Submit};
 use crate::request::{Bio, MergeSide, Request, RequestId};
 use crate::time::Time;
 
@@ -68,8 +68,8 @@ impl RequestQueue {
         waiting.is_none_or(Option::is_none)
     }
 
-    /// A bio comes to a queue with controllers.
-    pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
+    /// A bio comes to a queue with controllers. The rest of one that is held is held behind it.
+    pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
         let (way, place) = match controlled.waiting(bio.context).take() {
@@ -83,13 +83,14 @@ impl RequestQueue {
                 return Submit::Full;
             }
             None => {
-                let mut way = Way::new(now, bio, cgroup);
+                let mut way = Way::of_part(now, bio, cgroup, part);
                 way.ioprio = ioprio;
                 let way = controlled.controllers.site.begin(way);
-                if let Some(at) = controlled.controllers.enter(way) {
-                    controlled.held(bio.context).bios += 1;
+                if let Some(held) = controlled.hold(way, part) {
                     self.env.contexts.get_mut(bio.context).bios += 1;
-                    self.note_throttled(way, at);
+                    if let Held::At(at) = held {
+                        self.note_throttled(way, at);
+                    }
                     return Submit::Held;
                 }
                 controlled.inside += 1;
@@ -288,6 +289,9 @@ impl RequestQueue {
                     let Some(way) = controlled.worker.queue.pop_front() else { return };
                     controlled.inside += 1;
                     let Way { ioprio, context, .. } = controlled.controllers.site.ways[way];
+                    if let Some((rest, at)) = controlled.follow(way, context) {
+                        self.note_throttled(rest, at);
+                    }
                     self.env.bio_ioprio = ioprio;
                     let merges = self.next.is_none();
                     if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, way)) {

@@ -8,7 +8,7 @@ use crate::context::ContextId;
 use crate::controllers::Wbt;
 use crate::decision::Decision;
 use crate::layer::{Merging, MultiQueueRules};
-use crate::queue::{RequestQueue, Submit};
+use crate::queue::{Part, RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
 /// Requests that a plug holds at most.
@@ -19,12 +19,12 @@ const PLUG_SECTORS: u32 = 256;
 impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
-    pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
+    pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let is_controlled = self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags));
         // Who waited for a tag before there were controllers has passed them: the tag is kept for it alone.
         if is_controlled && !(granted && self.is_uncontrolled(bio.context)) {
-            return self.submit_controlled(rules, bio);
+            return self.submit_controlled(rules, bio, part);
         }
         let switching = self.next.is_some();
         if !switching && !granted && self.merge_multi(rules, bio) {

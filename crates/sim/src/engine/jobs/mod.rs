@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched::{CgroupId, Driver, Flags, Op, SECTOR_BYTES};
+use iosched::{CgroupId, Driver, Flags, Op, Part, SECTOR_BYTES};
 use iosched_disk::Device;
 use iosched_workload::fio::{Action, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process};
 use iosched_workload::outcome::{JobResult, Note};
@@ -192,6 +192,7 @@ impl<'a> Jobs<'a> {
                             tag: FLUSH,
                             asked_ns,
                             issued: None,
+                            part: Part::Whole,
                         };
                         core.submit(task, &flush);
                     }
@@ -248,7 +249,16 @@ impl<'a> Jobs<'a> {
         self.unaligned += u64::from(!exact);
         self.prioritised += u64::from(io.priority.is_some());
         let flags = flags(job, io);
-        NewIo { op: op(io.direction), flags, sector, nr_sectors: (end - sector) as u32, tag, asked_ns, issued: None }
+        NewIo {
+            op: op(io.direction),
+            flags,
+            sector,
+            nr_sectors: (end - sector) as u32,
+            tag,
+            asked_ns,
+            issued: None,
+            part: Part::Whole,
+        }
     }
 }
 
