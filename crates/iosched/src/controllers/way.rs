@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::queue::Part;
+use crate::issued::Part;
 use crate::request::{Bio, Flags, Op, SECTOR_BYTES, Sector};
 use crate::time::Time;
 

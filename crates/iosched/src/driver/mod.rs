@@ -3,7 +3,8 @@
 
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::queue::{IoError, Issued, RequestQueue, Stat, Submit};
+use crate::issued::Issued;
+use crate::queue::{IoError, RequestQueue, Stat, Submit};
 use crate::request::{Bio, BioDone, RequestId};
 use crate::time::Time;
 

@@ -15,7 +15,8 @@
 
 use std::collections::VecDeque;
 
-use super::{IoError, Part, RequestQueue, Submit};
+use super::{IoError, RequestQueue, Submit};
+use crate::issued::Part;
 use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, RequestStage};
 
 /// Requests that need the device's cache flushed.

@@ -15,7 +15,8 @@ use std::fmt;
 use super::Rerun;
 use crate::context::{Cgroup, CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
-use crate::queue::{IoError, Issued, QueueConfig};
+use crate::issued::Issued;
+use crate::queue::{IoError, QueueConfig};
 use crate::request::Bio;
 use crate::time::Time;
 

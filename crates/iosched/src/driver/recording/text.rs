@@ -5,8 +5,9 @@ use std::str::{FromStr, SplitWhitespace};
 
 use super::{DecisionText, Record, Rerun, What};
 use crate::context::{Cgroup, CgroupId, ContextId};
+use crate::issued::{Issued, Part};
 use crate::parts::tags::TagLayout;
-use crate::queue::{IoError, Issued, Part, QueueConfig};
+use crate::queue::{IoError, QueueConfig};
 use crate::request::{Bio, Flags, Op};
 use crate::time::Time;
 

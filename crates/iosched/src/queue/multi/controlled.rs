@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::context::{CgroupId, ContextId};
 use crate::controllers::{ControllerWaits, Controllers, WayId};
-use crate::queue::Part;
+use crate::issued::Part;
 use crate::request::RequestId;
 
 /// Where a bio waits.

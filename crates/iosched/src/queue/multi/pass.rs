@@ -11,8 +11,9 @@ use super::controlled::{Bios, Controlled, Held, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::controllers::{ControlledDevice, Controller, Controllers, Site, Target, Way, WayId, WriteError};
 use crate::decision::{ControlledEvent, Decision};
+use crate::issued::Part;
 use crate::layer::MultiQueueRules;
-use crate::queue::{Part, RequestQueue, Submit};
+use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, MergeSide, Request, RequestId};
 use crate::time::Time;
 

@@ -7,8 +7,9 @@ use super::tags::{Grant, UNLIMITED, Waiter};
 use crate::context::ContextId;
 use crate::controllers::Wbt;
 use crate::decision::Decision;
+use crate::issued::Part;
 use crate::layer::{Merging, MultiQueueRules};
-use crate::queue::{Part, RequestQueue, Submit};
+use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
 /// Requests that a plug holds at most.
