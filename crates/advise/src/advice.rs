@@ -22,7 +22,7 @@ pub struct Advice<'a> {
     /// Settings that were confirmed on the device, but for the present one: what was predicted of them and what was
     /// measured.
     pub predictions: Vec<Prediction>,
-    /// Tasks that starve, in sentences: who gets what others lose.
+    /// Tasks that starve under what is advised, in sentences: who pays.
     pub starved: Vec<String>,
     /// What else is doubtful of the runs on the device, in sentences.
     pub reservations: Vec<String>,
@@ -67,8 +67,13 @@ impl<'a> Advice<'a> {
         // That the recording is not whole is told of the advice.
         let told = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
         let doubts = of_device.iter().flat_map(|results| &results.doubts).filter(told);
-        let (starved, others): (Vec<&Doubt>, Vec<&Doubt>) =
-            doubts.partition(|doubt| matches!(doubt, Doubt::Starved { .. }));
+        let advised = measured.recommended().map(|own| &own.label);
+        let (mut starved, others): (Vec<&Doubt>, Vec<&Doubt>) = doubts.partition(|doubt| match doubt {
+            Doubt::Starved { settings, .. } => settings.is_empty() || advised.is_some_and(|own| settings.contains(own)),
+            _ => false,
+        });
+        // Who starves under every setting does not pay for the advice.
+        starved.sort_by_key(|doubt| matches!(doubt, Doubt::Starved { settings, .. } if settings.is_empty()));
         let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());
         Self { present, model_fits, predicted, measured, predictions, starved, reservations }
     }

@@ -42,8 +42,8 @@ impl Advice<'_> {
             (Finding::CannotTell, _) => {
                 let unsure = self.measured.unsure_words().unwrap_or_default();
                 format!(
-                    "cannot tell whether to change what is set ({present}): nothing is better for sure, and {unsure}; until that is known \
-                     leave it as it is"
+                    "cannot tell whether to change what is set ({present}): nothing is better for sure, and {unsure}; until then leave it \
+                     as it is"
                 )
             }
             (Finding::Idle, _) => format!("{}: leave it as it is ({present})", self.measured.idle_words()),
@@ -65,7 +65,7 @@ impl Advice<'_> {
     /// device.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
+        let mut doubts = self.starved.clone();
         let missing = &self.measured.header.workload.missing;
         if !missing.is_empty() {
             doubts.push(iosched_lab::incomplete(missing));
@@ -80,10 +80,10 @@ impl Advice<'_> {
         doubts.extend(self.predicted.model_error());
         doubts.extend(self.predictions.iter().filter_map(|own| self.missed(own)));
         if self.measured.finding == Finding::CannotTell {
-            doubts.push("more runs on the device may tell what these do not: --runs, or --until-sure".to_owned());
+            let runs = self.measured.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
+            doubts.push(format!("more runs on the device may tell what these do not: --runs{runs}, or --until-sure"));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
-        doubts.extend(self.starved.iter().cloned());
         doubts
     }
 

@@ -9,7 +9,9 @@ use iosched_advise::{Advice, Confirmed, candidates, simulated};
 use iosched_disk::Profile;
 use iosched_kernel::settings::Recorded;
 use iosched_lab::verify::{Bench, Verification, VerifyError, for_records, verify};
-use iosched_lab::{Control, DeviceRecord, Experiment, MeasuredRecord, Records, Results, ValueRecord, workload_record};
+use iosched_lab::{
+    Control, DeviceRecord, Doubt, Experiment, MeasuredRecord, Records, Results, ValueRecord, workload_record,
+};
 use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_workload::{TaskSet, Workload};
 
@@ -161,6 +163,69 @@ fn the_device_has_the_last_word_over_the_model() {
         assert!(promised.percent.unwrap() < -8.0, "{promised:?}");
         assert!(measured.percent.unwrap() > promised.percent.unwrap() / 2.0, "{measured:?}");
     });
+}
+
+/// Advice on a device where the goal of each run is `value` of setting (0 is what was set) and run.
+fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>)) {
+    let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
+    let predicted = TuneResults::of(&search.header, &search.runs);
+    let tried = [Setting::defaults("mq-deadline"), Setting::defaults("bfq")];
+    let mut confirmed = Confirmed::of(&search.header, &on_device(TASKS, "sata-7200", "none", &tried));
+    for run in &mut confirmed.runs {
+        let setting = ["present", "mq-deadline", "bfq"].iter().position(|label| *label == run.setting).unwrap();
+        run.values[0] = Some(value(setting, run.run));
+    }
+    check(&Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None));
+}
+
+#[test]
+fn what_cannot_be_told_says_why_and_how_many_runs_would() {
+    // Runs scatter by more than what bfq seems to be better by.
+    let scattered = [0.0, 3.0, -2.0, 4.0, -4.0];
+    with_values(
+        |setting, run| 20.0 - setting as f64 + scattered[(setting + run as usize) % 5],
+        |advice| {
+            let (answer, doubts) = (advice.answer(), advice.doubts());
+            let runs = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
+            let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
+            assert!(answer.contains("(none): nothing is better for sure, and bfq may be, mean(lookup) -"), "{answer}");
+            let why =
+                format!(": its runs differ too much from each other; {runs} runs of each setting would tell; until");
+            assert!(answer.contains(&why), "{answer}");
+            assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
+        },
+    );
+    // By itself bfq would be better; one of two comparisons shows as much by chance too often.
+    let noise = [0.0, 1.2, -1.2, 1.9, -1.9];
+    with_values(
+        |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },
+        |advice| {
+            let answer = advice.answer();
+            let bfq = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
+            let found = bfq.figures[0].as_ref().unwrap().comparison.unwrap();
+            assert!(found.p.unwrap() < 0.05 && !found.verdict.differs(), "{found:?}");
+            assert!(answer.contains(": one of 2 comparisons may show as much by chance; "), "{answer}");
+        },
+    );
+}
+
+#[test]
+fn who_starves_under_what_is_advised_is_told_first() {
+    let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
+    let predicted = || TuneResults::of(&search.header, &search.runs);
+    let records = on_device(TASKS, "sata-7200", "none", &candidates(&predicted(), true, 4));
+    let confirmed = Confirmed::of(&search.header, &records);
+    let mut of_device = Results::of(records.on(0).unwrap());
+    let advice =
+        |of_device: &Results| Advice::of("none".to_owned(), Some(false), predicted(), &confirmed, Some(of_device));
+    let advised = advice(&of_device).recommended().unwrap().to_string();
+    for (label, task) in [("another", "reader"), (advised.as_str(), "backup")] {
+        let (settings, task) = (vec![label.to_owned()], task.to_owned());
+        of_device.doubts.push(Doubt::Starved { settings, task, percent: 1.0 });
+    }
+    let advice = advice(&of_device);
+    assert!(advice.doubts()[0].starts_with(&format!("{advised}: backup is starved")), "{:?}", advice.doubts());
+    assert!(advice.reservations.iter().any(|own| own.starts_with("another: reader is starved")));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use iosched_lab::{LabError, RecordReader, Records};
 use iosched_report::NoPlot;
 
 use crate::fail::usage;
-use crate::output::{self, Kind, LAST_PAGE, Outputs, WriteArgs};
+use crate::output::{self, Kind, LAST_PAGE, Output, Outputs, WriteArgs, say};
+use crate::show::{self, Page};
 
 /// Make a report of records, without running anything again
 ///
@@ -20,7 +21,7 @@ use crate::output::{self, Kind, LAST_PAGE, Outputs, WriteArgs};
 /// With --plot it is one plot as a picture for a paper or a slide.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// A file that `iosched compare`, `tune` or `calibrate` left
+    /// A file that `iosched compare`, `tune`, `calibrate` or `reproduce` left
     #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
     /// Of the last comparison that was given no --records
@@ -35,6 +36,9 @@ pub(crate) struct ReportArgs {
     /// A picture is SVG, or what its name ends in: .svg, .png, .pdf.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
+    /// Print the figures and verdicts of a comparison as iosched compare --csv does, and write no page
+    #[arg(long, conflicts_with_all = ["plot", "output"])]
+    csv: bool,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -47,6 +51,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
         return Err(usage("name a file of records, or say --last for those of the last comparison"));
     }
     match &args.plot {
+        _ if args.csv => csv(args.records.as_deref()),
         Some(plot) => picture(plot, args),
         None => report(args.records.as_deref(), args.output.as_deref(), args.write),
     }
@@ -57,6 +62,30 @@ fn list() -> Result<()> {
     let names = iosched_report::plots();
     let lines: String = names.map(|(name, about)| format!("{name:<15} {about}\n")).collect();
     output::print(&lines)
+}
+
+/// Figures and verdicts as lines, those of the last comparison if no records are named.
+fn csv(path: Option<&Path>) -> Result<()> {
+    let path = path.map_or_else(output::last_records, |path| Ok(path.to_owned()))?;
+    is_of_comparison(&path, "--csv")?;
+    output::print(&show::csv(&Page::of(&open(&path)?, None, None, None)))
+}
+
+/// Refuses what is no file of records of a comparison, but of something else that we know.
+fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
+    std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+    let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
+    if others.into_iter().any(|kind| kind.recognises(path).unwrap_or(false)) {
+        return Err(usage(format!("{}: {option} is of records of a comparison", path.display())));
+    }
+    Ok(())
+}
+
+/// Records of a comparison; what is wrong with them and does not matter is said.
+fn open(path: &Path) -> Result<Records> {
+    let records = RecordReader::open(path)?;
+    records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    Ok(records)
 }
 
 /// A plot as a picture.
@@ -75,21 +104,18 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     };
     let file = args.output.as_deref().unwrap_or(&default);
     let format = Format::of(file)?;
-    std::fs::File::open(&path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
-    let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
-    if others.into_iter().any(|kind| kind.recognises(&path).unwrap_or(false)) {
-        return Err(usage(format!("{}: --plot is of records of a comparison", path.display())));
-    }
+    is_of_comparison(&path, "--plot")?;
     let mut outputs = Outputs::new(args.write).reads(&path);
     let out = outputs.output("-o", file, Kind::Picture)?;
-    let records = RecordReader::open(&path)?;
-    records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let records = open(&path)?;
     let svg = iosched_report::plot_svg(&records, plot).map_err(|reason| match reason {
         NoPlot::Unknown => usage(format!("--plot {plot}: there is no plot of that name")),
         NoPlot::Empty => usage(format!("--plot {plot}: {}: these records have nothing to draw there", path.display())),
     })?;
     let bytes = format.convert(svg)?;
-    out.write(|writer| Ok(writer.write_all(&bytes)?))
+    out.write(|writer| Ok(writer.write_all(&bytes)?))?;
+    told(&out, &format!("plot {plot}"), &path);
+    Ok(())
 }
 
 /// What a picture is written as.
@@ -153,23 +179,22 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
     }
     let mut outputs = Outputs::new(args).reads(&path);
     let out = outputs.output("-o", &page, Kind::Page)?;
-    let other = match crate::tune::page_of(&path)? {
-        Some(html) => Some(html),
-        None => crate::calibrate::page_of(&path)?,
-    };
+    let readers = [crate::tune::page_of, crate::calibrate::page_of, crate::reproduce::page_of];
+    let other = readers.into_iter().find_map(|read| read(&path).transpose()).transpose()?;
     let html = match other {
         Some(html) => html,
-        None => {
-            let records = RecordReader::open(&path)?;
-            records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            html(&records, (!of_last).then_some(&*path))
-        }
+        None => html(&open(&path)?, (!of_last).then_some(&*path)),
     };
     out.text(&html)?;
-    if of_last && !out.is_standard_output() {
-        eprintln!("{}: the report of {}", page.display(), path.display());
-    }
+    told(&out, "report", &path);
     Ok(())
+}
+
+/// Says where what was written is.
+fn told(out: &Output, what: &str, records: &Path) {
+    if out.is_file() {
+        say!("{}: the {what} of {}", out.name().display(), records.display());
+    }
 }
 
 /// The page; it names the file of records, unless that is another's with the next comparison.

@@ -1,7 +1,9 @@
 //! `iosched reproduce`: the published experiments, run again.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,10 +12,12 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_lab::asked::CommandLine;
 use iosched_lab::reproduce::{
-    Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
+    CaseRun, Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, read,
+    reproduce,
 };
-use iosched_lab::{Control, grouped};
+use iosched_lab::{Control, LabError, grouped};
 
+use crate::compare::next;
 use crate::fail::INTERRUPTED;
 use crate::options::or_cpus;
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
@@ -38,7 +42,8 @@ const ALL: &str = "all";
 /// again with each of its other values; the column `over unknowns` has the band of means, and a verdict that hangs on
 /// it says so.
 ///
-/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
+/// Ctrl-C ends it after the current runs, and a second Ctrl-C ends those, too: what is finished is told, and what was
+/// not run. Records (--records) have it as well: iosched report makes the page of them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
@@ -72,7 +77,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Where records go, a line of JSON as each run finishes
+    /// Where records go, a line of JSON as each run finishes; iosched report reads them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 
@@ -104,33 +109,55 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&reproduction::assumptions(&experiments, Look::of_standard_output()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = ReproduceOptions { runs: args.runs, seed: args.seed, command: command(args) };
+    let options =
+        ReproduceOptions { runs: args.runs, seed: args.seed, case: args.case.clone(), command: command(args) };
     let mut outputs = Outputs::new(args.write).prints("what was found");
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
-    let records = match &args.records {
+    let mut records = match &args.records {
         Some(path) => outputs.records(path, Kind::Reproduction)?,
         None => Records::none(),
     };
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
-    let (finished, recorded) = carry_out(&experiments, &options, &control, records)?;
+    let finished = carry_out(&experiments, &options, &control, &mut records)?;
+    let recorded = records.finish();
     let elapsed_s = started.elapsed().as_secs_f64();
     if finished.runs.is_empty() {
         eprintln!("interrupted before a run was finished: there is nothing to tell");
         recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let results: Vec<ExperimentResults<'_>> =
-        experiments.iter().map(|own| ExperimentResults::of(own, &finished.runs)).collect();
-    let reported = report.map(|out| out.text(&iosched_report::experiments_html(&finished.header, &results)));
+    let results = results(&experiments, &finished.runs);
+    let reported = report.as_ref().map(|out| out.text(&iosched_report::experiments_html(&finished.header, &results)));
     let printed = output::print(&if args.json {
         json(&results)?
     } else {
-        reproduction::text(&finished.header, &results, elapsed_s, Look::of_standard_output())
+        let mut text = reproduction::text(&finished.header, &results, elapsed_s, Look::of_standard_output());
+        if let Some(kept) = records.kept().filter(|_| report.is_none()) {
+            text.push_str(&format!("{:11}{}\n", "next:", next(kept)));
+        }
+        text
     });
     all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if finished.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn results<'a>(experiments: &'a [Experiment], runs: &'a [CaseRun]) -> Vec<ExperimentResults<'a>> {
+    experiments.iter().map(|own| ExperimentResults::of(own, runs)).collect()
+}
+
+/// The page of a file of records, if it is of reproduced experiments: nothing is run again.
+pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
+    // What cannot be read is told by who reads all kinds of records.
+    if !Kind::Reproduction.recognises(records).unwrap_or(false) {
+        return Ok(None);
+    }
+    let name = records.display().to_string();
+    let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
+    let (header, runs) = read(reader, &name)?;
+    let experiments = header.planned()?;
+    Ok(Some(iosched_report::experiments_html(&header, &results(&experiments, &runs))))
 }
 
 fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
@@ -151,13 +178,13 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
     })
 }
 
-/// Runs them; also, whether all records were kept.
+/// Runs them.
 fn carry_out(
     experiments: &[Experiment],
     options: &ReproduceOptions,
     control: &Control,
-    mut records: Records,
-) -> Result<(Reproduced, Result<()>)> {
+    records: &mut Records,
+) -> Result<Reproduced> {
     let bar = Meter::new("{bar:30} {pos} of {len} runs, {msg}{eta} to go");
     let mut simulated_ns = 0u64;
     let finished = reproduce(experiments, options, control, |progress| {
@@ -176,7 +203,7 @@ fn carry_out(
         Ok(())
     });
     bar.clear();
-    Ok((finished?, records.finish()))
+    Ok(finished?)
 }
 
 /// The command line that makes the same records, every choice spelled out.
@@ -250,7 +277,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told_with_what_is() {
         let error = |words: &[&str]| chosen(&args(words)).unwrap_err().to_string();
-        assert!(error(&["quantums"]).contains("low-latency"));
+        let unknown = error(&["quantums"]);
+        let names = Experiment::names().chain(Family::ALL.map(|(_, name)| name)).chain([ALL]);
+        names.for_each(|name| assert!(unknown.contains(name), "{name}: {unknown}"));
         assert!(error(&["dd", "--case", "iozone"]).contains("write, copy"));
     }
 

@@ -48,7 +48,7 @@ fn an_application_is_compared_by_its_own_figures() {
     assert_eq!(json["plan"]["machine"]["name"], "server-2010");
     // What the records say is what the run said.
     let (code, _, err) = run(&here, &["report", "last.jsonl"]);
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!((code, err.as_str()), (0, "last.html: the report of last.jsonl\n"));
     let page = std::fs::read_to_string(here.join("last.html")).unwrap();
     assert!(page.contains("rewrite") && page.contains("server-2010"));
 }

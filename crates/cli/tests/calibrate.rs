@@ -52,7 +52,7 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     let (code, _, err) = run(&["calibrate", "--from", &records, "--report", &page]);
     assert_eq!((code, err.as_str()), (0, ""));
     let (code, _, err) = run(&["report", &records, "-o", &same]);
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!((code, err), (0, format!("{same}: the report of {records}\n")));
     let html = fs::read_to_string(&page).unwrap();
     assert_eq!(fs::read_to_string(&same).unwrap(), html);
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("Server fits: "), "{html}");

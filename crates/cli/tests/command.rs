@@ -229,11 +229,13 @@ fn a_report_is_made_of_records_without_running_again() {
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.ends_with("next:      look at at-once.html\n"), "{out}");
-    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "later.html"]), (0, String::new(), String::new()));
-    assert_eq!(run(&here, &["report", "r.jsonl"]), (0, String::new(), String::new()));
+    let says = |err: &str| (0, String::new(), format!("{err} of r.jsonl\n"));
+    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "later.html"]), says("later.html: the report"));
+    assert_eq!(run(&here, &["report", "r.jsonl"]), says("r.html: the report"));
     let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
     assert_eq!(read("later.html"), read("at-once.html"));
-    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "-"]).1, read("r.html"));
+    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "-"]), (0, read("r.html"), String::new()));
+    assert_eq!(run(&here, &["report", "r.jsonl", "--csv"]).1, run(&here, &[&args[..7], &["--csv"]].concat()).1);
     let bytes = std::fs::read(here.join("r.jsonl")).unwrap();
     std::fs::write(here.join("cut.jsonl"), &bytes[..bytes.len() - 20]).unwrap();
     let (code, _, err) = run(&here, &["report", "cut.jsonl"]);
@@ -248,7 +250,8 @@ fn a_plot_of_records_is_a_picture_and_a_wrong_name_is_told_with_the_right_ones()
     let here = directory("plot");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     assert_eq!(run(&here, &["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl"]).0, 0);
-    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency"]), (0, String::new(), String::new()));
+    let (code, _, err) = run(&here, &["report", "r.jsonl", "--plot", "latency"]);
+    assert_eq!((code, err.as_str()), (0, "r-latency.svg: the plot latency of r.jsonl\n"));
     let svg = std::fs::read_to_string(here.join("r-latency.svg")).unwrap();
     assert!(svg.starts_with("<svg xmlns=") && svg.contains("lower is better"), "{svg}");
     assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency", "-o", "-"]).1, svg);

@@ -51,6 +51,8 @@ mod with_sweeps {
         assert_eq!((code, err.as_str()), (0, ""), "{told}");
         assert!(told.starts_with("2 comparisons made in "), "{told}");
         assert!(told.contains("One setting for all ("), "{told}");
+        // What is compared with is named, and whether anything is better than it.
+        assert!(told.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{told}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
         let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--figure", "sync_p99"]);
         assert_eq!(code, 0);
@@ -81,7 +83,9 @@ mod with_sweeps {
             (vec!["sweep", &file], "--output"),
             (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
             (vec!["sweep", &file, "-o", &out, "--figure", "sync_men"], "there are"),
-            (vec!["sweep", &file, "-o", &file], "plan.toml"),
+            (vec!["sweep", &file, "-o", &file], "plan.toml: is no directory, as a dataset is"),
+            (vec!["sweep", here.to_str().unwrap(), "-o", &out], "is a directory; name the file of the plan"),
+            (vec!["sweep", &file, "-o", &out, "--report", here.to_str().unwrap()], "is a directory; name a file in it"),
         ] {
             let (code, _, err) = run(&args);
             assert!(code == 2 || code == 1, "{args:?}: {code}: {err}");

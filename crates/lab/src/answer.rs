@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use crate::compare::{SIGNIFICANCE, Verdict, compare, runs_to_tell};
+use crate::compare::Verdict;
 use crate::figure::{Direction, Figure};
 use crate::record::{Header, OnDevice};
-use crate::results::{FigureResults, Results, SettingFigure, bounds, runs_in_words};
+use crate::results::{FigureResults, Results, SettingFigure, runs_in_words};
 use crate::words::{labels, listed};
 
 /// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the
@@ -41,13 +41,6 @@ pub struct Answer {
     pub equal_within_percent: f64,
 }
 
-/// How a setting is to the one of the best mean.
-enum Standing {
-    Equal,
-    Worse,
-    CannotTell(Option<u32>),
-}
-
 impl Answer {
     /// From the figures of a device.
     pub(crate) fn of(figures: &[FigureResults], records: OnDevice<'_>) -> Self {
@@ -56,44 +49,35 @@ impl Answer {
         if answer.idle_percent.is_some() {
             return answer;
         }
-        let compared = figures.iter().filter(|results| results.concludes()).map(|results| results.settings.len() - 1);
-        // What is best was not known before: all that could have been it were looked at.
-        let many = if records.is_measured() { compared.sum::<usize>().max(1) } else { 1 };
         for results in figures.iter().filter(|results| results.concludes()) {
-            answer.add(results, records, SIGNIFICANCE / many as f64);
+            answer.add(results, records);
         }
         answer.best.sort_by_key(|group| (!group.told, std::cmp::Reverse(group.figures.len())));
         answer
     }
 
-    fn add(&mut self, results: &FigureResults, records: OnDevice<'_>, significance: f64) {
+    fn add(&mut self, results: &FigureResults, records: OnDevice<'_>) {
         let figure = results.figure;
         let numbered = results.settings.iter().enumerate();
         let having: Vec<(usize, &SettingFigure)> = numbered.filter_map(|(at, own)| Some((at, own.as_ref()?))).collect();
-        let Some(&(leader, best)) = having.iter().min_by(|a, b| match figure.direction() {
+        let Some(&(leader, _)) = having.iter().min_by(|a, b| match figure.direction() {
             Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
             _ => a.1.mean.total_cmp(&b.1.mean),
         }) else {
             return;
         };
-        let standing = |own: &SettingFigure| {
-            let found = compare(figure, &own.values, &best.values, &bounds(records, figure));
-            match found.verdict {
-                Verdict::Equal => Standing::Equal,
-                verdict if verdict.differs() && found.p.is_none_or(|p| p <= significance) => Standing::Worse,
-                _ => Standing::CannotTell(runs_to_tell(&found, &own.values, &best.values, significance)),
-            }
-        };
         let (mut settings, mut told, mut runs_needed) = (Vec::new(), true, Some(0));
-        for &(number, own) in &having {
-            match if number == leader { Standing::Equal } else { standing(own) } {
-                Standing::Equal => settings.push(number),
-                Standing::Worse => {}
-                Standing::CannotTell(runs) => {
-                    told = false;
-                    runs_needed = runs_needed.zip(runs).map(|(a, b)| a.max(b));
-                    settings.push(number);
-                }
+        for &(number, _) in &having {
+            let (verdict, runs) = match number {
+                number if number == leader => (Verdict::Equal, None),
+                number => results.between(records, number, leader),
+            };
+            if verdict == Verdict::CannotTell {
+                told = false;
+                runs_needed = runs_needed.zip(runs).map(|(a, b)| a.max(b));
+            }
+            if !verdict.differs() {
+                settings.push(number);
             }
         }
         let runs_needed = runs_needed.filter(|_| !told);

@@ -62,6 +62,18 @@ impl Verdict {
     pub const fn differs(self) -> bool {
         !matches!(self, Self::Equal | Self::CannotTell)
     }
+
+    /// Of the baseline against the setting.
+    #[must_use]
+    pub const fn turned(self) -> Self {
+        match self {
+            Self::Better => Self::Worse,
+            Self::Worse => Self::Better,
+            Self::More => Self::Less,
+            Self::Less => Self::More,
+            Self::Equal | Self::CannotTell => self,
+        }
+    }
 }
 
 /// What a verdict is measured by.
@@ -145,7 +157,10 @@ pub fn compare(figure: Figure, values: &[f64], base: &[f64], bounds: &Bounds) ->
     let published = stat::standard_deviation(values)
         .zip(stat::standard_deviation(base))
         .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
-    let interval = found.map(|found| (found.low, found.high));
+    // What is never negative is never less by more than all of it, however much runs scatter.
+    let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
+    let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
+    let interval = found.map(|found| (found.low.max(least), found.high));
     let mut comparison = Comparison {
         verdict: interval.map_or(Verdict::CannotTell, |interval| verdict(figure, interval, base_mean, bounds)),
         difference,
@@ -161,10 +176,28 @@ pub fn compare(figure: Figure, values: &[f64], base: &[f64], bounds: &Bounds) ->
         published,
         survives_all: false,
     };
-    if comparison.verdict == Verdict::CannotTell {
-        comparison.runs_needed = runs_to_tell(&comparison, values, base, SIGNIFICANCE);
-    }
+    comparison.settle(true, values, base, SIGNIFICANCE);
     comparison
+}
+
+impl Comparison {
+    /// A difference that does not `stand` among all that are looked at together is none that can be told. Of what
+    /// cannot be told it is found how many runs would tell, each of which may err with the probability `significance`.
+    pub fn settle(&mut self, stands: bool, values: &[f64], base: &[f64], significance: f64) {
+        if self.verdict.differs() && !stands {
+            self.verdict = Verdict::CannotTell;
+        }
+        if self.verdict == Verdict::CannotTell {
+            self.runs_needed = runs_to_tell(self, values, base, significance);
+        }
+    }
+
+    /// Whether the interval leaves no doubt of the sign, however wrong the model is.
+    #[must_use]
+    pub fn has_sign(&self) -> bool {
+        let off = self.model_error_percent;
+        self.interval_percent.is_some_and(|(low, high)| low - off > 0.0 || high + off < 0.0)
+    }
 }
 
 fn verdict(figure: Figure, (low, high): (f64, f64), base_mean: f64, bounds: &Bounds) -> Verdict {
@@ -188,7 +221,7 @@ fn verdict(figure: Figure, (low, high): (f64, f64), base_mean: f64, bounds: &Bou
 
 /// How many runs of each setting would tell what `comparison` of these values does not, 4 times in 5, with so large a
 /// probability of a false "differs"; `None` of a single run, and if no number would.
-pub(crate) fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significance: f64) -> Option<u32> {
+fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significance: f64) -> Option<u32> {
     let spread = stat::standard_deviation(&stat::differences(values, base))?;
     let base_mean = stat::mean(base).abs();
     let of_base = |percent: f64| percent / 100.0 * base_mean;
@@ -272,6 +305,19 @@ mod tests {
         let found = compared(Figure::SyncP99, &around(0.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
         assert!((185..=215).contains(&found.runs_needed.unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn nothing_is_less_by_more_than_all_of_it() {
+        let (values, base) = ([10.0, 400.0, 20.0], [900.0, 100.0, 500.0]);
+        let found = compared(Figure::Throughput, &values, &base);
+        assert_eq!(found.verdict, Verdict::CannotTell);
+        let (low, high) = found.interval_percent.unwrap();
+        assert!(low == -100.0 && high > 100.0, "{low} {high}");
+        assert!(found.describe("").starts_with("cannot tell (-100 to +"), "{}", found.describe(""));
+        // What may be negative may be less by more.
+        let found = compared(Figure::Throughput, &values.map(|value| value - 100.0), &base);
+        assert!(found.interval_percent.unwrap().0 < -100.0, "{found:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::LabError;
@@ -90,6 +91,45 @@ impl RecordReader {
         }
         Ok(records)
     }
+}
+
+/// A line of a file that has a plan first, and then runs.
+#[derive(Debug)]
+pub enum Line<P, R> {
+    /// The plan.
+    Plan(P),
+    /// A run.
+    Run(R),
+}
+
+/// Reads a file of a plan and of runs; `of` says which of both a record is, and `file` stands for it in messages. A last
+/// line that is cut short is left out.
+///
+/// # Errors
+/// It cannot be read, or is no such file.
+pub fn read_lines<T: DeserializeOwned, P, R>(
+    mut reader: impl BufRead,
+    file: &str,
+    of: impl Fn(T) -> Line<P, R>,
+) -> Result<(P, Vec<R>), LabError> {
+    let (mut plan, mut runs, mut text) = (None, Vec::new(), Vec::new());
+    for line in 1.. {
+        text.clear();
+        let read = reader.read_until(b'\n', &mut text);
+        if read.map_err(|source| LabError::Io { file: file.to_owned(), source })? == 0 {
+            break;
+        }
+        let wrong = |problem: String| LabError::BadRecord { file: file.to_owned(), line, problem };
+        match (serde_json::from_slice(&text).map(&of), &plan) {
+            (Ok(Line::Plan(own)), None) => plan = Some(own),
+            (Ok(Line::Run(run)), Some(_)) => runs.push(run),
+            (Ok(_), _) => return Err(wrong("out of place".to_owned())),
+            (Err(error), Some(_)) if error.is_eof() && !text.ends_with(b"\n") => break,
+            (Err(error), _) => return Err(wrong(error.to_string())),
+        }
+    }
+    let plan = plan.ok_or_else(|| LabError::Data { file: file.to_owned(), problem: "it is empty".to_owned() })?;
+    Ok((plan, runs))
 }
 
 fn header(line: &[u8], file: &str) -> Result<Header, LabError> {

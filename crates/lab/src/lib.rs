@@ -58,7 +58,7 @@ pub use execute::{Finished, Progress, counts, execute};
 pub use experiment::{Alone, Experiment, command_record, workload_record};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
 pub use figure::{Direction, Figure, Reported, TAIL, TaskFigure};
-pub use file::{RecordReader, RecordWriter};
+pub use file::{Line, RecordReader, RecordWriter, read_lines};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
 pub use number::{Decimals, grouped, significant};
@@ -69,5 +69,5 @@ pub use record::{
     RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind,
     WorkloadRecord, equal_within_default, is_equal_within_default,
 };
-pub use results::{FigureResults, Results, SettingFigure, figures_of, runs_in_words};
+pub use results::{FigureResults, RUNS_WORTH, Results, SettingFigure, figures_of, runs_in_words};
 pub use words::{labels, listed};

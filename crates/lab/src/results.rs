@@ -4,7 +4,7 @@ use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare, runs_to_tell};
+use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare};
 use crate::doubt::{Doubt, Finder};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
@@ -16,7 +16,7 @@ use crate::words::listed;
 /// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
 pub(crate) const FEW_IOS: u64 = 30;
 /// More runs of each setting nobody makes.
-pub(crate) const RUNS_WORTH: u32 = 500;
+pub const RUNS_WORTH: u32 = 500;
 /// From here on a rise is told as so many times the baseline, per cent.
 const FOLD_PERCENT: f64 = 900.0;
 
@@ -44,6 +44,9 @@ pub struct FigureResults {
     pub ios: Option<u64>,
     /// Whether it is one of the few that closing sentences speak of.
     pub headline: bool,
+    /// Probability of a false difference that each of its comparisons takes.
+    #[serde(skip)]
+    pub significance: f64,
 }
 
 impl FigureResults {
@@ -51,6 +54,25 @@ impl FigureResults {
     #[must_use]
     pub fn concludes(&self) -> bool {
         self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
+    }
+
+    /// What is known of a setting against another, and how many runs would tell where nothing is. Of the baseline and a
+    /// setting it is what that one's comparison says: of a pair everybody tells the same.
+    pub(crate) fn between(&self, records: OnDevice<'_>, own: usize, other: usize) -> (Verdict, Option<u32>) {
+        let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |own| &own.values);
+        let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
+        let baseline = records.header().baseline;
+        let told = |found: Comparison| (found.verdict, found.runs_needed);
+        if let Some(found) = known(own).filter(|_| other == baseline) {
+            return told(found);
+        }
+        if let Some(found) = known(other).filter(|_| own == baseline) {
+            return (found.verdict.turned(), found.runs_needed);
+        }
+        let (own, other) = (values(own), values(other));
+        let mut found = compare(self.figure, own, other, &bounds(records, self.figure));
+        found.settle(found.p.is_none_or(|p| p <= self.significance), own, other, self.significance);
+        told(found)
     }
 }
 
@@ -202,11 +224,34 @@ impl Comparison {
         let ends = self.both_ends(unit);
         match self.runs_needed {
             Some(runs) => format!("cannot tell{ends}, {} would", runs_in_words(runs)),
-            None if self.model_error_percent > 0.0 => {
-                format!("cannot tell{ends}: the model is off by {} %", significant(self.model_error_percent, 2))
-            }
+            None if self.model_error_percent > 0.0 => format!("cannot tell{ends}: {}", self.model_is_off()),
             None => format!("cannot tell{ends}"),
         }
+    }
+
+    fn model_is_off(&self) -> String {
+        format!("the model is off by {} %", significant(self.model_error_percent, 2))
+    }
+
+    /// Where it cannot be told: between which bounds the difference is, why that does not tell, and how many runs would;
+    /// it is one of `many` comparisons. "-30 to +12 %: its runs differ too much from each other; 40 runs of each
+    /// setting would tell".
+    #[must_use]
+    pub fn why_unsure(&self, many: usize, unit: &str) -> String {
+        if self.interval.is_none() {
+            return "one run of each setting shows no spread; two or more would tell more".to_owned();
+        }
+        let would = match self.runs_needed {
+            Some(runs) => format!("{} of each setting would tell", runs_in_words(runs)),
+            None => "no number of runs would tell".to_owned(),
+        };
+        let why = match (self.runs_needed, self.has_sign()) {
+            (None, _) if self.model_error_percent > 0.0 => self.model_is_off(),
+            (_, true) => format!("one of {many} comparisons may show as much by chance"),
+            (_, false) => "its runs differ too much from each other".to_owned(),
+        };
+        let ends = self.both_ends(unit);
+        format!("{}: {why}; {would}", ends.trim_start_matches(" (").trim_end_matches(')'))
     }
 }
 
@@ -257,7 +302,8 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
             })
         });
         let (settings, ios) = (settings.collect(), fewest_ios(records, figure));
-        all.push(FigureResults { figure, settings, ios, headline: is_headline(figure, header.workload.timed) });
+        let headline = is_headline(figure, header.workload.timed);
+        all.push(FigureResults { figure, settings, ios, headline, significance: SIGNIFICANCE });
     }
     all
 }
@@ -344,20 +390,17 @@ fn keep_what_stands(figures: &mut [FigureResults], baseline: usize) {
         let (share, family) = if results.concludes() { (SHARES[0], families[0]) } else { (SHARES[1], families[1]) };
         // What the hardest of them asks for: so many runs are enough wherever it stands among the others.
         let significance = SIGNIFICANCE * share / family.max(1) as f64;
+        results.significance = significance;
         let Some(base) = results.settings.get(baseline).cloned().flatten() else { continue };
         for own in results.settings.iter_mut().flatten() {
-            let Some(comparison) = &mut own.comparison else { continue };
-            if comparison.verdict.differs() && !comparison.survives_all {
-                comparison.verdict = Verdict::CannotTell;
-            }
-            if comparison.verdict == Verdict::CannotTell {
-                comparison.runs_needed = runs_to_tell(comparison, &own.values, &base.values, significance);
+            if let Some(comparison) = &mut own.comparison {
+                comparison.settle(comparison.survives_all, &own.values, &base.values, significance);
             }
         }
     }
 }
 
 /// What a figure's verdicts on the records' device are measured by.
-pub(crate) fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
+fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
     Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail())
 }

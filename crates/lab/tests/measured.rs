@@ -123,6 +123,29 @@ fn runs_of_two_kinds_are_told() {
     assert_eq!(groups, Some(("kyber", [10, 5])));
 }
 
+/// The most runs that a verdict of the table on an open figure asks for.
+fn of_the_table(found: &Results) -> Option<u32> {
+    let open = |figure: &Figure| found.figure(*figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
+    let figures = &found.answer.open.as_ref().unwrap().figures;
+    figures.iter().map(|figure| open(figure).runs_needed).collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+#[test]
+fn of_two_settings_the_answer_asks_for_as_many_runs_as_the_table() {
+    // Means are far from each other, so that it matters of which a difference is per cent.
+    for seed in 0..40 {
+        let mut rng = SplitMix64::new(seed);
+        let found = results(5, |setting, _, _| 10.0 + 6.0 * normal(&mut rng).abs() + f64::from(setting as u32) * 2.0);
+        let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
+        let told = finish.verdict != Verdict::CannotTell;
+        let open = found.answer.open.as_ref().is_some_and(|open| open.figures.contains(&Figure::Finish));
+        assert_eq!(told, !open, "{seed}: {finish:?}");
+        if open {
+            assert_eq!(found.answer.open.as_ref().unwrap().runs_needed, of_the_table(&found), "{seed}");
+        }
+    }
+}
+
 #[test]
 fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
     let mut rng = SplitMix64::new(8);
@@ -134,8 +157,9 @@ fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
         finish.runs_needed.unwrap() > 5 && told.contains(&format!("{} runs", finish.runs_needed.unwrap())),
         "{told}"
     );
-    let answer = found.answer.open.unwrap();
+    let answer = found.answer.open.as_ref().unwrap();
     assert!(answer.figures.contains(&Figure::Finish) && answer.runs_needed.unwrap() > 5, "{answer:?}");
+    assert_eq!(answer.runs_needed, of_the_table(&found), "the answer and the table say the same");
 }
 
 #[test]

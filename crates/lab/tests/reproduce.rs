@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use iosched_lab::reproduce::{CaseRun, Experiment, ExperimentResults, Family, Known, Origin, Summary};
+use iosched_lab::RecordWriter;
+use iosched_lab::reproduce::{
+    CaseRun, Experiment, ExperimentResults, Family, Known, Origin, ReproductionHeader, ReproductionRecord, Summary,
+    read,
+};
 use iosched_workload::app::{Better, Figure, Report, Series};
 
 /// Where the published figures are kept, beside the repository.
@@ -183,7 +187,7 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
     assert_eq!(own[1]["verdict_simulated"], "better");
     assert_eq!(own[1]["published_mean"], 86_134.5);
     let keys: Vec<&String> = own[1].as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 13);
+    assert_eq!(keys.len(), 14);
     for key in
         ["experiment", "case", "setting", "unit", "published_mean", "published_sd", "simulated_mean", "simulated_sd"]
     {
@@ -202,7 +206,7 @@ fn goals_are_those_of_the_cases_that_are_run() {
         let runs = iozone(test, runs);
         let results = ExperimentResults::of(&experiment, &runs);
         assert_eq!(results.goals.len(), 1, "that of rewrite's deviation");
-        (results.goals[0].1.met, Summary::of(&[results]))
+        (results.goals[0].1.met, Summary::of(&[results], 3))
     };
     let (unmeasured, summary) = met("random_write", &[(76_000.0, 85_000.0), (76_200.0, 85_300.0)]);
     assert_eq!((unmeasured, summary.goals_met, summary.goals), (None, 0, 0));
@@ -221,7 +225,7 @@ fn only_rounds_that_every_setting_has_count() {
     let results = ExperimentResults::of(&experiment, &runs);
     let row = results.rows.iter().find(|row| row.test == "random_write" && row.cells[0].simulated.is_some()).unwrap();
     assert_eq!(row.cells[0].simulated.as_ref().unwrap().values, [1.0]);
-    assert_eq!(results.rounds(), 0);
+    assert_eq!(results.rounds.iter().sum::<usize>(), 1);
 }
 
 #[test]
@@ -288,6 +292,70 @@ fn what_is_unknown_gives_a_band_and_says_where_a_verdict_hangs_on_it() {
     assert_eq!(cfq.same(), Some(false));
     let otherwise: Vec<_> = cfq.otherwise().map(|own| (own.assumption.as_str(), own.verdict.unwrap().id())).collect();
     assert_eq!(otherwise, [("memory: 512 MiB", "better")]);
-    let summary = Summary::of(&[results]);
+    let summary = Summary::of(&[results], 1);
     assert_eq!((summary.held_out_near, summary.held_out, summary.figures_reached), (0, 3, 2));
+}
+
+/// Runs of `dd`: of its two cases, so many each.
+fn dd(write: u32, copy: u32) -> Vec<CaseRun> {
+    let run = |case: &'static str, setting: &'static str, number: u32| {
+        let report = report(&[(case, "s", 10.0)]);
+        CaseRun::new("dd", case, setting, (number, 1), 10_000_000_000, &report)
+    };
+    let of_case = |case: &'static str, rounds: u32| {
+        (0..rounds).flat_map(move |number| {
+            ["noop", "deadline", "cfq"].into_iter().map(move |setting| run(case, setting, number))
+        })
+    };
+    of_case("write", write).chain(of_case("copy", copy)).collect()
+}
+
+#[test]
+fn what_was_stopped_says_what_was_run_and_what_was_not() {
+    let experiment = Experiment::named("dd").unwrap();
+    let told = |runs: &[CaseRun], planned: u32| {
+        let results = ExperimentResults::of(&experiment, runs);
+        (results.runs_in_words(planned), Summary::of(&[results], planned))
+    };
+    let (words, summary) = told(&dd(2, 0), 3);
+    assert_eq!(words, "2 of 3 runs each of write; not run: copy");
+    let planned = experiment.runs_planned(3);
+    let stopped = format!("stopped after 6 of {planned} runs; ");
+    assert!(summary.sentence().starts_with(&stopped), "{}", summary.sentence());
+    assert!(summary.is_stopped() && summary.verdicts == 2, "{summary:?}");
+    assert_eq!(told(&dd(2, 1), 2).0, "2 runs each of write; 1 of 2 runs each of copy");
+    assert_eq!(told(&dd(1, 1), 1).0, "1 run each");
+    // Not a round is whole: that nothing can be said is not that nothing is published.
+    let (words, summary) = told(&dd(1, 0)[..2], 3);
+    assert_eq!(words, "not run");
+    let said = format!("stopped after 2 of {planned} runs; no case was run under each of its settings");
+    assert_eq!(summary.sentence(), said);
+}
+
+#[test]
+fn records_are_read_again_with_the_cases_that_were_chosen() {
+    let header = ReproductionHeader {
+        version: "1".to_owned(),
+        command: "iosched reproduce dd quantum --case write".to_owned(),
+        experiments: vec!["dd".to_owned(), "quantum".to_owned()],
+        case: Some("write".to_owned()),
+        seed: 1,
+        runs: 3,
+    };
+    let mut file = Vec::new();
+    let mut writer = RecordWriter::new(&mut file);
+    writer.write(&ReproductionRecord::Reproduction(Box::new(header.clone()))).unwrap();
+    let runs = dd(1, 0);
+    runs.iter().for_each(|run| writer.write(&ReproductionRecord::Case(Box::new(run.clone()))).unwrap());
+    let found = read(&file[..], "dd.jsonl").unwrap();
+    assert_eq!(found, (header, runs));
+    // A case of exactly that name is meant before those that have it in theirs.
+    let planned = found.0.planned().unwrap();
+    assert_eq!(planned.iter().map(|own| own.cases.len()).collect::<Vec<_>>(), [1]);
+    // A last line that was being written is left out; one before it is damage.
+    assert_eq!(read(&file[..file.len() - 9], "dd.jsonl").unwrap().1.len(), 2);
+    file.truncate(file.len() - 9);
+    file.extend_from_slice(b"\n{}\n");
+    assert!(read(&file[..], "dd.jsonl").unwrap_err().to_string().starts_with("dd.jsonl: line 4: "));
+    assert!(read(&b""[..], "dd.jsonl").unwrap_err().to_string().contains("it is empty"));
 }

@@ -44,11 +44,15 @@ pub(crate) struct Axis {
     pub(crate) unit: String,
     /// What stands beside it; empty if the plot's title says it.
     pub(crate) name: String,
+    /// The values that are marked; empty: round ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marks: Vec<Value>,
 }
 
 impl Axis {
     pub(crate) fn linear(quantity: Quantity, (from, to): (f64, f64)) -> Self {
-        Self { quantity, from: Value(from), to: Value(to), log: false, unit: String::new(), name: String::new() }
+        let (from, to, unit, name) = (Value(from), Value(to), String::new(), String::new());
+        Self { quantity, from, to, log: false, unit, name, marks: Vec::new() }
     }
 
     pub(crate) fn log(quantity: Quantity, ends: (f64, f64)) -> Self {

@@ -28,7 +28,12 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         figure .wide .narrow {
             figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
-            p .legend { "Arrows tell which side is good: ↓ lower is better, ↑ higher is better." }
+            p .legend {
+                "Arrows behind names tell which side is good: ↓ lower is better, ↑ higher is better."
+                @if is_cut(view) {
+                    " What is further than " (PERCENT_MAX) " % is an arrowhead at the edge, with how far it is beside it; intervals that go on are cut there."
+                }
+            }
             div .scroll tabindex="0" { (picture.html()) }
         }
     }
@@ -40,12 +45,21 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     picture(view).map(|picture| Shown::of_all(&caption.unwrap_or_default(), picture)).into_iter().collect()
 }
 
-fn picture(view: &View<'_>) -> Option<Picture> {
+/// The figures that are drawn, each with its marks.
+fn rows<'a>(view: &'a View<'_>) -> Vec<(Figure, Vec<Mark<'a>>)> {
     let figures = view.results.figures.iter().filter(|results| results.headline);
-    let rows: Vec<(Figure, Vec<Mark<'_>>)> = figures
-        .map(|results| (results.figure, marks(view, &results.settings)))
-        .filter(|(_, marks)| !marks.is_empty())
-        .collect();
+    let rows = figures.map(|results| (results.figure, marks(view, &results.settings)));
+    rows.filter(|(_, marks)| !marks.is_empty()).collect()
+}
+
+/// Whether anything is further than what is drawn.
+fn is_cut(view: &View<'_>) -> bool {
+    let far = |mark: &Mark<'_>| mark.percent.max(mark.interval.map_or(0.0, |interval| interval.1)) > PERCENT_MAX;
+    rows(view).iter().any(|(_, marks)| marks.iter().any(far))
+}
+
+fn picture(view: &View<'_>) -> Option<Picture> {
+    let rows = rows(view);
     let baseline = view.baseline().filter(|_| !rows.is_empty())?;
     Some(plot(view, &rows, format!("Difference from {} in per cent", baseline.label)))
 }
@@ -106,20 +120,30 @@ fn described(mark: &Mark<'_>) -> String {
 fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
     let (low, high) = mark.interval.unwrap_or((mark.percent, mark.percent));
     let differs = mark.comparison.verdict.differs();
-    let (_, _, right, _) = plot.inner();
+    let edge = plot.x.at(plot.x.domain().1);
+    let is_beyond = |percent: f64| percent > plot.x.domain().1;
     let said = mark.comparison.describe("");
-    let word = unbroken(said.split(" (").next().unwrap_or_default());
-    let at = (plot.x.at(high).max(plot.x.at(mark.percent)) + 8.0).min(right + 8.0);
+    let mut word = unbroken(said.split(" (").next().unwrap_or_default());
+    if is_beyond(mark.percent) && !differs {
+        word = format!("{word}: +{}\u{a0}%", significant(mark.percent, 3));
+    }
+    let kind = if differs { "dot" } else { "hollow" };
     html! {
         g .(mark.setting.class) {
             line .interval x1=(px(plot.x.at(low))) x2=(px(plot.x.at(high))) y1=(px(y)) y2=(px(y)) {}
-            @if mark.percent > plot.x.domain().1 || mark.percent < plot.x.domain().0 {
-                path .line d={ "M" (px(plot.x.at(mark.percent) - if mark.percent < 0.0 { -16.0 } else { 16.0 })) " " (px(y)) "H" (px(plot.x.at(mark.percent))) } {}
+            @if is_beyond(mark.percent) {
+                path .(kind) d={ "M" (px(edge - 5.0)) " " (px(y - 4.5)) "L" (px(edge + 4.0)) " " (px(y)) "L" (px(edge - 5.0)) " " (px(y + 4.5)) "Z" } {
+                    title { (mark.setting.label) ": " (word) }
+                }
+            } @else {
+                @if is_beyond(high) {
+                    path .line .thin d={ "M" (px(edge - 5.0)) " " (px(y - 4.0)) "L" (px(edge)) " " (px(y)) "L" (px(edge - 5.0)) " " (px(y + 4.0)) } {}
+                }
+                circle .(kind) cx=(px(plot.x.at(mark.percent))) cy=(px(y)) r="4" {
+                    title { (mark.setting.label) ": " (word) }
+                }
             }
-            circle .(if differs { "dot" } else { "hollow" }) cx=(px(plot.x.at(mark.percent))) cy=(px(y)) r="4" {
-                title { (mark.setting.label) ": " (word) }
-            }
-            text .halo x=(px(at)) y=(px(y)) dy=".35em" {
+            text .halo x=(px(plot.x.at(high.max(mark.percent)) + 8.0)) y=(px(y)) dy=".35em" {
                 tspan .own { (mark.setting.short) }
                 tspan .tick dx="6" { (word) }
             }

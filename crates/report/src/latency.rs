@@ -63,8 +63,12 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             (kind(view, &SYNC, &sync))
             (kind(view, &ASYNC, &nobody_waits))
         }
-        @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
-        @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
+        @if view.results.rounds == 0 {
+            p .quiet { "No round is complete: latencies are shown of rounds in which every setting was run." }
+        } @else {
+            @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
+            @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
+        }
     }
 }
 

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use iosched_lab::{FigureResults, SettingFigure};
+use iosched_lab::{FigureResults, SettingFigure, grouped};
 use maud::{Markup, html};
 
 use super::chart::{Axis, Chart, Draw, Quantity, Series, Value, good};
-use super::parts::{Shown, name, row};
+use super::parts::{Shown, name, row, swatch};
 use super::svg::{Margin, Path, Picture, Plot, Tick, nice_end, px, ticks};
 use super::view::{Setting, View};
 
@@ -16,6 +16,8 @@ const SIZE: (f64, f64) = (330.0, 200.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 34.0, left: 58.0 };
 /// Fewer values are a comparison, and no scan.
 const VALUES_MIN: usize = 3;
+/// The smallest step between values, so many times, is less than all of the way: they would stand on one another.
+const STEPS_MAX: f64 = 20.0;
 
 /// A parameter of a scheduler, and the lines over it.
 struct Scan {
@@ -39,6 +41,33 @@ impl Line {
     /// That of its first setting.
     fn colour(&self) -> usize {
         self.points.first().map_or(0, |point| point.1) % Setting::COLOURS
+    }
+
+    fn name<'a>(&'a self, scan: &'a Scan) -> &'a str {
+        if self.common.is_empty() { &scan.scheduler } else { &self.common }
+    }
+}
+
+impl Scan {
+    /// The values, rising.
+    fn values(&self) -> Vec<f64> {
+        let mut values: Vec<f64> = self.lines.iter().flat_map(|line| &line.points).map(|point| point.0).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    }
+
+    /// Whether values rise by factors rather than by steps: then they are placed by their binary logarithm.
+    fn rises_by_factors(&self) -> bool {
+        let values = self.values();
+        let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
+        let step = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        first > 0.0 && step * STEPS_MAX < last - first
+    }
+
+    /// Where a value stands across.
+    fn place(&self, value: f64) -> f64 {
+        if self.rises_by_factors() { value.log2() } else { value }
     }
 }
 
@@ -73,12 +102,25 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!pictures.is_empty()).then(|| {
         html! {
             p .legend {
-                "Means of all runs over the values of a parameter; bars reach a standard deviation up and down."
+                "Means of all runs over the values of a parameter; the band around a line reaches a standard deviation up and down."
                 @if let Some(baseline) = baseline { " The dashed line across is the baseline, " (name(baseline)) "." }
             }
+            @for scan in scans(view).iter().filter(|scan| scan.lines.len() > 1) { (key(scan)) }
             (row(&pictures))
         }
     })
+}
+
+/// Which line is of what.
+fn key(scan: &Scan) -> Markup {
+    html! {
+        p .key {
+            (scan.parameter) ": "
+            @for line in &scan.lines {
+                span .name .(format!("s{}", line.colour())) { (swatch()) (line.name(scan)) } " "
+            }
+        }
+    }
 }
 
 /// A plot of each figure from which something is concluded, of each parameter.
@@ -96,8 +138,9 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 /// A place across, and the figure there.
 type Point<'r> = (f64, &'r SettingFigure);
 
-fn points<'r>(line: &Line, results: &'r FigureResults) -> Vec<Point<'r>> {
-    line.points.iter().filter_map(|&(value, setting)| Some((value, results.settings[setting].as_ref()?))).collect()
+fn points<'r>(scan: &Scan, line: &Line, results: &'r FigureResults) -> Vec<Point<'r>> {
+    let known = line.points.iter().filter_map(|&(value, setting)| Some((value, results.settings[setting].as_ref()?)));
+    known.map(|(value, own)| (scan.place(value), own)).collect()
 }
 
 /// A mean with its deviation down and up.
@@ -107,24 +150,25 @@ fn reach(own: &SettingFigure) -> (f64, f64) {
 }
 
 fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> Picture {
-    let lines: Vec<Vec<Point<'_>>> = scan.lines.iter().map(|line| points(line, results)).collect();
+    let lines: Vec<Vec<Point<'_>>> = scan.lines.iter().map(|line| points(scan, line, results)).collect();
     let baseline = view.baseline().and_then(|setting| results.settings[setting.number].as_ref());
     let flat = || lines.iter().flatten();
     let highest = flat().map(|point| reach(point.1).1).chain(baseline.map(|own| own.mean)).fold(0.0, f64::max);
     let top = nice_end(highest, 4);
-    let ends =
-        flat().fold((f64::INFINITY, f64::NEG_INFINITY), |ends, point| (ends.0.min(point.0), ends.1.max(point.0)));
-    let ends = if ends.0 < ends.1 { ends } else { (ends.0.min(0.0), ends.0.max(0.0) + 1.0) };
-    let room = (ends.1 - ends.0) * 0.04;
-    let plot = Plot::linear(SIZE, MARGIN, (ends.0 - room, ends.1 + room), (0.0, top));
-    let marks = |low: f64, high: f64, wanted: usize| -> Vec<Tick> {
-        let (values, decimals) = ticks(low, high, wanted);
-        values.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect()
-    };
+    let values = scan.values();
+    // There are several values.
+    let ends = [values.first(), values.last()].map(|end| end.map_or(0.0, |&value| scan.place(value)));
+    let room = (ends[1] - ends[0]) * 0.04;
+    let plot = Plot::linear(SIZE, MARGIN, (ends[0] - room, ends[1] + room), (0.0, top));
+    let (upward, decimals) = ticks(0.0, top, 4);
+    let upward: Vec<Tick> = upward.into_iter().map(|at| Tick { at, label: written(at, decimals) }).collect();
+    // What was run is what is marked.
+    let across: Vec<Tick> =
+        values.iter().map(|&value| Tick { at: scan.place(value), label: written(value, 0) }).collect();
     let (left, _, right, bottom) = plot.inner();
-    let place = |value: f64, figure: f64| (plot.x.at(value), plot.y.at(figure.clamp(0.0, top)));
+    let at = |place: f64, figure: f64| (plot.x.at(place), plot.y.at(figure.clamp(0.0, top)));
     let body = html! {
-        (plot.y_axis(&marks(0.0, top, 4), results.figure.unit()))
+        (plot.y_axis(&upward, results.figure.unit()))
         (plot.good(results.figure.direction()))
         @if let (Some(setting), Some(own)) = (view.baseline(), baseline) {
             @let y = plot.y.at(own.mean);
@@ -134,22 +178,31 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
         }
         @for (line, points) in scan.lines.iter().zip(&lines) {
             g .(format!("s{}", line.colour())) {
-                path .line d=(joined(points.iter().map(|&(value, own)| place(value, own.mean))).data()) {}
-                @for &(value, own) in points {
-                    @let ((x, y), (low, high)) = (place(value, own.mean), reach(own));
-                    line .line .thin x1=(px(x)) x2=(px(x)) y1=(px(place(value, low).1)) y2=(px(place(value, high).1)) {}
+                path .band d=(band(points.iter().map(|&(place, own)| (place, reach(own))), at).data()) {}
+                path .line d=(joined(points.iter().map(|&(place, own)| at(place, own.mean))).data()) {}
+                @for &(place, own) in points {
+                    @let (x, y) = at(place, own.mean);
                     circle .dot cx=(px(x)) cy=(px(y)) r="3.2" {}
+                }
+                @if let Some(&(place, own)) = points.last().filter(|_| lines.len() > 1) {
+                    @let (x, y) = at(place, own.mean);
+                    text .own .halo x=(px(x)) y=(px(y - 7.0)) text-anchor="end" { (line.name(scan)) }
                 }
             }
         }
-        (plot.x_axis(&marks(ends.0, ends.1, 5), false))
+        (plot.x_axis(&across, false))
         text .tick x=(px(right)) y=(px(bottom + 30.0)) text-anchor="end" { (scan.parameter) }
     };
     let (id, about) =
-        (format!("scan-{}-{}-{}", scan.scheduler, scan.parameter, results.figure.id()), about(scan, &lines));
+        (format!("scan-{}-{}-{}", scan.scheduler, scan.parameter, results.figure.id()), about(scan, results));
     let chart = chart(view, scan, results, &lines, (plot.x.domain(), top));
     let (id, title) = (view.id(&id.replace('.', "-")), title.to_owned());
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
+}
+
+/// A value of an axis; great ones in groups of three digits.
+fn written(value: f64, decimals: usize) -> String {
+    if decimals == 0 && value >= 10_000.0 { grouped(value as u64) } else { format!("{value:.decimals$}") }
 }
 
 fn joined(places: impl Iterator<Item = (f64, f64)>) -> Path {
@@ -158,12 +211,24 @@ fn joined(places: impl Iterator<Item = (f64, f64)>) -> Path {
     path
 }
 
+/// From the upper ends to the lower ones, and back.
+fn band(
+    points: impl DoubleEndedIterator<Item = (f64, (f64, f64))> + Clone,
+    at: impl Fn(f64, f64) -> (f64, f64),
+) -> Path {
+    let upper = points.clone().map(|(place, (_, high))| at(place, high));
+    let mut path = joined(upper.chain(points.rev().map(|(place, (low, _))| at(place, low))));
+    path.close();
+    path
+}
+
 /// The values in words.
-fn about(scan: &Scan, lines: &[Vec<Point<'_>>]) -> String {
-    let told = scan.lines.iter().zip(lines).map(|(line, points)| {
-        let values: Vec<_> = points.iter().map(|(value, own)| format!("{value}: {:.3}", own.mean)).collect();
+fn about(scan: &Scan, results: &FigureResults) -> String {
+    let told = scan.lines.iter().map(|line| {
+        let mean = |setting: usize| results.settings[setting].as_ref().map(|own| own.mean);
+        let values = line.points.iter().filter_map(|&(value, setting)| Some(format!("{value}: {:.3}", mean(setting)?)));
         let common = if line.common.is_empty() { String::new() } else { format!("with {}, ", line.common) };
-        format!("{common}{}", values.join(", "))
+        format!("{common}{}", values.collect::<Vec<_>>().join(", "))
     });
     told.collect::<Vec<_>>().join("; ")
 }
@@ -176,30 +241,32 @@ fn chart(
     lines: &[Vec<Point<'_>>],
     (across, top): ((f64, f64), f64),
 ) -> Chart {
-    let mut places: Vec<f64> = lines.iter().flatten().map(|point| point.0).collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let baseline = view.baseline().and_then(|setting| results.settings[setting.number].as_ref());
+    let places: Vec<f64> = scan.values().into_iter().map(|value| scan.place(value)).collect();
+    let baseline = view.baseline().and_then(|own| Some((own, results.settings[own.number].as_ref()?)));
     let series = |(line, points): (&Line, &Vec<Point<'_>>)| {
         let at = |place: f64, value: fn(&SettingFigure) -> f64| {
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
         };
         let all = |value: fn(&SettingFigure) -> f64| places.iter().map(|&place| Value(at(place, value))).collect();
-        let label = if line.common.is_empty() { scan.scheduler.as_str() } else { line.common.as_str() };
         // No setting's number, so that no switch of a setting hides it; with the colour of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
         Series {
             low: all(|own| reach(own).0),
             high: all(|own| reach(own).1),
-            mean: baseline.map(|own| Value(own.mean)),
-            ..Series::plain(number, label, Draw::Line, places.iter().map(|&place| at(place, |own| own.mean)))
+            ..Series::plain(number, line.name(scan), Draw::Line, places.iter().map(|&place| at(place, |own| own.mean)))
         }
     };
+    let across_baseline = baseline.map(|(setting, own)| Series {
+        dashed: true,
+        ..Series::of(setting, setting.label, Draw::Line, places.iter().map(|_| own.mean))
+    });
+    let quantity = if scan.rises_by_factors() { Quantity::Power } else { Quantity::Number };
+    let marks = places.iter().map(|&place| Value(place)).collect();
     Chart {
-        x: Axis { unit: scan.parameter.clone(), ..Axis::linear(Quantity::Number, across) },
+        x: Axis { unit: scan.parameter.clone(), marks, ..Axis::linear(quantity, across) },
         y: Axis { unit: results.figure.unit().to_owned(), ..Axis::linear(Quantity::Number, (0.0, top)) },
         at: places.iter().map(|&place| Value(place)).collect(),
-        series: scan.lines.iter().zip(lines).map(series).collect(),
+        series: scan.lines.iter().zip(lines).map(series).chain(across_baseline).collect(),
         heat: None,
         stack: None,
         good: good(results.figure.direction()),

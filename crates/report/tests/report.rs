@@ -327,6 +327,24 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     let at = |value: &str| about.find(value).unwrap_or_else(|| panic!("{value} in {about}"));
     assert!(at("0: ") < at("4: ") && at("4: ") < at("8: "), "{about}");
     assert!(iosched_report::plot_svg(&records, "scan").unwrap().contains("slice_idle"));
+    // What was run is what is marked across, and what the legend speaks of is what is drawn, by scripts as well.
+    let axis = scan.split("text-anchor=\"middle\"").skip(1).take(3).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
+    assert_eq!(axis.collect::<Vec<_>>(), ["0", "4", "8"]);
+    assert!(scan.contains("class=\"band\"") && scan.contains("the band around a line"), "{scan}");
+    assert!(
+        scan.contains(r#""marks":[0,4,8]"#)
+            && scan.contains(r#""name":"noop","setting":0,"draw":"line","dashed":true"#)
+    );
+    // Values that rise by factors do not stand on one another; lines that are alike but for another tunable have names.
+    let scanned =
+        |quantum: &str| [4, 64, 1024, 16384].map(|depth| format!("cfq:nr_requests={depth},quantum={quantum}"));
+    let settings = [scanned("4"), scanned("8")].concat();
+    let records = records_of(tasks, &settings.iter().map(String::as_str).collect::<Vec<_>>(), 1, "sata-7200");
+    let html = check(&records);
+    let scan = section(&html, "scan");
+    assert!(scan.contains(r#""quantity":"power""#) && scan.contains(r#""marks":[2,6,10,14]"#), "{scan}");
+    assert!(scan.contains(">16,384<") && scan.contains("nr_requests: <span"), "{scan}");
+    assert!(scan.matches("quantum=8</text>").count() > 1, "{scan}");
     // Two values, or values of two parameters, are no scan.
     let records = records_of(tasks, &["cfq:slice_idle=8", "cfq:slice_idle=0", "cfq:quantum=4"], 1, "sata-7200");
     assert!(!check(&records).contains("id=\"scan\""));

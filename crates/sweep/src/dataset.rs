@@ -54,8 +54,11 @@ impl Directory {
     /// The one at `root`, which is made if it is not there.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It is no directory, or cannot be made.
     pub fn create(root: &Path) -> Result<Self, SweepError> {
+        if root.exists() && !root.is_dir() {
+            return Err(SweepError::NoDirectory { file: root.display().to_string() });
+        }
         fs::create_dir_all(root).map_err(SweepError::io(root.display().to_string()))?;
         Ok(Self { root: root.to_owned() })
     }

@@ -39,6 +39,12 @@ pub enum SweepError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Something else is where a dataset is to be.
+    #[error("{file}: is no directory, as a dataset is; name one, or one that is to be made")]
+    NoDirectory {
+        /// Which.
+        file: String,
+    },
     /// A summary.
     #[error("{0}")]
     Summary(String),

@@ -13,20 +13,12 @@ use crate::error::SweepError;
 use crate::found::Found;
 use crate::unit::{Question, Unit};
 
-/// A plan as it is written.
-#[derive(Clone, Debug, Deserialize)]
-struct File {
-    #[serde(flatten)]
-    whole: Axes,
-    /// Crosses of their own; what they do not say is as of the whole plan.
-    #[serde(default)]
-    cross: Vec<Axes>,
-}
-
-/// What is crossed.
+/// A plan as it is written, or a cross of it: what is crossed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Axes {
+    /// Of a plan: crosses of their own; what they do not say is as of the whole plan. Of a cross there are none.
+    cross: Vec<Axes>,
     workloads: Option<OneOrMore<Named>>,
     devices: Option<OneOrMore<String>>,
     schedulers: Option<OneOrMore<String>>,
@@ -136,10 +128,11 @@ impl Plan {
     /// What is wrong with it, and what would be right.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<Self, SweepError> {
         let wrong = |problem: String| SweepError::Plan { file: name.to_owned(), problem };
-        let file: File = toml::from_str(text).map_err(|error| wrong(format!("{error}")))?;
         check_fields(text).map_err(wrong)?;
-        let crosses = if file.cross.is_empty() { vec![Axes::default()] } else { file.cross };
-        let crosses = crosses.into_iter().map(|cross| cross.or(&file.whole).checked(directory).map_err(wrong));
+        let mut whole: Axes = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let crosses = std::mem::take(&mut whole.cross);
+        let crosses = if crosses.is_empty() { vec![Axes::default()] } else { crosses };
+        let crosses = crosses.into_iter().map(|cross| cross.or(&whole).checked(directory).map_err(wrong));
         Ok(Self { crosses: crosses.collect::<Result<_, _>>()?, directory: directory.to_owned() })
     }
 
@@ -149,6 +142,10 @@ impl Plan {
     /// As [`Self::parse`], or it cannot be read.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let name = path.display().to_string();
+        if path.is_dir() {
+            let problem = "is a directory; name the file of the plan".to_owned();
+            return Err(SweepError::Plan { file: name, problem });
+        }
         let text = std::fs::read_to_string(path).map_err(SweepError::io(&*name))?;
         Self::parse(&name, &text, path.parent().unwrap_or(Path::new("")))
     }
@@ -234,6 +231,7 @@ impl Axes {
     fn or(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
+            cross: Vec::new(),
             workloads: self.workloads.or(other.workloads),
             devices: self.devices.or(other.devices),
             schedulers: self.schedulers.or(other.schedulers),
@@ -340,7 +338,7 @@ impl Device {
     }
 }
 
-/// A flattened table takes any field: those that no plan has are found here.
+/// Fields that no plan has, each with the one that may be meant.
 fn check_fields(text: &str) -> Result<(), String> {
     const FIELDS: [&str; 12] = [
         "workloads",

@@ -72,6 +72,7 @@ fn gains_are_what_settings_are_worth() {
     let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
     assert_eq!([Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|own| summary.count(own)), [20, 20, 0]);
     assert_eq!(summary.chosen(), [("bfq", 20), ("none", 20)]);
+    assert_eq!(summary.choices(), [("bfq", Choice::Better, 20), ("none", Choice::NothingBetter, 20)]);
     let [common, device, each] = &summary.gains[..] else { panic!("{:?}", summary.gains) };
     assert_eq!(
         (common.strategy, device.strategy, each.strategy),

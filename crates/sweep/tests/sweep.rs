@@ -293,8 +293,20 @@ fn what_is_wrong_with_a_plan_is_said() {
         ("workloads = [{ path = \"x.csv\", columns = \"a\" }]", "columns a"),
         ("workloads = [7]", "a workload is a path"),
         ("runs = ", "TOML"),
+        ("runs = -1", "line 1, column 8"),
+        ("[[cross]]\ncross = 1", "cross is no field of a plan"),
     ] {
         let found = wrong(text);
         assert!(found.contains(said), "{text}: {found}");
     }
+    // A wrong number is pointed at where it stands, also in a cross.
+    for (text, place) in
+        [("x\"\nruns = \"ten\"", "line 2, column 8"), ("x\"\n[[cross]]\nspeed = [1]", "line 3, column 9")]
+    {
+        let found = Plan::parse("p.toml", &format!("workloads = \"{text}"), Path::new("")).unwrap_err().to_string();
+        assert!(found.contains(place), "{text}: {found}");
+    }
+    let directory = TempDir::new().unwrap();
+    let found = Plan::open(directory.path()).unwrap_err().to_string();
+    assert!(found.ends_with("is a directory; name the file of the plan"), "{found}");
 }

@@ -24,6 +24,8 @@ pub(super) struct Judge<'h, 'a> {
     pub(super) confirmed: Vec<usize>,
     /// By confirmed candidate and goal, against the baseline.
     comparisons: Vec<Vec<Comparison>>,
+    /// By confirmed candidate: whether it is worse in a goal, looked at by itself.
+    worse: Vec<bool>,
 }
 
 impl<'h, 'a> Judge<'h, 'a> {
@@ -34,8 +36,10 @@ impl<'h, 'a> Judge<'h, 'a> {
             .iter()
             .map(|&number| (0..history.header.goals).map(|goal| against_baseline(history, number, goal)).collect())
             .collect();
-        correct(&mut comparisons, &confirmed);
-        Self { history, confirmed, comparisons }
+        let is_worse = |own: &Vec<Comparison>| own.iter().any(|own| own.verdict == Verdict::Worse);
+        let worse = comparisons.iter().map(is_worse).collect();
+        correct(&mut comparisons, history, &confirmed);
+        Self { history, confirmed, comparisons, worse }
     }
 
     /// Whether all constraints hold on average.
@@ -43,22 +47,23 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.history.excess(Phase::Confirm, number) <= 0.0
     }
 
+    fn place(&self, number: usize) -> Option<usize> {
+        self.confirmed.iter().position(|&own| own == number)
+    }
+
     /// A confirmed candidate's goals against the baseline's.
     pub(super) fn comparisons(&self, number: usize) -> Option<&[Comparison]> {
-        let at = self.confirmed.iter().position(|&own| own == number)?;
-        Some(&self.comparisons[at])
+        Some(&self.comparisons[self.place(number)?])
     }
 
     /// For sure better than the baseline in a goal.
     pub(super) fn is_better(&self, number: usize) -> bool {
-        let sure = |own: &Comparison| own.verdict == Verdict::Better && own.survives_all;
-        self.comparisons(number).is_some_and(|own| own.iter().any(sure))
+        self.comparisons(number).is_some_and(|own| own.iter().any(|own| own.verdict == Verdict::Better))
     }
 
-    /// Worse than the baseline in a goal.
+    /// Worse than the baseline in a goal, or so it seems: what may be worse is not recommended.
     pub(super) fn is_worse(&self, number: usize) -> bool {
-        let worse = |own: &Comparison| own.verdict == Verdict::Worse;
-        self.comparisons(number).is_some_and(|own| own.iter().any(worse))
+        self.place(number).is_some_and(|at| self.worse[at])
     }
 
     /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what
@@ -66,13 +71,12 @@ impl<'h, 'a> Judge<'h, 'a> {
     fn may_be_better(&self, number: usize) -> Option<usize> {
         let may = |(goal, own): (usize, &Comparison)| {
             let measure = &self.history.header.measures[goal];
-            let unsure = own.verdict == Verdict::CannotTell || (own.verdict == Verdict::Better && !own.survives_all);
             // What cannot be told without an interval may be anything.
             let reach = |(low, high): (f64, f64)| {
                 let good = if measure.direction == Direction::Higher { high } else { -low };
                 good + own.model_error_percent > own.equal_within_percent
             };
-            unsure && own.interval_percent.is_none_or(reach)
+            own.verdict == Verdict::CannotTell && own.interval_percent.is_none_or(reach)
         };
         self.comparisons(number)?.iter().enumerate().position(may)
     }
@@ -162,25 +166,32 @@ fn against_baseline(history: &History<'_>, number: usize, measure: usize) -> Com
     between(history, number, 0, measure)
 }
 
+/// The confirming runs that two candidates share.
+fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> (Vec<f64>, Vec<f64>) {
+    let [own, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
+    own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?))).unzip()
+}
+
 /// A candidate's confirming runs against another's.
 pub(super) fn between(history: &History<'_>, number: usize, other: usize, measure: usize) -> Comparison {
-    let [own, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
-    let pairs = own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?)));
-    let (own, theirs): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    let (own, theirs) = pairs(history, number, other, measure);
     let (header, measure) = (history.header, &history.header.measures[measure]);
     let bounds = Bounds::on(&header.device, header.equal_within_percent, measure.is_tail());
     compare(measure.figure(), &own, &theirs, &bounds)
 }
 
-/// Marks what stays significant among all comparisons with the baseline.
-fn correct(comparisons: &mut [Vec<Comparison>], confirmed: &[usize]) {
-    let all = || confirmed.iter().enumerate().filter(|(_, number)| **number != 0).map(|(at, _)| at);
-    let p: Vec<f64> =
-        all().flat_map(|at| comparisons[at].iter().map(|own| own.p.unwrap_or(1.0)).collect::<Vec<_>>()).collect();
+/// Leaves the differences that stand among all comparisons with the baseline; of others it cannot be told.
+fn correct(comparisons: &mut [Vec<Comparison>], history: &History<'_>, confirmed: &[usize]) {
+    let family = || confirmed.iter().copied().enumerate().filter(|(_, number)| *number != 0);
+    let p: Vec<f64> = family().flat_map(|(at, _)| comparisons[at].iter().map(|own| own.p.unwrap_or(1.0))).collect();
     let mut survives = stat::holm(&p, SIGNIFICANCE).into_iter();
-    for at in all() {
-        for own in &mut comparisons[at] {
+    // What the hardest of them asks for: so many runs are enough wherever it stands among the others.
+    let significance = SIGNIFICANCE / p.len().max(1) as f64;
+    for (at, number) in family() {
+        for (goal, own) in comparisons[at].iter_mut().enumerate() {
             own.survives_all = survives.next().unwrap_or(false);
+            let (values, base) = pairs(history, number, 0, goal);
+            own.settle(own.survives_all, &values, &base, significance);
         }
     }
 }

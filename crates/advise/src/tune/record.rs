@@ -6,7 +6,8 @@ use std::io::BufRead;
 
 use iosched::Setting;
 use iosched_lab::{
-    DeviceRecord, LabError, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default,
+    DeviceRecord, LabError, Line, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default,
+    read_lines,
 };
 use iosched_sim::{BlockLayer, Replay};
 use serde::{Deserialize, Serialize};
@@ -138,20 +139,8 @@ pub struct TuneRun {
 /// # Errors
 /// It cannot be read, or is no such file.
 pub fn read(reader: impl BufRead, file: &str) -> Result<(TuneHeader, Vec<TuneRun>), LabError> {
-    let mut header = None;
-    let mut runs = Vec::new();
-    for (number, line) in reader.lines().enumerate() {
-        let line = line.map_err(|source| LabError::Io { file: file.to_owned(), source })?;
-        match (serde_json::from_str(&line), &header) {
-            (Ok(TuneRecord::Tune(own)), None) => header = Some(*own),
-            (Ok(TuneRecord::Trial(run)), Some(_)) => runs.push(*run),
-            (Err(error), Some(_)) if error.is_eof() => break,
-            (outcome, _) => {
-                let problem = outcome.map_or_else(|error| error.to_string(), |_| "out of place".to_owned());
-                return Err(LabError::BadRecord { file: file.to_owned(), line: number as u64 + 1, problem });
-            }
-        }
-    }
-    let header = header.ok_or_else(|| LabError::Data { file: file.to_owned(), problem: "it is empty".to_owned() })?;
-    Ok((header, runs))
+    read_lines(reader, file, |record| match record {
+        TuneRecord::Tune(header) => Line::Plan(*header),
+        TuneRecord::Trial(run) => Line::Run(*run),
+    })
 }

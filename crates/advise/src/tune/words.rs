@@ -2,7 +2,7 @@
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
-use iosched_lab::{Doubt, idle_in_words, significant, verdicts_in_words};
+use iosched_lab::{Comparison, Doubt, RUNS_WORTH, idle_in_words, significant, verdicts_in_words};
 
 use super::beside::Controller;
 use super::results::{Finding, Standing, TuneResults};
@@ -36,7 +36,7 @@ impl TuneResults<'_> {
             (Finding::CannotTell, _) => {
                 let unsure = self.unsure_words().unwrap_or_default();
                 format!(
-                    "cannot tell: nothing is better than {baseline} for sure, and {unsure}; until that is known leave it as it is"
+                    "cannot tell: nothing is better than {baseline} for sure, and {unsure}; until then leave it as it is"
                 )
             }
             (Finding::Idle, _) => format!("{}: leave it as it is ({baseline})", self.idle_words()),
@@ -105,8 +105,10 @@ impl TuneResults<'_> {
         }
         doubts.extend(self.model_error());
         if self.finding == Finding::CannotTell {
-            doubts
-                .push("more runs may tell what these do not: a larger --budget, or iosched compare --runs".to_owned());
+            let runs = self.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
+            doubts.push(format!(
+                "more runs may tell what these do not: a larger --budget, or iosched compare --runs{runs}"
+            ));
         }
         if let Some(best) = self.recommended() {
             doubts.extend(self.unsure_constraints(best));
@@ -121,15 +123,24 @@ impl TuneResults<'_> {
         doubts
     }
 
-    /// What may be better, by how much, and how many runs would tell: "noop may be: p99(sync) between -30 and +12 %;
-    /// 40 runs would tell".
-    pub(crate) fn unsure_words(&self) -> Option<String> {
+    /// What may be better, and the comparison that does not tell.
+    fn unsure_comparison(&self) -> Option<(&Standing, usize, &Comparison)> {
         let (number, goal) = self.unsure?;
         let own = &self.standings[number];
-        let comparison = own.figures[goal].as_ref()?.comparison.as_ref()?;
-        let told = self.header.measures[goal].describe(comparison);
-        let ends = told.split_once(" (").map_or(String::new(), |(_, ends)| format!(" ({ends}"));
-        Some(format!("{} may be: {}{ends}", own.label, self.header.measures[goal].name))
+        Some((own, goal, own.figures[goal].as_ref()?.comparison.as_ref()?))
+    }
+
+    /// How many runs of each setting would tell of it, if anybody makes so many.
+    pub(crate) fn unsure_runs(&self) -> Option<u32> {
+        self.unsure_comparison()?.2.runs_needed.filter(|&runs| runs <= RUNS_WORTH)
+    }
+
+    /// What may be better, by how much, why these runs do not tell, and how many would: "noop may be, p99(sync) -30 to
+    /// +12 %: its runs differ too much from each other; 40 runs of each setting would tell".
+    pub(crate) fn unsure_words(&self) -> Option<String> {
+        let (own, goal, comparison) = self.unsure_comparison()?;
+        let (measure, many) = (&self.header.measures[goal], (self.standings.len() - 1) * self.header.goals);
+        Some(format!("{} may be, {} {}", own.label, measure.name, comparison.why_unsure(many, &measure.unit)))
     }
 
     /// That nothing waited.

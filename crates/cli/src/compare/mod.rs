@@ -122,8 +122,8 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// What to do next.
-fn next(records: &Path) -> String {
+/// What to do next with records.
+pub(crate) fn next(records: &Path) -> String {
     let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
     format!("iosched report {from} -o {to}")
 }

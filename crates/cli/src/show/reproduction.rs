@@ -20,11 +20,17 @@ pub(crate) fn text(
     look: Look,
 ) -> String {
     let mut text = String::new();
-    for own in results {
+    let (run, not_run): (Vec<_>, Vec<_>) = results.iter().partition(|own| own.was_run());
+    for own in run {
         let _ = writeln!(text, "{}\n", experiment(header, own, look));
     }
-    let summary = Summary::of(results);
-    if results.len() > 1 {
+    let summary = Summary::of(results, header.runs);
+    if !not_run.is_empty() {
+        let names: Vec<&str> = not_run.iter().map(|own| own.experiment.name.as_str()).collect();
+        let said = format!("not run, no case of them under each of its settings: {}", names.join(", "));
+        let _ = writeln!(text, "{}", look.wrap(&said, "  "));
+    }
+    if results.len() > 1 || summary.experiments_run == 0 {
         let _ = writeln!(text, "{}", look.wrap(&format!("all together: {}", summary.sentence()), "  "));
     }
     let _ = writeln!(text, "{}", look.wrap(&pace(summary.simulated_ns, elapsed_s), "  "));
@@ -46,13 +52,8 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     let own = results.experiment;
     let mut text = format!("{}\n", look.wrap(&format!("{}: {}", own.name, own.title), "  "));
     let _ = writeln!(text, "{}", look.wrap(&format!("  {}", own.about), "  "));
-    let rounds = results.rounds();
-    let times = match rounds {
-        1 => "1 run".to_owned(),
-        n if (n as u64) < u64::from(header.runs) => format!("{n} of {} runs", header.runs),
-        n => format!("{n} runs"),
-    };
-    let _ = writeln!(text, "  on {}, {times} each, paired by seed\n", own.machine);
+    let times = results.runs_in_words(header.runs);
+    let _ = writeln!(text, "{}\n", look.wrap(&format!("  on {}, paired by seed: {times}", own.machine), "  "));
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {
         let short = "◦ shorter than a minute: the first document does not consider such tests";
@@ -65,7 +66,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
         text.push_str("\ngoals (ratios):\n");
         text.push_str(&goals(results, look));
     }
-    let sentence = Summary::of(std::slice::from_ref(results)).sentence();
+    let sentence = Summary::of(std::slice::from_ref(results), header.runs).sentence();
     let _ = write!(text, "\n{}", look.wrap(&format!("{}: {sentence}", own.name), "  "));
     text
 }
@@ -119,7 +120,10 @@ impl Lines {
                 Some(true) => (Tone::Good, ""),
                 None => (Tone::Plain, ""),
             };
-            let (said, tone) = verdict(cell.verdict_simulated, is_baseline, tone);
+            let (said, tone) = match results.rounds[row.case] {
+                0 => ("not run".to_owned(), Tone::Faint),
+                _ => verdict(cell.verdict_simulated, is_baseline, tone),
+            };
             let otherwise: String = cell
                 .otherwise()
                 .filter_map(|other| Some(format!("; {}: {}", other.assumption, words(other.verdict?))))
@@ -272,6 +276,7 @@ mod tests {
             version: "0.1.0".to_owned(),
             command: "iosched reproduce dd".to_owned(),
             experiments: vec!["dd".to_owned()],
+            case: None,
             seed: 1,
             runs: 3,
         };

@@ -9,7 +9,7 @@ use indicatif::{HumanBytes, HumanDuration};
 use iosched_lab::grouped;
 use iosched_sweep::dataset::Directory;
 use iosched_sweep::{
-    Estimate, Event, Failed, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url,
+    Choice, Estimate, Event, Failed, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url,
 };
 use serde::Serialize;
 
@@ -85,6 +85,7 @@ fn of_sweep(error: SweepError) -> anyhow::Error {
         SweepError::Asked(error) => of_asked(error),
         SweepError::Lab(error) => error.into(),
         SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
+        SweepError::NoDirectory { .. } => usage(format_args!("--output {error}")),
         _ => error.into(),
     }
 }
@@ -92,7 +93,10 @@ fn of_sweep(error: SweepError) -> anyhow::Error {
 fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, Duration)> {
     let sweeping = Arc::new(Sweeping::default());
     let stopped = Arc::clone(&sweeping);
-    on_signal(move |_| stopped.interrupt())?;
+    on_signal(move |_| {
+        stopped.interrupt();
+        say!("\nending after the comparisons under way; Ctrl-C again ends those, too");
+    })?;
     let meter = Meter::new(UNITS);
     let began = Instant::now();
     let outcome = iosched_sweep::run(units, directory, jobs, &sweeping, |event, done, of| {
@@ -167,8 +171,11 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
     }
     let Some(summary) = summary else { return text };
     text.push('\n');
-    let mut rows = vec![["setting", "volumes"].map(str::to_owned)];
-    rows.extend(summary.chosen().into_iter().map(|(label, count)| [label.to_owned(), grouped(count as u64)]));
+    let mut rows = vec![["setting", "volumes", "why"].map(str::to_owned)];
+    let choice = |(label, choice, count): (&str, Choice, usize)| {
+        [label.to_owned(), grouped(count as u64), choice.words().to_owned()]
+    };
+    rows.extend(summary.choices().into_iter().map(choice));
     text.push_str(&columns(&rows));
     text.push('\n');
     for sentence in summary.answer().split_inclusive(". ") {

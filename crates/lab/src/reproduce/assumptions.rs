@@ -7,6 +7,7 @@
 use serde::Deserialize;
 
 use super::catalogue::{Case, Experiment};
+use super::run::BAND_RUNS;
 use crate::error::LabError;
 use crate::machine::{MachineProfile, merge};
 
@@ -77,6 +78,17 @@ impl Experiment {
             all.push(self.decide(case, assumption, values)?);
         }
         Ok(all)
+    }
+
+    /// All runs of it, if each case is run so many times under each setting: those over unknowns are among them.
+    #[must_use]
+    pub fn runs_planned(&self, runs: u32) -> usize {
+        let others = |case: &Case| {
+            let unknowns = self.unknowns.iter().filter(|own| own.cases.contains(&case.name));
+            unknowns.map(|own| own.values.len() - 1).sum::<usize>()
+        };
+        let of_case = |case: &Case| runs as usize + others(case) * runs.min(BAND_RUNS) as usize;
+        self.cases.iter().map(of_case).sum::<usize>() * self.settings.len()
     }
 
     fn decide<'a>(

@@ -145,7 +145,10 @@ impl Experiment {
     pub fn named(name: &str) -> Result<Self, LabError> {
         match EMBEDDED.iter().find(|(known, ..)| *known == name) {
             Some((name, text, figures)) => Self::parse(name, text, figures),
-            None => Err(LabError::UnknownExperiment { name: name.to_owned(), known: Self::names().collect() }),
+            None => {
+                let known = Self::names().chain(Family::ALL.map(|(_, name)| name)).collect();
+                Err(LabError::UnknownExperiment { name: name.to_owned(), known })
+            }
         }
     }
 

@@ -18,6 +18,6 @@ pub use catalogue::{Case, Experiment, Family, Variant};
 pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{Origin, PublishedFigure, PublishedSeries};
-pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
+pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord, read};
 pub use results::{Assumed, Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
 pub use run::{Progress, ReproduceOptions, Reproduced, reproduce};

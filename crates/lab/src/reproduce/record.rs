@@ -2,11 +2,16 @@
 //!
 //! A file of them is JSON lines: the [`ReproductionHeader`] first, then one line per run, in the order of the plan.
 
+use std::io::BufRead;
+
 use iosched_workload::app::{Better, Figure, Report};
 use iosched_workload::outcome::{JobResult, RunResult};
 use serde::{Deserialize, Serialize};
 
+use super::catalogue::Experiment;
+use crate::error::LabError;
 use crate::figure::Direction;
+use crate::file::{Line, read_lines};
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +32,9 @@ pub struct ReproductionHeader {
     pub command: String,
     /// Names of the experiments.
     pub experiments: Vec<String>,
+    /// What chose among their cases, see [`Experiment::with_cases`]; `None`: all are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// The seed; the runs' seeds follow from it.
     pub seed: u64,
     /// Runs planned of each case under each setting.
@@ -81,6 +89,31 @@ pub struct SeriesRecord {
     pub values: Vec<f64>,
     /// Time from one value to the next, s; `None`: they are of one process after the other.
     pub step_s: Option<f64>,
+}
+
+impl ReproductionHeader {
+    /// The experiments that were to be run, with the cases that were chosen.
+    ///
+    /// # Errors
+    /// This version does not have them.
+    pub fn planned(&self) -> Result<Vec<Experiment>, LabError> {
+        let all = self.experiments.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
+        match &self.case {
+            Some(text) => Experiment::with_cases(all, text),
+            None => Ok(all),
+        }
+    }
+}
+
+/// Reads a file of records; a last line that is cut short is left out.
+///
+/// # Errors
+/// It cannot be read, or is no such file.
+pub fn read(reader: impl BufRead, file: &str) -> Result<(ReproductionHeader, Vec<CaseRun>), LabError> {
+    read_lines(reader, file, |record| match record {
+        ReproductionRecord::Reproduction(header) => Line::Plan(*header),
+        ReproductionRecord::Case(run) => Line::Run(*run),
+    })
 }
 
 impl CaseRun {

@@ -25,6 +25,8 @@ pub struct ExperimentResults<'a> {
     pub runs: Vec<&'a CaseRun>,
     /// Those in which something else was assumed.
     pub assumed_runs: Vec<&'a CaseRun>,
+    /// Complete rounds of each case: figures are of these.
+    pub rounds: Vec<usize>,
     /// A row per case, test and unit.
     pub rows: Vec<Row>,
     /// Its goals that are about cases which are there, each with how it was met.
@@ -143,8 +145,9 @@ impl<'a> ExperimentResults<'a> {
         let own = runs.iter().filter(|run| run.experiment == experiment.name);
         let (runs, assumed_runs): (Vec<&CaseRun>, Vec<&CaseRun>) = own.partition(|run| run.assumption.is_none());
         let cases = 0..experiment.cases.len();
+        let rounds = cases.clone().map(|case| rounds(experiment, &runs, case).len()).collect();
         let rows: Vec<Row> = cases.flat_map(|case| rows(experiment, &runs, &assumed_runs, case)).collect();
-        let mut results = Self { experiment, runs, assumed_runs, rows, goals: Vec::new() };
+        let mut results = Self { experiment, runs, assumed_runs, rounds, rows, goals: Vec::new() };
         let known = |name: &String| experiment.cases.iter().any(|case| case.name == *name);
         let goals = experiment.goals.iter().filter(|goal| goal.places().iter().all(|(case, _)| known(case)));
         results.goals = goals.map(|goal| (goal, results.outcome(goal))).collect();
@@ -178,11 +181,35 @@ impl<'a> ExperimentResults<'a> {
         self.runs.iter().chain(&self.assumed_runs).map(|run| run.simulated_ns).sum()
     }
 
-    /// Fewest complete rounds of a case.
+    /// Whether any case has figures.
     #[must_use]
-    pub fn rounds(&self) -> usize {
-        let cases = 0..self.experiment.cases.len();
-        cases.map(|case| rounds(self.experiment, &self.runs, case).len()).min().unwrap_or(0)
+    pub fn was_run(&self) -> bool {
+        self.rounds.iter().any(|&rounds| rounds > 0)
+    }
+
+    /// How often cases were run under each setting, if so many runs were planned: "3 runs each", or of a plan that was
+    /// stopped "2 of 3 runs each of write; not run: copy".
+    #[must_use]
+    pub fn runs_in_words(&self, planned: u32) -> String {
+        let times = |rounds: usize| match rounds {
+            n if (n as u64) < u64::from(planned) => format!("{n} of {planned} runs each"),
+            1 => "1 run each".to_owned(),
+            n => format!("{n} runs each"),
+        };
+        let mut counts = self.rounds.clone();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.dedup();
+        let of = |count: usize| {
+            let cases = self.experiment.cases.iter().zip(&self.rounds).filter(|(_, rounds)| **rounds == count);
+            cases.map(|(case, _)| case.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let said = |&count: &usize| match count {
+            0 if counts.len() == 1 => "not run".to_owned(),
+            0 => format!("not run: {}", of(0)),
+            _ if counts.len() == 1 => times(count),
+            _ => format!("{} of {}", times(count), of(count)),
+        };
+        counts.iter().map(said).collect::<Vec<_>>().join("; ")
     }
 
     /// One line per row and setting.
@@ -200,6 +227,7 @@ impl<'a> ExperimentResults<'a> {
                     case: format!("{}/{}", self.experiment.cases[row.case].name, row.test),
                     setting: &self.experiment.settings[setting].label,
                     unit: &row.unit,
+                    runs: self.rounds[row.case],
                     published_mean: cell.published.map(|known| known.mean),
                     published_sd: cell.published.and_then(|known| known.sd),
                     simulated_mean: simulated.map(|known| known.mean),
@@ -226,6 +254,8 @@ pub struct Line<'a> {
     pub setting: &'a str,
     /// Unit of means and deviations.
     pub unit: &'a str,
+    /// How often the case was run under each setting; 0: it was not, since somebody stopped it before.
+    pub runs: usize,
     /// As published, if it was.
     pub published_mean: Option<f64>,
     /// Its standard deviation, if it is told.
@@ -417,17 +447,26 @@ pub struct Summary {
     pub goals_met: usize,
     /// Goals of which that is known.
     pub goals: usize,
+    /// Experiments of which at least one case was run under each of its settings.
+    pub experiments_run: usize,
+    /// Runs that were made.
+    pub runs: usize,
+    /// Runs that were planned.
+    pub runs_planned: usize,
     /// Virtual time of all runs, ns.
     pub simulated_ns: u64,
 }
 
 impl Summary {
-    /// Of one experiment or several.
+    /// Of one experiment or several, of which each case was to be run so many times under each setting.
     #[must_use]
-    pub fn of(results: &[ExperimentResults<'_>]) -> Self {
+    pub fn of(results: &[ExperimentResults<'_>], runs_planned: u32) -> Self {
         let mut summary = Self::default();
         for results in results {
             summary.simulated_ns += results.simulated_ns();
+            summary.experiments_run += usize::from(results.was_run());
+            summary.runs += results.runs.len() + results.assumed_runs.len();
+            summary.runs_planned += results.experiment.runs_planned(runs_planned);
             for cell in results.rows.iter().flat_map(|row| &row.cells) {
                 count(cell.same(), &mut summary.verdicts_same, &mut summary.verdicts);
                 count(cell.is_near(), &mut summary.figures_near, &mut summary.figures);
@@ -441,10 +480,17 @@ impl Summary {
         summary
     }
 
+    /// Whether it was ended before all that was planned was run.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        self.runs < self.runs_planned
+    }
+
     /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; of those kept back at first: 2 of 3;
-    /// goals met: 3 of 4".
+    /// goals met: 3 of 4"; of what was ended early, that and where comes first.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let stopped = format!("stopped after {} of {} runs", self.runs, self.runs_planned);
         let parts = [
             ("verdicts the same", self.verdicts_same, self.verdicts),
             ("figures within 15 %", self.figures_near, self.figures),
@@ -453,8 +499,15 @@ impl Summary {
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));
-        let text = known.collect::<Vec<_>>().join("; ");
-        if text.is_empty() { "nothing of this is published".to_owned() } else { text }
+        let mut said: Vec<String> = self.is_stopped().then_some(stopped).into_iter().chain(known).collect();
+        if parts.iter().all(|(.., of)| *of == 0) {
+            said.push(match (self.is_stopped(), self.experiments_run) {
+                (true, 0) => "no case was run under each of its settings".to_owned(),
+                (true, _) => "nothing of what was run is published".to_owned(),
+                (false, _) => "nothing of this is published".to_owned(),
+            });
+        }
+        said.join("; ")
     }
 }
 

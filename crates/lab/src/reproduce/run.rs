@@ -23,6 +23,8 @@ pub struct ReproduceOptions {
     pub runs: u32,
     /// Every run's seed follows from it.
     pub seed: u64,
+    /// What the cases were chosen by, if not all are meant: kept in the records.
+    pub case: Option<String>,
     /// The command line that makes the records again: kept in them.
     pub command: String,
 }
@@ -68,7 +70,7 @@ struct Prepared<'a> {
 
 /// Runs with each other value of what a document does not say: it moves means by more than chance does, or it does not
 /// matter.
-const BAND_RUNS: u32 = 1;
+pub(super) const BAND_RUNS: u32 = 1;
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +105,7 @@ pub fn reproduce(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: options.command.clone(),
         experiments: experiments.iter().map(|own| own.name.clone()).collect(),
+        case: options.case.clone(),
         seed: options.seed,
         runs: options.runs,
     };
@@ -238,6 +241,7 @@ mod tests {
         let mut prepared: Vec<Prepared<'_>> = decided.map(|own| Prepared::new(&experiment, own).unwrap()).collect();
         let of_bands = prepared.iter().filter(|own| own.assumption.is_some()).count();
         assert_eq!(jobs(&prepared, 10).len(), (10 * 2 + of_bands) * 3);
+        assert_eq!(jobs(&prepared, 10).len(), experiment.runs_planned(10));
         prepared.retain(|own| own.assumption.is_none());
         let jobs = jobs(&prepared, 4);
         assert_eq!(jobs.len(), 4 * 2 * 3);

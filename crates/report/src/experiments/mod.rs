@@ -8,7 +8,7 @@ mod time;
 use iosched_lab::reproduce::{
     ExperimentResults, Goal, GoalOutcome, Measure, ReproductionHeader, SeriesRecord, Summary,
 };
-use iosched_lab::{MachineProfile, grouped, significant};
+use iosched_lab::{MachineProfile, significant};
 use maud::{Markup, html};
 
 use super::parts::{document, name, sentence, unbroken};
@@ -17,7 +17,7 @@ use super::view::Setting;
 
 /// The page.
 pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> Markup {
-    let summary = Summary::of(results);
+    let summary = Summary::of(results, header.runs);
     document(
         &header.version,
         "The published experiments, reproduced",
@@ -131,17 +131,19 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, seve
         section .device id=(own.name) {
             h2 { (own.title) }
             p .quiet { (own.about) }
-            @if several { p .lead { (unbroken(&sentence(&Summary::of(std::slice::from_ref(results)).sentence()))) } }
+            @if several { p .lead { (unbroken(&sentence(&Summary::of(std::slice::from_ref(results), header.runs).sentence()))) } }
             (facts(header, results, &settings))
-            (processes::pictures(results, &settings))
-            (time::pictures(results, &settings))
-            section {
-                h3 { "Published and ours" }
-                (bars::pictures(results, &settings))
-            }
-            section {
-                h3 { "All figures" }
-                (table::table(results, &settings))
+            @if results.was_run() {
+                (processes::pictures(results, &settings))
+                (time::pictures(results, &settings))
+                section {
+                    h3 { "Published and ours" }
+                    (bars::pictures(results, &settings))
+                }
+                section {
+                    h3 { "All figures" }
+                    (table::table(results, &settings))
+                }
             }
         }
     }
@@ -169,9 +171,7 @@ fn facts(header: &ReproductionHeader, results: &ExperimentResults<'_>, settings:
             }
             dt { "Runs" }
             dd {
-                (grouped(results.rounds() as u64)) " of each case under each setting"
-                @if (results.rounds() as u64) < u64::from(header.runs) { ", of " (header.runs) " planned" }
-                "; " (duration(results.simulated_ns() as f64, 3)) " simulated"
+                (results.runs_in_words(header.runs)) ", under each setting; " (duration(results.simulated_ns() as f64, 3)) " simulated"
             }
         }
     }

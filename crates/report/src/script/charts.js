@@ -42,7 +42,7 @@
     }
 
     function axis(chart, side) {
-        const { quantity, log, name, unit } = chart[side];
+        const { quantity, log, name, unit, marks } = chart[side];
         const named = [name, unit].filter((part) => part).join(", ");
         const label = (value) => (value === null ? "" : write[quantity](value, {}));
         const options = {
@@ -71,6 +71,17 @@
                 marks.push(...steps.map((step) => step * 10 ** power));
             }
             return marks.filter((mark) => mark >= from && mark <= to);
+        };
+        // What was run is what is marked, as far as there is room.
+        if (marks) options.splits = (_, at, from, to) => marks.filter((mark) => mark >= from && mark <= to);
+        if (marks) options.filter = (u, splits) => {
+            let free = -Infinity;
+            return splits.map((mark) => {
+                const place = u.valToPos(mark, side);
+                if (place < free) return null;
+                free = place + 8 + 7 * label(mark).length;
+                return mark;
+            });
         };
         return options;
     }

@@ -9,6 +9,9 @@ mod gains;
 mod page;
 mod volumes;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use iosched_lab::Figure;
 use serde::Serialize;
 
@@ -96,6 +99,18 @@ impl Summary {
         }
         counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         counts
+    }
+
+    /// How many volumes should have each setting, and how sure that is: what is better first, then the baselines.
+    #[must_use]
+    pub fn choices(&self) -> Vec<(&str, Choice, usize)> {
+        let mut counts: BTreeMap<(Choice, &str), usize> = BTreeMap::new();
+        for volume in &self.volumes {
+            *counts.entry((volume.choice, &volume.chosen)).or_default() += 1;
+        }
+        let mut all: Vec<_> = counts.into_iter().map(|((choice, label), count)| (label, choice, count)).collect();
+        all.sort_by_key(|&(_, choice, count)| (choice, Reverse(count)));
+        all
     }
 
     /// What was found, in a few sentences.

@@ -93,20 +93,21 @@ fn settings(gain: &Gain) -> String {
 
 fn chosen(summary: &Summary) -> Markup {
     let devices: BTreeSet<&str> = summary.volumes.iter().map(|volume| volume.device.as_str()).collect();
-    let labels = summary.chosen();
-    let count = |label: &str, device: &str| {
-        summary.volumes.iter().filter(|own| own.chosen == label && own.device == device).count() as u64
+    let count = |label: &str, choice: Choice, device: &str| {
+        let wanted = |own: &&Volume| own.chosen == label && own.choice == choice && own.device == device;
+        summary.volumes.iter().filter(wanted).count() as u64
     };
     html! {
         div .scroll {
             table {
-                thead { tr { th { "setting" } th { "volumes" } @for device in &devices { th { (device) } } } }
+                thead { tr { th { "setting" } th { "why" } th { "volumes" } @for device in &devices { th { (device) } } } }
                 tbody {
-                    @for (label, all) in labels {
+                    @for (label, choice, all) in summary.choices() {
                         tr {
                             th scope="row" { (label) }
+                            td { (choice.words()) }
                             td { (grouped(all as u64)) }
-                            @for device in &devices { td { (grouped(count(label, device))) } }
+                            @for device in &devices { td { (grouped(count(label, choice, device))) } }
                         }
                     }
                 }

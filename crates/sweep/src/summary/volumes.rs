@@ -20,6 +20,18 @@ pub enum Choice {
     CannotTell,
 }
 
+impl Choice {
+    /// What is said of a setting that volumes should have.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better for sure",
+            Self::NothingBetter => "the baseline: nothing is better",
+            Self::CannotTell => "the baseline: cannot tell whether another is better",
+        }
+    }
+}
+
 /// A workload on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Volume {

@@ -1,0 +1,58 @@
+//! Long work that Ctrl-C ends: what it says meanwhile and in the end, and that what was kept is read again.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{IOSCHED, directory, iosched, wait_for};
+
+fn start(here: &Path, args: &[&str]) -> Child {
+    let mut command = Command::new(IOSCHED);
+    command.current_dir(here).args(args).env("IOSCHED_STATE_DIR", here);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Sends SIGINT; what it printed, and what it said.
+fn interrupt(child: Child) -> (String, String) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert_eq!(status.code(), Some(130), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn reproduced_experiments_say_where_they_were_stopped_and_their_records_make_the_same_page() {
+    let here = directory("interrupted-reproduce");
+    let args = ["reproduce", "dd", "-n", "1000000", "-j", "1", "--records", "dd.jsonl", "--report", "first.html"];
+    let child = start(&here, &args);
+    let lines = || fs::read_to_string(here.join("dd.jsonl")).map_or(0, |text| text.lines().count());
+    wait_for(|| lines() > 30);
+    let (out, err) = interrupt(child);
+    assert!(err.contains("ending after the current runs"), "{err}");
+    let stopped = format!("stopped after {} of ", lines() - 1);
+    assert!(out.contains(&format!("dd: {stopped}")) && out.contains(" of 1000000 runs each"), "{out}");
+    assert!(!out.contains("nothing of this is published"), "{out}");
+    let (_, said) = iosched(&here, &["report", "dd.jsonl"], 0);
+    assert_eq!(said, "dd.html: the report of dd.jsonl\n");
+    let page = fs::read_to_string(here.join("dd.html")).unwrap();
+    assert!(page.contains("Stopped after "), "{page}");
+    assert_eq!(page, fs::read_to_string(here.join("first.html")).unwrap());
+}
+
+#[cfg(feature = "sweep")]
+#[test]
+fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
+    let here = directory("interrupted-sweep");
+    let tasks = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 2000\n";
+    fs::write(here.join("tasks.toml"), tasks).unwrap();
+    let plan = "workloads = \"tasks.toml\"\ndevices = \"sata-7200\"\nschedulers = [\"none\", \"bfq\"]\nruns = 20\nseeds = \"1..100000\"\n";
+    fs::write(here.join("plan.toml"), plan).unwrap();
+    let child = start(&here, &["sweep", "plan.toml", "-o", "out", "-j", "1"]);
+    wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|made| made.count() > 2));
+    let (out, err) = interrupt(child);
+    assert!(err.contains("ending after the comparisons under way; Ctrl-C again ends those, too"), "{err}");
+    assert!(out.contains("are still to be made, by the same command"), "{out}");
+}
