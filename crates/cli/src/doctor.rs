@@ -12,7 +12,7 @@ use iosched_lab::asked::nearest;
 use iosched_trace::read_rates;
 use serde::Serialize;
 
-use crate::fail::usage;
+use crate::fail::{of_file, usage};
 use crate::output;
 use crate::served::size;
 use crate::show::{Look, Tone};
@@ -78,6 +78,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
 /// What iostat or sar say in a file of the disks of this machine.
 fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     let shown = file.display();
+    // What cannot be read is none of their reports either, and says so itself.
+    let opened = fs::File::open(file).and_then(|mut file| std::io::Read::read(&mut file, &mut [0]));
+    opened.map_err(|error| {
+        of_file(format!("--rates {shown}: {error}; it is a file that iostat -x or sar -d printed"), &error)
+    })?;
     let rates = read_rates(file)?;
     let rates = rates.ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;
     let found = load(machine, &rates, &shown.to_string());

@@ -12,7 +12,7 @@ use iosched_disk::ProfileError;
 use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError};
 use iosched_lab::LabError;
-use iosched_lab::asked::{AskedError, did_you_mean, listed};
+use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant};
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
@@ -90,8 +90,30 @@ fn meant(error: &anyhow::Error) -> String {
     if let Some(unknown) = error.downcast_ref::<UnknownElevator>() {
         return did_you_mean(&unknown.name, unknown.known.iter().copied());
     }
-    if let Some(ProfileError::Unknown { name, known }) = error.downcast_ref() {
-        return did_you_mean(name, listed(known));
+    let of_backing = error.downcast_ref::<StartError>().and_then(|error| match error {
+        StartError::Backend(SpecError::Profile(error)) => Some(error),
+        _ => None,
+    });
+    if let Some(error) = error.downcast_ref().or(of_backing)
+        && let meant = profile_meant(error)
+        && !meant.is_empty()
+    {
+        return meant;
+    }
+    if let Some(TraceError::NotFound { file }) = of_trace(error)
+        && let Some(program) = file.split_whitespace().next()
+    {
+        let programs = iosched_workload::app::programs().iter().map(|known| known.name);
+        let near = nearest(program, programs.clone());
+        let is_command = file.contains(char::is_whitespace);
+        let known = || programs.collect::<Vec<_>>().join(", ");
+        return match near {
+            Some(near) => format!("; did you mean the program {near}?"),
+            None if is_command => {
+                format!("; if it is a command line, the programs that can be simulated are {}", known())
+            }
+            None => String::new(),
+        };
     }
     if let Some(ProfileError::NotText { file, .. }) = error.downcast_ref()
         && std::fs::metadata(file).is_ok_and(|metadata| metadata.file_type().is_block_device())
@@ -106,13 +128,18 @@ fn meant(error: &anyhow::Error) -> String {
     String::new()
 }
 
-/// The options that help.
-fn hint(error: &anyhow::Error) -> &'static str {
+/// What is wrong with a trace, by itself or as a workload.
+fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
     let of_workload = error.downcast_ref::<WorkloadError>().and_then(|error| match error {
         WorkloadError::Trace(error) => Some(error),
         _ => None,
     });
-    match error.downcast_ref::<TraceError>().or(of_workload) {
+    error.downcast_ref::<TraceError>().or(of_workload)
+}
+
+/// The options that help.
+fn hint(error: &anyhow::Error) -> &'static str {
+    match of_trace(error) {
         Some(TraceError::Partial { .. }) => "; or take what is there with --partial",
         Some(TraceError::BadLines { .. }) => {
             "; say what it is with --input-format or --columns, and take what is there with --partial as well"

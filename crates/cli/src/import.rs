@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 use iosched_disk::io_cost::{Family, Spread};
+use iosched_lab::asked::quoted;
 
 use crate::fail::{of_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs};
@@ -19,7 +20,7 @@ pub(crate) enum ImportCommand {
     /// Make a profile of DiskSim's description of a disk
     Disksim(DisksimArgs),
     /// Make a profile of what io.cost was told of a device: lines of io.cost.model and io.cost.qos, an entry of
-    /// systemd's hwdb, or a result of resctl-bench
+    /// systemd's hwdb, what `iosched device io-cost` prints, or a result of resctl-bench
     ///
     /// Nothing but rates at saturation is in them: the profile reaches those, and says that no latency was measured.
     #[command(name = "io-cost")]
@@ -78,7 +79,12 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
 fn io_cost(args: &IoCostArgs) -> Result<()> {
     let file = args.file.display().to_string();
     let text = read(&args.file)?;
-    let all = iosched_disk::io_cost::read(&text).map_err(|error| usage(format!("{file}: {error}")))?;
+    let all = iosched_disk::io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
+        Ok(_) => {
+            usage(format!("{file}: is a profile already; see iosched device show {}", quoted(&as_path(&args.file))))
+        }
+        Err(_) => usage(format!("{file}: {error}")),
+    })?;
     let names = || all.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
     let found = match &args.of {
         Some(name) => all.iter().find(|own| own.name.eq_ignore_ascii_case(name)),
@@ -98,7 +104,9 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
     let spread = Spread { runs: 1, percent };
     let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread)?;
     let preface = format!(
-        "# A model of {name}: servers that reach the rates of its io.cost.model. Nobody measured latencies.\n# {}\n{}\n",
+        "# A model of {name}, made of its io.cost.model by iosched {}: servers that reach those rates. Nobody measured \
+         latencies.\n# {}\n{}\n",
+        env!("CARGO_PKG_VERSION"),
         found.model.line(),
         found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))
     );
@@ -130,6 +138,11 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
         eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
     }
     Ok(())
+}
+
+/// A profile's file as devices are named: with a slash.
+fn as_path(file: &Path) -> String {
+    if file.components().count() > 1 { file.display().to_string() } else { format!("./{}", file.display()) }
 }
 
 /// A text, compressed or not. A file that is not there or is no text is an error of usage.

@@ -8,13 +8,15 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 use console::Term;
+use iosched_lab::asked::did_you_mean;
 
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
 
 /// Show the man page, or that of a command
 ///
-/// On a terminal man shows it; elsewhere it is printed as man reads it.
+/// On a terminal man shows it, or it is printed as --help has it if there is no man; elsewhere it is printed as man
+/// reads it.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
     /// The command, as compare or trace convert [default: iosched itself]
@@ -32,7 +34,7 @@ pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
     root.build();
     match &args.dir {
         Some(directory) => write_all(root, directory, args.write),
-        None => show(&page(find(root, &args.command)?)?),
+        None => show(find(root, &args.command)?),
     }
 }
 
@@ -46,7 +48,10 @@ fn find(root: Command, names: &[String]) -> Result<Command> {
             let known: Vec<&str> = at.get_subcommands().map(Command::get_name).collect();
             match known[..] {
                 [] => usage(format_args!("{of} has no commands below it, so there is no page of {of} {name}")),
-                _ => usage(format_args!("there is no page of {of} {name}; {of} has {}", known.join(", "))),
+                _ => {
+                    let meant = did_you_mean(name, known.iter().copied());
+                    usage(format_args!("there is no page of {of} {name}; {of} has {}{meant}", known.join(", ")))
+                }
             }
         })?;
     }
@@ -59,8 +64,13 @@ fn page(command: Command) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-fn show(page: &str) -> Result<()> {
-    if Term::stdout().is_term() && by_man(page).is_ok() { Ok(()) } else { output::print(page) }
+/// On a terminal by man, or as --help has it if there is none; elsewhere as man reads it.
+fn show(mut command: Command) -> Result<()> {
+    let page = page(command.clone())?;
+    if !Term::stdout().is_term() {
+        return output::print(&page);
+    }
+    by_man(&page).or_else(|_| output::print(&command.render_long_help().to_string()))
 }
 
 /// It is an error if there is no man, or none that reads pages from standard input.

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    let announced = announce(&served, &mounted);
+    let announced = announce(&served, disk, &mounted);
     let unmounter = mounted.unmounter();
     let place = unmounter.directory().display().to_string();
     ending.by(move || unmount(&unmounter));
@@ -107,13 +107,13 @@ fn unmount(unmounter: &Unmounter) -> bool {
     }
 }
 
-fn announce(served: &Served, mounted: &Mounted) -> Result<()> {
+fn announce(served: &Served, args: &DiskArgs, mounted: &Mounted) -> Result<()> {
     let (name, directory) = (served.handle.name(), mounted.directory());
     output::announce(&format!(
         "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\n\
          stop with Ctrl-C or: umount {at}\n",
         disk = directory.join(name).display(),
-        about = about(served)?,
+        about = about(served, args)?,
         control = directory.join("block").join(name).display(),
         at = shown(directory),
     ));

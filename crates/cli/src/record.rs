@@ -30,7 +30,7 @@ const PROCESSES_SHOWN: usize = 4;
 /// Every request of every process, from when it is submitted until it completes, as blktrace records it: with the
 /// kernel's tracer `blk`, which is put back as it was. The disk goes on as it is. Then it says what it saw. As root.
 ///
-/// Ctrl-C ends it early and keeps what was recorded.
+/// Ctrl-C ends it early and keeps what was recorded, which is as good as what was asked for: the exit status is 0.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
@@ -74,6 +74,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
     out.write(|out| Ok(recorded.write(out)?))?;
+    if recorded_for.as_secs_f64() < args.seconds {
+        let (recorded, asked) = (recorded_for.as_secs_f64(), args.seconds);
+        eprintln!("ended early: {recorded:.1} s of the {asked} s asked for were recorded, and are kept");
+    }
     if lost > 0 {
         eprintln!(
             "warning: the kernel had no room for {} events: the trace is a part of what was asked; record for a shorter time, \

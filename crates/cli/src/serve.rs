@@ -16,7 +16,7 @@ use iosched_live::{Handle, OwnedListener};
 use crate::exports::{ExportArgs, changes, describe};
 use crate::fail::usage;
 use crate::output::say;
-use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
+use crate::served::{DiskArgs, Ending, about, address, bind, bind_control, check_sockets, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -37,8 +37,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     unix: Option<PathBuf>,
 
-    /// Listen on the network: ADDRESS:PORT, usually port 10809. Needs --tls or --insecure
-    #[arg(long, value_name = "ADDRESS")]
+    /// Listen on the network, usually at port 10809. Needs --tls or --insecure
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     tcp: Option<String>,
 
     #[command(flatten)]
@@ -97,6 +97,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
         return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
     }
+    let sockets = args.unix.iter().map(|path| ("--unix", path));
+    let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path)));
+    check_sockets(&sockets.map(|(option, path)| (option, path.as_path())).collect::<Vec<_>>())?;
     // What can be wrong with the disk is found before anything is done that others see.
     let disk = args.disk.open()?;
     let Doors { listeners, places, socket } = doors(args)?;
@@ -110,7 +113,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
-    let about = about(&served)?;
+    let about = about(&served, &args.disk)?;
     if let Some(hangups) = hangups {
         reread_exports(args, declared, served.handle.clone(), hangups)?;
     }

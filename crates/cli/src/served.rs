@@ -1,6 +1,6 @@
 //! What `serve`, `mount`, `ublk` and `vhost` have in common: a disk that is served until it is told to stop.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
@@ -11,6 +11,8 @@ use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
 use iosched_live::{OwnedListener, reactor};
+
+use iosched_lab::asked::setting;
 
 use crate::backing;
 use crate::fail::usage;
@@ -34,7 +36,7 @@ pub(crate) struct DiskArgs {
     name: Option<String>,
 
     /// The elevator, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64
-    #[arg(short, long, value_name = "SETTING", default_value = "cfq")]
+    #[arg(short, long, value_name = "SETTING", default_value = "cfq", value_parser = setting)]
     scheduler: Setting,
 
     /// What the disk is for, if that is to say the scheduler, and the depth unless it is said
@@ -61,7 +63,7 @@ pub(crate) struct DiskArgs {
     record_driver: Option<PathBuf>,
 
     /// Tell metrics of the disk and its clients at http://ADDRESS:PORT/metrics, to Prometheus and whoever else asks
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     metrics: Option<String>,
 
     /// What a modelled disk leaves to chance
@@ -274,10 +276,13 @@ pub(crate) fn end(served: Served) -> Result<()> {
     wait(served)
 }
 
-/// A disk for people: what it is on, its size and its elevator.
-pub(crate) fn about(served: &Served) -> Result<String> {
-    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
-    Ok(format!("{}, {}, {scheduler}", served.about, size(served.handle.capacity_bytes())))
+/// A disk for people: what it is on, its size and its elevator; what its purpose stands for, if it has one.
+pub(crate) fn about(served: &Served, args: &DiskArgs) -> Result<String> {
+    let how = match args.purpose {
+        None => args.setting()?.to_string(),
+        Some(purpose) => format!("{}, depth {}", args.setting()?, args.depth.unwrap_or(purpose.depth())),
+    };
+    Ok(format!("{}, {}, {how}", served.about, size(served.handle.capacity_bytes())))
 }
 
 /// Listens on a unix socket, and says if a dead server's was there.
@@ -287,6 +292,34 @@ pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
         say!("{}: left by a server that has ended; it is replaced", path.display());
     }
     Ok(listener)
+}
+
+/// Whether sockets are different ones, each told with the option that names it; none has been made yet.
+pub(crate) fn check_sockets(named: &[(&str, &Path)]) -> Result<()> {
+    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    for &(option, path) in named {
+        let place = absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some((other, _)) = known.iter().find(|(_, own)| *own == place) {
+            let twice = if *other == option {
+                format!("{option} names it twice")
+            } else {
+                format!("{other} and {option} name it")
+            };
+            return Err(usage(format!("{}: {twice}; each needs a socket of its own", path.display())));
+        }
+        known.push((option, place));
+    }
+    Ok(())
+}
+
+/// An address to listen at: whether it has a port.
+pub(crate) fn address(text: &str) -> std::result::Result<String, String> {
+    let port = |text: &str| text.parse::<u16>().ok();
+    if text.rsplit_once(':').is_some_and(|(host, own)| !host.is_empty() && port(own).is_some()) {
+        return Ok(text.to_owned());
+    }
+    let example = port(text.trim_start_matches(':')).map_or_else(|| "PORT".to_owned(), |port| port.to_string());
+    Err(format!("write ADDRESS:PORT, for example 127.0.0.1:{example}"))
 }
 
 /// Listens on a control socket, named by a path or as `live:NAME`.

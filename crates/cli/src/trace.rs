@@ -8,14 +8,17 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
 use iosched_lab::grouped;
 use iosched_trace::{
-    Chain, Completeness, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ReadOptions, Source, StageSummary,
-    Step, TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with, read_rates, summarize,
-    summarize_stages,
+    Chain, Completeness, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ProcessSummary, ReadOptions,
+    Source, StageSummary, Step, TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with,
+    read_rates, summarize, summarize_stages,
 };
 
 use crate::fail::usage;
 use crate::options::reading::{self, Reading};
 use crate::output::{self, Kind, Output, Outputs, WriteArgs};
+
+/// So many processes are named.
+const PROCESSES_SHOWN: usize = 4;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -48,10 +51,10 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         files: Files,
         /// From when on, since the trace's beginning: a number of s, or with a unit, as 1.5, 200ms, 10us or 2m
-        #[arg(long, value_name = "TIME", default_value = "0", value_parser = time)]
+        #[arg(long, value_name = "TIME", default_value = "0", value_parser = time, allow_hyphen_values = true)]
         from: Time,
         /// Before when [default: the end]
-        #[arg(long, value_name = "TIME", value_parser = time)]
+        #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
         to: Option<Time>,
     },
     /// Write a trace with its arrivals closer together or further apart
@@ -306,17 +309,23 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
     };
     let mut outputs = Outputs::new(files.write).reads_all(crate::options::files(&files.input));
     let out = outputs.output("", &files.output, Kind::Trace)?;
+    let selects = steps.iter().any(|step| matches!(step, Step::Slice { .. } | Step::Filter(_)));
     let chain = Chain::new(steps);
+    let is_left = |report: &WriteReport| match selects && report.written + report.left_out == 0 {
+        true => Err(nothing_left(source, options)),
+        false => Ok(()),
+    };
     if !out.is_file() && !options.partial {
         // What was sent cannot be taken back.
         read_on(source.requests(&ReadOptions { latencies: false, ..options.clone() })?)?;
     }
     let mut reader = source.requests(options)?;
     if format == Format::Blktrace && reader.format().has_events() && chain.suits_events() {
-        return write_events(source, &out, &chain, options);
+        return write_events(source, &out, &chain, options, is_left);
     }
     let report = out.write(|out| {
         let report = convert_with(&mut reader, &chain, out, format)?;
+        is_left(&report)?;
         read_on(reader.by_ref())?;
         Ok(report)
     })?;
@@ -327,10 +336,17 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
 }
 
 /// From block trace to block trace: all that happened to the requests, not only that they were submitted and completed.
-fn write_events(source: &Source, out: &Output, chain: &Chain, options: &ReadOptions) -> Result<()> {
+fn write_events(
+    source: &Source,
+    out: &Output,
+    chain: &Chain,
+    options: &ReadOptions,
+    is_left: impl Fn(&WriteReport) -> Result<()>,
+) -> Result<()> {
     let mut events = source.events(options)?;
     let report = out.write(|out| {
         let report = convert_events(&mut events, chain, out)?;
+        is_left(&report)?;
         read_on(events.by_ref())?;
         Ok(report)
     })?;
@@ -338,6 +354,58 @@ fn write_events(source: &Source, out: &Output, chain: &Chain, options: &ReadOpti
     warn(events.warnings());
     say(&report);
     Ok(())
+}
+
+/// That a slice or filter keeps nothing, and what there is to keep.
+fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
+    let there_is = || -> Result<String, TraceError> {
+        let times = source.requests(options)?.map(|request| request.map(|request| request.arrival.as_ns()));
+        let times = times.collect::<Result<Vec<_>, _>>()?;
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
+            return Ok("has no requests".to_owned());
+        };
+        let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
+        let seen = summarize(&mut source.requests(options)?)?;
+        Ok(format!(
+            "has {} requests, from {} s to {} s: {}",
+            grouped(seen.all.requests),
+            seconds(*first),
+            seconds(*last),
+            kinds(&seen).join("; ")
+        ))
+    };
+    match there_is() {
+        Ok(there_is) => usage(format_args!("nothing is left of {}, which {there_is}", source.title())),
+        Err(error) => error.into(),
+    }
+}
+
+/// What filters may go by.
+fn kinds(seen: &TraceSummary) -> Vec<String> {
+    let ops = [
+        (&seen.reads, "read"),
+        (&seen.writes, "write"),
+        (&seen.discards, "discard"),
+        (&seen.write_zeroes, "write-zeroes"),
+        (&seen.flushes, "flush"),
+    ];
+    let ops = ops
+        .iter()
+        .filter(|(count, _)| count.requests > 0)
+        .map(|(count, op)| format!("{op} {}", grouped(count.requests)));
+    let of_process = |own: &ProcessSummary| match &own.name {
+        Some(name) => format!("{name} ({})", own.pid),
+        None => own.pid.to_string(),
+    };
+    let mut processes: Vec<String> = seen.processes.iter().take(PROCESSES_SHOWN).map(of_process).collect();
+    let more = seen.processes.len().saturating_sub(PROCESSES_SHOWN);
+    processes.extend((more > 0).then(|| format!("{more} more")));
+    let devices: Vec<&str> = seen.devices.iter().filter_map(|own| own.name.as_deref()).collect();
+    let mut kinds = vec![format!("by operation {}", ops.collect::<Vec<_>>().join(", "))];
+    kinds.push(format!("by process {}", processes.join(", ")));
+    kinds.extend((!devices.is_empty()).then(|| format!("to {}", devices.join(", "))));
+    kinds.push(format!("up to sector {}", seen.size_sectors.saturating_sub(1)));
+    kinds
 }
 
 /// Reads what is left: whether a recording is whole shows at its end.
@@ -370,6 +438,9 @@ fn no_format(path: &Path) -> anyhow::Error {
     let writable = Format::ALL.into_iter().filter(|format| format.is_writable());
     let first = writable.filter_map(|format| format.spec().extensions.first().copied());
     let endings: Vec<_> = first.map(|ending| format!(".{ending}")).collect();
+    if path == Path::new("-") {
+        return usage("standard output has no name that tells the format: say --format FORMAT, as --format csv");
+    }
     usage(format_args!(
         "{}: the name does not tell the format; say --format FORMAT, or end it in one of {}",
         path.display(),
@@ -397,6 +468,9 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 }
 
 fn time(text: &str) -> Result<Time, String> {
+    if text.starts_with('-') {
+        return Err("times count from the trace's beginning, which is 0".to_owned());
+    }
     let (number, unit) = split_unit(text);
     let unit_ns = match unit {
         "" | "s" => Some(SECOND_NS),

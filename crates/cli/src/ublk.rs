@@ -1,6 +1,6 @@
 //! `iosched ublk`: a live disk as block devices.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
         }
     };
     let stopper = devices.stopper();
-    if let Err(error) = announce(&served, &devices, args.control.as_deref()) {
+    if let Err(error) = announce(&served, &devices, args) {
         say!("warning: {error}");
     }
     ending.by(move || stop(&stopper));
@@ -100,12 +100,12 @@ fn stop(stopper: &Stopper) -> bool {
     stopped.is_ok()
 }
 
-fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Result<()> {
-    say!("{}: {}", served.handle.name(), about(served)?);
+fn announce(served: &Served, devices: &Devices, args: &UblkArgs) -> Result<()> {
+    say!("{}: {}", served.handle.name(), about(served, &args.disk)?);
     for warning in &devices.warnings {
         say!("warning: {warning}");
     }
-    if let Some(path) = control {
+    if let Some(path) = &args.control {
         say!("control: iosched ls {}", path.display());
     }
     let lines =

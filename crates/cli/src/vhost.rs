@@ -13,7 +13,7 @@ use iosched_live::vhost::{self, Door};
 
 use crate::exports::{ExportArgs, describe};
 use crate::output::{self, say};
-use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
+use crate::served::{DiskArgs, Ending, about, bind, bind_control, check_sockets, wait};
 
 /// Make a disk the disk of virtual machines, with an elevator in its path
 ///
@@ -64,6 +64,10 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     args.disk.check_name()?;
     vhost::check()?;
     let (exports, each) = args.exports.load_each(&args.disk.name(), args.sockets.len())?;
+    let sockets = args.sockets.iter().map(|path| ("--socket", path));
+    let sockets = sockets.chain(args.nbd.iter().map(|path| ("--nbd", path)));
+    let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path)));
+    check_sockets(&sockets.map(|(option, path)| (option, path.as_path())).collect::<Vec<_>>())?;
     let disk = args.disk.open()?;
     let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
     let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });
@@ -102,7 +106,7 @@ fn with_nbd(listener: std::os::unix::net::UnixListener, exports: &Exports) -> Co
 }
 
 fn announce(served: &Served, args: &VhostArgs, each: &[Export]) -> Result<()> {
-    say!("{}: {}", served.handle.name(), about(served)?);
+    say!("{}: {}", served.handle.name(), about(served, &args.disk)?);
     let nbd = args.nbd.as_deref().map(Path::display);
     nbd.iter().for_each(|path| say!("nbd+unix:///?socket={path}"));
     if let Some(path) = &args.control {

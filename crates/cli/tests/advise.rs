@@ -138,6 +138,8 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
     refused(&[on, "-w", "read.toml", "--profile", "absent.toml"], "absent.toml");
     refused(&[on, "-w", "read.toml", "--runs", "1"], "--runs");
     fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
+    let into_file = [on, "-w", "read.toml", "--profile", "slow.toml", "--output", "read.toml"];
+    refused(&into_file, "--output read.toml: is a file, and everything is kept in a directory");
     refused(&[on, "-w", "write.toml", "--profile", "slow.toml", "-o", "kept"], "--destroy-data");
     assert_eq!(scheduler(&device), before);
     assert!(!here.join("kept").exists());

@@ -59,6 +59,11 @@ fn rates_are_held_against_the_disks_that_are_here() {
         fs::write(&file, text).unwrap();
         run(&["doctor", "--json", "--rates", file.to_str().unwrap()])
     };
+    for (given, said) in [("/nowhere/iostat.txt", "No such file"), ("/", "Is a directory")] {
+        let (code, _, errors) = run(&["doctor", "--rates", given]);
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.starts_with(&format!("error: --rates {given}: {said}")), "{errors}");
+    }
     let (code, _, errors) = rates("nothing of the kind\n");
     assert_eq!((code, errors.contains("is not what iostat -x or sar -d print")), (2, true), "{errors}");
     let report = |name: &str| format!("Device r/s w/s r_await w_await aqu-sz %util\n{name} 1 1 4.0 2.0 8.0 99\n");

@@ -35,6 +35,26 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
 }
 
 #[test]
+fn what_it_printed_itself_is_taken_and_what_it_made_is_known() {
+    let here = directory("io-cost-own");
+    let path = |name: &str| here.join(name).to_str().unwrap().to_owned();
+    let (printed, json, profile) = (path("printed"), path("printed.json"), path("made.toml"));
+    let (_, out, _) = run(&["device", "io-cost", "sata-ssd"]);
+    fs::write(&printed, out).unwrap();
+    fs::write(&json, run(&["device", "io-cost", "sata-ssd", "--json"]).1).unwrap();
+    for from in [&printed, &json, &printed] {
+        // What it has made before it replaces.
+        let (code, _, err) = run(&["import", "io-cost", from, "-o", &profile]);
+        assert!(code == 0 && err.contains("rates of io.cost.model"), "{from}: {err}");
+    }
+    let (code, _, err) = run(&["import", "io-cost", &profile]);
+    assert_eq!(
+        (code, err),
+        (2, format!("error: {profile}: is a profile already; see iosched device show {profile}\n"))
+    );
+}
+
+#[test]
 fn what_is_printed_for_hwdb_is_found_there() {
     let here = directory("io-cost-hwdb");
     let root = here.to_str().unwrap();
@@ -95,7 +115,11 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
     write(&format!(r#"[{{"sysinfo": {{"dev_model": "ACME 1"}}, "result": {{"model": {model}, "qos": {qos}}}}}]"#));
     let (code, out, err) = import();
     assert_eq!(code, 0, "{err}");
-    assert!(out.starts_with("# A model of ACME 1: ") && out.contains("rates_only = true"), "{out}");
+    assert!(
+        out.starts_with("# A model of ACME 1, made of its io.cost.model by iosched ")
+            && out.contains("rates_only = true"),
+        "{out}"
+    );
     assert!(
         out.contains("# enable=1 ctrl=user rpct=95.00 rlat=400 wpct=95.00 wlat=900 min=50.00 max=150.00\n"),
         "{out}"

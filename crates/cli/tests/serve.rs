@@ -217,6 +217,13 @@ fn a_shared_disk_does_not_idle_and_keeps_requests_where_they_are_sorted() {
     }
     let told = attributes(&["--for", "shared", "--depth", "4"]);
     assert!(told.contains("\niosched/slice_idle=0\n") && told.contains("device/queue_depth=4\n"), "{told}");
+    let mut command = Command::new(IOSCHED);
+    command.current_dir(&here).args(["serve", "memory:8M", "--for", "shared", "--unix", "told"]).stderr(Stdio::piped());
+    let mut server = common::Running(command.spawn().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.0.stderr.take().unwrap()), &mut line).unwrap();
+    assert_eq!(line, "memory: memory, 8 MiB, cfq:slice_idle=0, depth 8\n");
+    drop(server);
     refused(&here, &["memory:8M", "--for", "shared", "--scheduler", "noop"], 2, "cannot be used with");
     refused(&here, &["memory:8M", "--for", "speed"], 2, "shared");
 }

@@ -69,6 +69,26 @@ fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
 }
 
 #[test]
+fn where_there_is_no_man_a_terminal_gets_the_page_as_plain_text() {
+    if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
+        return;
+    }
+    let here = directory("man");
+    std::os::unix::fs::symlink("/bin/sh", here.join("sh")).unwrap();
+    let script = Command::new("which").arg("script").output().unwrap();
+    let mut command = Command::new(String::from_utf8(script.stdout).unwrap().trim());
+    // No man is in this path.
+    command
+        .args(["-qec", &format!("{IOSCHED} man trace slice"), "/dev/null"])
+        .env("PATH", &here)
+        .env("SHELL", "/bin/sh");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert!(output.status.success() && text.contains("Usage: iosched trace slice"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with('.')), "no troff: {text}");
+}
+
+#[test]
 fn a_workload_of_any_kind_may_come_on_standard_input() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     let of_file = |name: &str, args: &[&str]| {

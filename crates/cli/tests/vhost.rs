@@ -120,6 +120,21 @@ fn guests_and_nbd_clients_share_a_disk() {
 }
 
 #[test]
+fn an_orderly_end_leaves_no_sockets() {
+    let here = directory("vhost-end");
+    let names: Vec<String> = (0..8).map(|number| format!("{number}.sock")).collect();
+    let mut args = vec!["memory:1M", "--nbd", "n.sock", "--control", "c.sock"];
+    names.iter().for_each(|name| args.extend(["--socket", name, "--export", name]));
+    let mut server = serve(&here, &args);
+    let mut guest = Guest::new(1);
+    guest.connect(&here.join("0.sock"));
+    assert!(Command::new("kill").args(["-TERM", &server.0.id().to_string()]).status().unwrap().success());
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+    let left: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn wrong_arguments_are_told_with_what_would_be_right() {
     let refused = |args: &[&str], code: i32, said: &str| {
         let (found, _, error) = run(&[&["vhost"], args].concat());
@@ -129,6 +144,9 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     refused(&["memory:1M", "--socket", "a", "--socket", "b"], 2, "2 sockets for 1 exports");
     let one = ["memory:1M", "--socket", "a", "--export", "x", "--export", "y"];
     refused(&one, 2, "1 sockets for 2 exports");
+    let twice = ["memory:1M", "--socket", "a", "--export", "x", "--socket", "./a", "--export", "y"];
+    refused(&twice, 2, "./a: --socket names it twice; each needs a socket of its own");
+    refused(&["memory:1M", "--socket", "a", "--nbd", "a"], 2, "a: --socket and --nbd name it");
     refused(&["memory:1M", "--socket", "/nowhere/a"], 1, "/nowhere/a: cannot listen there");
 }
 

@@ -57,6 +57,14 @@ pub enum ProfileError {
         /// The names there are.
         known: String,
     },
+    /// A profile, with something behind it that it cannot be.
+    #[error("{name}:{variant}: a profile can be {name}:depth=N, and flash {name}:fresh or {name}:steady")]
+    Variant {
+        /// The profile.
+        name: String,
+        /// What is behind it.
+        variant: String,
+    },
     /// The file cannot be read.
     #[error("{file}: cannot be read: {source}")]
     Unreadable {
@@ -405,10 +413,16 @@ impl Profile {
         if let Some((name_or_path, variant)) = split_variant(name_or_path) {
             return Self::load(name_or_path)?.varied(variant);
         }
+        let of_variant = |error| match name_or_path.rsplit_once(':') {
+            Some((name, variant)) if Path::new(name).is_file() || Self::named(name).is_ok() => {
+                ProfileError::Variant { name: name.to_owned(), variant: variant.to_owned() }
+            }
+            _ => error,
+        };
         if !is_path(name_or_path) {
-            return Self::named(name_or_path);
+            return Self::named(name_or_path).map_err(of_variant);
         }
-        let text = read(name_or_path)?;
+        let text = read(name_or_path).map_err(of_variant)?;
         Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
     }
 

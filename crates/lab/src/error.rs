@@ -64,6 +64,14 @@ pub enum LabError {
         /// Why.
         source: Box<SettingError>,
     },
+    /// A setting of a cgroup that the workload does not have.
+    #[error("{setting}: {problem}")]
+    NoCgroup {
+        /// The setting.
+        setting: String,
+        /// Which it is, and what would be right.
+        problem: String,
+    },
     /// A workload that cannot be put on this device.
     #[error("{source}, on the device {device}")]
     Workload {

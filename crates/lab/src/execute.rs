@@ -6,6 +6,7 @@
 
 use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 
+use crate::cgroup::unknown_cgroup;
 use crate::error::LabError;
 use crate::experiment::{Alone, Experiment};
 use crate::pool::{Control, Event, in_order, settled};
@@ -102,16 +103,19 @@ fn cells(experiment: &Experiment) -> Vec<Cell> {
 /// Whatever is wrong with a plan is said before anything runs.
 fn check_all(experiment: &Experiment) -> Result<(), LabError> {
     for Cell { device, setting } in cells(experiment) {
-        let plan = experiment.plan(device, setting, 0);
-        let seed = plan.seed;
-        check(&plan).map_err(|source| LabError::Run {
-            name: experiment.name(device, setting),
-            run: 0,
-            seed,
-            source: Box::new(source),
-        })?;
+        check_plan(&experiment.plan(device, setting, 0), || experiment.name(device, setting))?;
     }
     Ok(())
+}
+
+/// Whether a plan can be run; `name` is that of its setting.
+pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Result<(), LabError> {
+    check(plan).map_err(|error| match error {
+        SimError::NoCgroup { file, cgroup, known } => {
+            LabError::NoCgroup { setting: name(), problem: unknown_cgroup(&file, &cgroup, &known, plan.workload) }
+        }
+        source => LabError::Run { name: name(), run: 0, seed: plan.seed, source: Box::new(source) },
+    })
 }
 
 /// Everything to be run, in the order it is begun and recorded.

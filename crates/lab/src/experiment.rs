@@ -9,6 +9,7 @@ use iosched_workload::{TaskSet, Trace, Workload};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
+use crate::execute::check_plan;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
 use crate::machine::MachineProfile;
 use crate::record::{
@@ -229,6 +230,16 @@ impl Experiment {
             more_disks: &self.devices[device].more_disks[setting],
             company: None,
         }
+    }
+
+    /// Whether the workload can be run under `setting` on the first device; nothing is run.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check(&self, setting: &Setting) -> Result<(), LabError> {
+        let more_disks = self.more_disks(setting);
+        let plan = Plan { scheduler: setting.clone(), more_disks: &more_disks, ..self.plan(0, 0, 0) };
+        check_plan(&plan, || setting.to_string())
     }
 
     /// The other disks of an application on the first device, all under `setting`.

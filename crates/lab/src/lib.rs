@@ -24,6 +24,7 @@
 mod answer;
 pub mod asked;
 mod blktrace;
+mod cgroup;
 mod compare;
 mod decisions;
 mod doubt;

@@ -150,14 +150,14 @@ pub enum SimError {
         allowed: &'static str,
     },
     /// A controller's file of a cgroup that the workload does not have.
-    #[error("{file}: the workload has no cgroup {cgroup:?}; it has {known}", known = if known.is_empty() { "none" } else { known })]
+    #[error("{file}: the workload has no cgroup {cgroup:?}; it has {known}", known = if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
     NoCgroup {
         /// The file.
         file: String,
         /// The cgroup.
         cgroup: String,
         /// Those that it has.
-        known: String,
+        known: Vec<String>,
     },
     /// The elevator keeps requests for ever: a defect of the elevator.
     #[error("{scheduler} keeps {waiting} requests and asks for nothing, {at_ns} ns after the start")]

@@ -1,6 +1,7 @@
 //! What goes wrong with a trace, and where: errors where it cannot be read or is not the whole, warnings where
 //! something could be read.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ pub enum TraceError {
         /// The file.
         file: String,
         /// What it seems to be instead, and what to do with it.
-        looks_like: Option<&'static str>,
+        looks_like: Option<Cow<'static, str>>,
         /// What was tried, and why it does not fit.
         misfits: Vec<Misfit>,
     },
@@ -174,9 +175,9 @@ fn found_in(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(", such as {}", found.join(" or ")) }
 }
 
-fn tried(looks_like: &Option<&'static str>, misfits: &[Misfit]) -> String {
+fn tried(looks_like: &Option<Cow<'static, str>>, misfits: &[Misfit]) -> String {
     if let Some(what) = looks_like {
-        return (*what).to_owned();
+        return what.clone().into_owned();
     }
     let lines: Vec<String> = misfits.iter().map(|misfit| format!("\n  {misfit}")).collect();
     format!("tried:{}", lines.concat())
@@ -223,18 +224,18 @@ pub enum WarningKind {
     /// A line that is no record.
     #[error("found {found:?}, expected {expected}")]
     BadLine {
-        /// The start of the line.
+        /// The start of the line, or the field of it that is wrong.
         found: String,
-        /// What a line should look like.
-        expected: &'static str,
+        /// What a line should look like, or the field.
+        expected: Cow<'static, str>,
     },
     /// The file ends inside a line.
     #[error("the file ends inside a line: found {found:?}, expected {expected}")]
     CutLine {
-        /// The start of the line.
+        /// The start of the line, or the field of it that is wrong.
         found: String,
-        /// What a line should look like.
-        expected: &'static str,
+        /// What a line should look like, or the field.
+        expected: Cow<'static, str>,
     },
     /// The last line is a record, but has no end.
     #[error("the last line has no end, so it may be cut short")]
@@ -255,6 +256,14 @@ pub enum WarningKind {
     Dropped {
         /// How many, before this place.
         records: u64,
+    },
+    /// A record whose number is not the next, while those of the records around it follow one another.
+    #[error("a record's number is damaged: it says {found}, where {expected} follows; no records were dropped")]
+    BadSequence {
+        /// What it says.
+        found: u32,
+        /// What it should say.
+        expected: u32,
     },
     /// A record that is older than one already given out; its time was raised to that one's.
     #[error(
@@ -403,7 +412,10 @@ impl Tally {
                 }
             }
             WarningKind::NoLineEnd => self.open_end = Some(warning.place.clone()),
-            WarningKind::BadLength { .. } | WarningKind::UnknownCommand { .. } | WarningKind::NoLength => {}
+            WarningKind::BadLength { .. }
+            | WarningKind::BadSequence { .. }
+            | WarningKind::UnknownCommand { .. }
+            | WarningKind::NoLength => {}
         }
     }
 }

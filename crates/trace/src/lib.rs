@@ -55,6 +55,7 @@ mod text;
 mod transform;
 mod write;
 
+pub use blktrace::follow::WHOLE_RECORDING;
 pub use blktrace::pass::convert_events;
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};

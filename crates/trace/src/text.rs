@@ -1,5 +1,6 @@
 //! What line formats share: numbers, fields, and the loop from lines to requests.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use iosched::{Op, SECTOR_BYTES, Time};
@@ -24,6 +25,11 @@ pub(crate) trait LineFormat: Send {
     const EXPECTED: &'static str;
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line;
+
+    /// What is wrong within a bad line, if that can be told: what stands there, and what belongs there.
+    fn wrong(&self, _line: &[u8]) -> Option<(String, String)> {
+        None
+    }
 
     /// Files that the lines so far opened and did not close.
     fn unclosed(&self) -> u64 {
@@ -81,16 +87,16 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             };
             let parsed = self.format.parse(line, names);
             let is_blank = line.trim_ascii().is_empty();
-            let found = if matches!(parsed, Line::Bad) { excerpt(line) } else { String::new() };
+            let is_bad = matches!(parsed, Line::Bad) && !is_blank;
+            let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);
             if !self.input.line_ended() && self.input.has_failed() {
                 // Whatever it looks like, it is cut.
                 continue;
             }
             let place = || self.input.line_place(length);
-            let is_bad = matches!(parsed, Line::Bad) && !is_blank;
-            if is_bad {
-                warnings.push(place(), bad_line(&self.input, found, F::EXPECTED));
+            if let Some((found, expected)) = wrong {
+                warnings.push(place(), bad_line(&self.input, found, expected));
             } else if !self.input.line_ended() {
                 warnings.push(place(), WarningKind::NoLineEnd);
             }
@@ -103,8 +109,15 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
     }
 }
 
+/// What stands in a bad line, and what belongs there: a part of it, if the format tells which.
+fn wrong<F: LineFormat>(format: &F, line: &[u8]) -> (String, Cow<'static, str>) {
+    let told = format.wrong(line).map(|(found, expected)| (found, expected.into()));
+    told.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))
+}
+
 /// What is wrong with a line that is no record: the last one without an end is cut.
-pub(crate) fn bad_line(input: &Input, found: String, expected: &'static str) -> WarningKind {
+pub(crate) fn bad_line(input: &Input, found: String, expected: impl Into<Cow<'static, str>>) -> WarningKind {
+    let expected = expected.into();
     match input.line_ended() {
         true => WarningKind::BadLine { found, expected },
         false => WarningKind::CutLine { found, expected },

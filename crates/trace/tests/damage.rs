@@ -66,6 +66,40 @@ fn a_damaged_length_costs_one_record() {
 }
 
 #[test]
+fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
+    let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
+    let words = |data: &[u8]| data.chunks(4).flat_map(|word| word.iter().rev().copied()).collect::<Vec<u8>>();
+    let magic = |record: &[u8]| [&words(&record[..4]), &record[4..]].concat();
+    let of_magic = records(&data).iter().flat_map(|record| magic(record)).collect::<Vec<u8>>();
+    let in_pairs = data.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect::<Vec<u8>>();
+    for (changed, said) in [
+        (of_magic, "magic is in one byte order and the rest of its records in the other"),
+        (words(&data), "the bytes of every 4 are turned round"),
+        (in_pairs, "swapped in pairs, as dd conv=swab does"),
+    ] {
+        let told = TraceReader::from_reader(std::io::Cursor::new(changed), "t.blktrace.0", &partial()).err().unwrap();
+        assert!(told.to_string().contains(said), "{said}: {told}");
+    }
+}
+
+#[test]
+fn a_damaged_number_of_a_record_is_no_drop() {
+    let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
+    let whole = read(&data).0.len();
+    let records = records(&data);
+    let at = records[..500].iter().map(|record| record.len()).sum::<usize>();
+    let mut damaged = data.clone();
+    damaged[at + 6] ^= 0x01;
+    let (requests, warnings) = read(&damaged);
+    assert_eq!(requests.len(), whole);
+    let [told] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(told.starts_with(&format!("input: byte {at}: a record's number is damaged")), "{told}");
+    // Where one is missing, it is one that was dropped.
+    let without = [&data[..at], &data[at + records[500].len()..]].concat();
+    assert!(read(&without).1[0].ends_with("1 records were dropped while recording"));
+}
+
+#[test]
 fn truncated_compressed_files_give_what_is_there() {
     let path = samples().join("pgbench.blktrace.1.zst");
     let zstd = std::fs::read(&path).unwrap();

@@ -7,7 +7,7 @@ use crate::common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
     Action, BlkEvent, Columns, EventReader, EventWriter, Format, Gap, ReadOptions, Source, TraceError, TraceReader,
-    convert,
+    WHOLE_RECORDING, convert,
 };
 
 /// What is missing of these events, written as the trace of one CPU and read again.
@@ -60,6 +60,24 @@ fn a_deep_queue_at_both_ends_is_no_doubt() {
     let found = gaps(part);
     assert!(matches!(&found[..], [Gap::Unmatched(ends)] if ends.orphans > 100 && ends.pending > 100), "{found:?}");
     assert!(!found[0].is_certain() && !found[0].matters(), "{found:?}");
+}
+
+#[test]
+fn what_was_under_way_at_the_ends_of_a_whole_recording_is_no_doubt_however_much() {
+    // 64 at a time, of which a short recording sees a part.
+    let all = in_order((0..200).map(|n| io(n, n * 100, n * 100 + 6_400)));
+    let deep = |part: &[BlkEvent], message: Option<&str>| {
+        let last = part.last().unwrap().time;
+        let note = message.map(|text| BlkEvent::new(Action::NoteMessage, last, 0, 0).with_message(text));
+        gaps(&part.iter().cloned().chain(note).collect::<Vec<_>>())
+    };
+    for part in [&all[..120], &all[100..180], &all[..40]] {
+        let told = deep(part, Some(WHOLE_RECORDING));
+        let [Gap::Unmatched(ends)] = &told[..] else { panic!("{told:?}") };
+        assert!(!told[0].is_certain() && !told[0].matters() && ends.pending > 20, "{told:?}");
+        assert!(told[0].to_string().ends_with("under way when tracing began or ended"), "{}", told[0]);
+        assert!(deep(part, Some("another message")).iter().any(Gap::matters), "without its word it is a doubt");
+    }
 }
 
 #[test]

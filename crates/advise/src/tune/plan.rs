@@ -120,6 +120,7 @@ impl Tuning {
         let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
         let mut space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
+        schedulers.iter().try_for_each(|setting| experiment.check(setting))?;
         if !selection.beside.is_empty() {
             space.add(&beside(&experiment, &baseline, selection)?, &selection.beside_elevators, &config);
         }
@@ -260,6 +261,7 @@ pub fn tune(
 ) -> Result<Tuned, TuneError> {
     tuning.is_enough()?;
     let experiment = &tuning.experiment;
+    experiment.check(&tuning.baseline)?;
     let mut runner = Runner { experiment, control, measures: &[], alone: Vec::new() };
     let first = runner.probe(&tuning.baseline, PROBES)?.ok_or(LabError::NothingRun)?;
     let measures = tuning.resolved(tuning.measures(), &first[0])?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::{DropIn, Lasting, rule_name};
 
+use crate::fail::usage;
 use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
 /// Where that is which is told beside the advice and was not tried on the device.
@@ -34,6 +35,12 @@ impl AdviceDirectory {
     /// The directory, which is made if it is not there. What is measured is kept, too, if the device is to be measured.
     pub(super) fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
         let Some(path) = directory else { return Ok(Self::default()) };
+        if path.exists() && !path.is_dir() {
+            return Err(usage(format_args!(
+                "--output {}: is a file, and everything is kept in a directory: name one; --report FILE writes the page alone",
+                path.display()
+            )));
+        }
         fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be made: {error}", path.display()))?;
         let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
         let mut kept = Self {

@@ -10,7 +10,7 @@ use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::asked::{CommandLine, replay, scanned};
+use iosched_lab::asked::{CommandLine, did_you_mean, replay, scanned};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
@@ -111,10 +111,32 @@ fn work(args: &CompareArgs) -> Result<Work> {
                 "--run-for and --warm-up are for workloads of ours; a command of yours runs as long as it does, and all of it counts",
             ));
         }
+        check_program(&args.real.command[0])?;
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
         return Ok(Work::Command(ForeignCommand { words, prepare }));
     }
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
+}
+
+/// Whether there is a program to run.
+fn check_program(program: &str) -> Result<()> {
+    if program.contains('/') {
+        return match Path::new(program).exists() {
+            true => Ok(()),
+            false => Err(usage(format!("{program}: there is no such program"))),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there =
+        std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+    let mut known: Vec<String> = there.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    if known.iter().any(|known| known == program) {
+        return Ok(());
+    }
+    // Of several that are as near, always the same one.
+    known.sort();
+    let meant = did_you_mean(program, known.iter().map(String::as_str));
+    Err(usage(format!("{program}: there is no such program in $PATH{meant}")))
 }
 
 /// Where it is run.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::place::{Destination, directory_of};
+use super::place::Destination;
 use super::whole::New;
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
@@ -99,11 +99,8 @@ impl Outputs {
             }
         }
         may_replace(path, file, kind, self.force)?;
-        // Told before hours are spent; it may become possible until then.
-        if let Err(error) = rustix::fs::access(directory_of(file), rustix::fs::Access::WRITE_OK) {
-            eprintln!("warning: {name}: cannot be written as things are: {}", io::Error::from(error));
-        }
-        Ok(())
+        // As it will be written, so that nothing is run in vain; what was begun is gone at once.
+        New::begin(file).map(drop).map_err(|error| usage(format_args!("{name}: cannot be written: {error}")))
     }
 }
 

@@ -69,14 +69,8 @@ impl Outputs {
                         path.display()
                     )));
                 }
-                match New::begin(&file) {
-                    Ok(new) => Sink::New(Box::new(new)),
-                    Err(error) => {
-                        let mut records = Records { name: path.to_owned(), ..Records::default() };
-                        records.fails(error);
-                        return Ok(records);
-                    }
-                }
+                let cannot = |error| usage(format_args!("{}: cannot be written: {error}", path.display()));
+                Sink::New(Box::new(New::begin(&file).map_err(cannot)?))
             }
         };
         Ok(Records { name: path.to_owned(), sink, ..Records::default() })

@@ -150,7 +150,8 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => text.clone().into(),
-            // More would be the noise of a clock.
+            // A count is one, and more decimals would be the noise of a clock.
+            Self::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => (*number as i64).into(),
             Self::Number(number) => ((number * 1e3).round() / 1e3).into(),
             Self::Nothing => Value::Null,
         }

@@ -91,7 +91,8 @@ impl Disks {
         }
         if iosched_live::control::is_socket(at) {
             let mut tree = socket::Socket::connect(at)?;
-            let disks = tree.list("")?.into_iter().filter(|entry| entry.is_directory);
+            let listed = tree.list("").map_err(|error| socket::instead(at, error))?;
+            let disks = listed.into_iter().filter(|entry| entry.is_directory);
             let disks = disks.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
             return Ok(Self { tree: Box::new(tree), disks, are_the_kernels: false });
         }

@@ -10,7 +10,7 @@ use iosched_kernel::{BlockDevice, Roots};
 use crate::fail::usage;
 
 /// Stands before the name of a live disk, which is that of its control socket.
-const LIVE: &str = "live:";
+pub(super) const LIVE: &str = "live:";
 /// What the sockets of names end in.
 const SOCKET: &str = "control";
 /// Where an administrator's are.

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use iosched_live::control::{ClientError, ControlClient};
+use iosched_live::control::{ClientError, ControlClient, nbd_server};
 
+use super::place::LIVE;
 use super::{Entry, Tree, TreeError};
 use crate::fail::usage;
 
@@ -25,6 +26,37 @@ impl Socket {
         })?;
         Ok(Self { client, path: path.to_owned() })
     }
+}
+
+/// What a socket is that has not answered as a control socket does.
+pub(super) fn instead(path: &Path, error: TreeError) -> anyhow::Error {
+    let shown = path.display();
+    let Some(server) = nbd_server(path) else {
+        let is_other = error.is_end() || error.kind == io::ErrorKind::InvalidData;
+        return match is_other {
+            true => usage(format!("{shown}: whoever listens there does not answer as a control socket does")),
+            false => error.into(),
+        };
+    };
+    let told = control_of(server).map_or_else(
+        || "its server is not known to have one, which iosched serve has with --control SOCKET".to_owned(),
+        |control| format!("that of its server is {control}"),
+    );
+    usage(format!("{shown}: is the socket of NBD clients, and no control socket; {told}"))
+}
+
+/// The control socket that the command line of a server names.
+fn control_of(server: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{server}/cmdline")).ok()?;
+    let line = String::from_utf8(line).ok()?;
+    let mut words = line.split('\0');
+    let named = words.find_map(|word| word.strip_prefix("--control"))?;
+    let named = named.strip_prefix('=').or_else(|| words.next())?;
+    if named.starts_with(LIVE) {
+        return Some(named.to_owned());
+    }
+    let of_server = std::fs::read_link(format!("/proc/{server}/cwd")).ok()?;
+    Some(of_server.join(named).display().to_string())
 }
 
 fn failed(socket: &Path, error: &ClientError) -> TreeError {

@@ -3,6 +3,7 @@
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::Declaration;
+use iosched_lab::asked::did_you_mean;
 use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
@@ -15,9 +16,11 @@ impl Disks {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {
-            Some(Declaration::Choice(choice)) if !choice.values.contains(&value) => {
-                Some(named(format!("{value:?} is refused; it takes one of {}", choice.values.join(", "))))
-            }
+            Some(Declaration::Choice(choice)) if !choice.values.contains(&value) => Some(named(format!(
+                "{value:?} is refused; it takes one of {}{}",
+                choice.values.join(", "),
+                did_you_mean(value, choice.values.iter().copied())
+            ))),
             // What our queue cannot change, a kernel may; a live disk says that its own are read-only.
             Some(Declaration::Number(spec)) if !spec.read_only => {
                 let spec = if self.are_the_kernels { *spec } else { self.of_live(file, spec) };
@@ -84,7 +87,9 @@ impl Disks {
     fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
         let listed = self.tree.read(&file.path).ok()?.replace(['[', ']'], "");
         let known: Vec<&str> = listed.split_whitespace().collect();
-        (!known.contains(&value)).then(|| format!("{value:?} is not an elevator; there are {}", known.join(", ")))
+        let meant = || did_you_mean(value, known.iter().copied());
+        (!known.contains(&value))
+            .then(|| format!("{value:?} is not an elevator; there are {}{}", known.join(", "), meant()))
     }
 
     fn is_in_no_group(&mut self, file: &Named, client: &str) -> bool {

@@ -284,7 +284,7 @@ pub(crate) const CASES: &[Odd] = &[
         told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
         assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
     }),
-    odd("without permission the file is named and the table is printed", |place| {
+    odd("without permission the file is named, and nothing is run or left", |place| {
         if !(is_root() && has_program("setpriv")) {
             return;
         }
@@ -300,11 +300,30 @@ pub(crate) const CASES: &[Odd] = &[
         if !available(nobody(&["--version"]).code == 0, "a command that others may run") {
             return;
         }
-        for page in ["new.html", "kept.html"] {
-            let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", page]);
-            told.code(1).says(&[TABLE, page, "Permission denied", "records are not kept"]);
+        for option in ["--report", "--decisions", "--records"] {
+            let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", option, "new"]);
+            told.refused(2, &["new: cannot be written: Permission denied"]).never(&[TABLE]);
         }
+        let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "kept.html"]);
+        told.refused(2, &["kept.html: cannot be written: Permission denied"]).never(&[TABLE]);
+        nobody(&["calibrate", "sata-ssd", "--quick", "-o", "new"]).refused(2, &["new: cannot be written"]);
         only(place, &["kept.html"]);
+    }),
+    odd("what can only be read is told before anything runs, to root, too", |place| {
+        if !is_root() {
+            return;
+        }
+        let at = place.path("read-only");
+        fs::create_dir(&at).unwrap();
+        sh("mount -t tmpfs -o ro tmpfs \"$1\"", &[&at]);
+        let _mount = Mount { at };
+        // Root may write to every directory as far as modes tell.
+        for there in ["read-only", "/proc"] {
+            let file = format!("{there}/new");
+            for option in ["--report", "--decisions", "--records"] {
+                compare(place, &[option, &file]).refused(2, &[&format!("{file}: cannot be written")]).never(&[TABLE]);
+            }
+        }
     }),
     odd("a comparison leaves nothing where one stands, and says where its records are", |place| {
         compare(place, &[]).code(0).says(&["records: ", "state/last.jsonl", "next: iosched report --last"]);

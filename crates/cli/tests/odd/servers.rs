@@ -44,6 +44,8 @@ pub(crate) const CASES: &[Odd] = &[
     odd("what is mounted is not served without a word", storage::what_is_mounted),
     odd("storage that can only be read is told", storage::read_only_storage),
     odd("a start that fails leaves others' sockets alone", sockets::kept_by_a_start_that_fails),
+    odd("a socket that two options name is told before anything is served", sockets::named_twice),
+    odd("a socket of NBD clients is told from a control socket, with the one there is", sockets::of_nbd_clients),
     odd("a socket that another user left is not removed", sockets::of_another_user),
     odd("a socket whose server takes nobody does not hold up a start", sockets::one_that_takes_nobody),
     odd("of several servers that want one socket one has it", sockets::wanted_by_several),

@@ -11,6 +11,9 @@ const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
 pub(super) const MIN_DEFAULT: f64 = 1.0;
 pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
+/// How what `iosched device io-cost` prints begins: the lines of the two files, a heading above each, come first.
+pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
+
 /// What is wrong with a description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
@@ -29,7 +32,15 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
     // The device that properties of hwdb are of.
     let mut matched = String::new();
+    let is_told = text.starts_with(TOLD);
     for (number, line) in text.lines().enumerate() {
+        if is_told && line.starts_with("for ") {
+            // What is for good says the same once more.
+            if line.starts_with("for good") {
+                break;
+            }
+            continue;
+        }
         let wrong = |problem: String| TextError { line: number + 1, problem };
         let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
         if line.is_empty() {

@@ -17,7 +17,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use iosched_trace::{Action, BlkEvent, EventReader, EventWriter, Payload, ProcessName, ReadOptions, TraceError};
+use iosched_trace::{
+    Action, BlkEvent, EventReader, EventWriter, Payload, ProcessName, ReadOptions, TraceError, WHOLE_RECORDING,
+};
 use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
@@ -192,10 +194,19 @@ impl Recorded {
         for (pid, name) in &self.names {
             writer.name_process(iosched::Time::ZERO, *pid, ProcessName::new(name))?;
         }
+        let mut last = iosched::Time::ZERO;
         if self.stream.events() > 0 {
-            for event in EventReader::from_reader(spool, name, &ReadOptions::default())? {
-                writer.write(&event?)?;
+            // What was under way at the ends is no fault of the recording.
+            for event in
+                EventReader::from_reader(spool, name, &ReadOptions { partial: true, ..ReadOptions::default() })?
+            {
+                let event = event?;
+                last = event.time;
+                writer.write(&event)?;
             }
+        }
+        if self.stream.lost() == 0 {
+            writer.write(&BlkEvent::new(Action::NoteMessage, last, 0, 0).with_message(WHOLE_RECORDING))?;
         }
         writer.finish().map(drop)
     }

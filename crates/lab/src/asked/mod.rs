@@ -70,9 +70,19 @@ pub enum AskedError {
     Lab(#[from] LabError),
 }
 
-fn profile_meant(error: &ProfileError) -> String {
+/// `; did you mean sata-7200?`, behind what is wrong with a profile's name; empty if nothing is near.
+#[must_use]
+pub fn profile_meant(error: &ProfileError) -> String {
     match error {
         ProfileError::Unknown { name, known } => did_you_mean(name, listed(known)),
+        ProfileError::Variant { name, variant } => {
+            let (given, value) =
+                variant.split_once('=').map_or((variant.as_str(), ""), |(given, value)| (given, value));
+            nearest(given, ["depth", "fresh", "steady"]).map_or_else(String::new, |near| {
+                let value = if near == "depth" { format!("={value}") } else { String::new() };
+                format!("; did you mean {name}:{near}{value}?")
+            })
+        }
         _ => String::new(),
     }
 }

@@ -18,6 +18,7 @@ use iosched_sim::{Limit, Replay, RunResult};
 use iosched_workload::Workload;
 
 use super::{Bench, VerifyError};
+use crate::cgroup::unknown_cgroup;
 use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
 
@@ -293,9 +294,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
                         "{file} is set for the cgroups of a workload of ours; a command of yours runs in none of those"
                     )
                 }
-                Work::Workload(_) if names.is_empty() => format!("{file}: the workload has no cgroups"),
-                Work::Workload(_) if !names.contains(&cgroup) => {
-                    format!("{file}: the workload has no cgroup {cgroup:?}; it has {}", names.join(", "))
+                Work::Workload(workload) if !names.contains(&cgroup) => {
+                    unknown_cgroup(&file, &cgroup, &names, workload)
                 }
                 Work::Workload(_) => {
                     wanted.files.insert(file);

@@ -1,15 +1,18 @@
 //! The other end of the control socket.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use super::wire::{Answer, AnswerDecoder, Request, WireError};
-use crate::Errno;
+use crate::{Errno, sys};
 
 /// How long an answer may take. A disk answers between two requests of its own.
 const ANSWER_SECONDS_MAX: u64 = 30;
+/// How long NBD's greeting may take, for which nobody has to ask.
+const GREETING_SECONDS_MAX: u64 = 1;
 
 /// What a server, or the way to it, says instead of an answer.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,16 @@ pub enum ClientError {
     /// What answers is not a control socket, or what is asked cannot be said.
     #[error("{0}")]
     Wire(#[from] WireError),
+}
+
+/// The process that serves NBD at a socket, if that is what it is for; 0 if it is not known.
+#[must_use]
+pub fn nbd_server(path: &Path) -> Option<u32> {
+    let mut stream = UnixStream::connect(path).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(GREETING_SECONDS_MAX))).ok()?;
+    let mut greeting = [0; 8];
+    stream.read_exact(&mut greeting).ok()?;
+    (&greeting == b"NBDMAGIC").then(|| sys::unix_peer(stream.as_fd()).1)
 }
 
 /// A connection to a control socket.

@@ -9,7 +9,7 @@ mod server;
 pub mod tree;
 pub mod wire;
 
-pub use client::{ClientError, ControlClient};
+pub use client::{ClientError, ControlClient, nbd_server};
 pub use error::ControlError;
 pub use forest::Forest;
 pub use server::{CONNECTIONS_MAX, ControlServer, is_socket};

@@ -51,9 +51,9 @@ pub enum VhostError {
     /// The disk does not take clients.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The system gives no thread.
-    #[error("no thread for a socket of virtual machines: {0}")]
-    Thread(io::Error),
+    /// The system gives no thread, or no descriptor.
+    #[error("a socket of virtual machines cannot be served: {0}")]
+    Socket(io::Error),
 }
 
 /// Whether this build can serve virtual machines.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ const DEAF: Duration = Duration::from_millis(100);
 
 /// Sockets that virtual machines connect to. Whoever is connected when they are dropped is served no longer.
 pub struct Sockets {
-    doors: Vec<(Arc<OwnedListener>, Arc<Mutex<State>>)>,
+    /// Their files go with them, whatever the threads are at.
+    doors: Vec<(OwnedListener, Arc<Mutex<State>>)>,
     warnings: Vec<String>,
 }
 
@@ -43,16 +44,16 @@ pub fn serve(disk: &Handle, exports: &Exports, doors: Vec<Door>) -> Result<Socke
             let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
             sockets.warnings.extend(set.err().map(|error| error.to_string()));
         }
-        let (listener, state) = (Arc::new(listener), Arc::new(Mutex::new(State::default())));
+        let state = Arc::new(Mutex::new(State::default()));
         let mut socket = Socket {
             disk: disk.clone(),
-            listener: Arc::clone(&listener),
+            listener: listener.listener().try_clone().map_err(VhostError::Socket)?,
             state: Arc::clone(&state),
             export,
             group: group.map(|(name, _)| name),
         };
         let thread = std::thread::Builder::new().name("vhost".to_owned());
-        thread.spawn(move || socket.run()).map_err(VhostError::Thread)?;
+        thread.spawn(move || socket.run()).map_err(VhostError::Socket)?;
         sockets.doors.push((listener, state));
     }
     Ok(sockets)
@@ -81,7 +82,7 @@ impl Drop for Sockets {
 /// What the thread of a socket has.
 struct Socket {
     disk: Handle,
-    listener: Arc<OwnedListener>,
+    listener: UnixListener,
     state: Arc<Mutex<State>>,
     export: Export,
     group: Option<String>,
@@ -90,7 +91,7 @@ struct Socket {
 impl Socket {
     fn run(&mut self) {
         loop {
-            let accepted = self.listener.listener().accept();
+            let accepted = self.listener.accept();
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if state.ended {
                 return;

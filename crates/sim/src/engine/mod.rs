@@ -217,7 +217,7 @@ fn run_buffered_jobs<O: Observer>(
 fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
     match driver.queue().set_of_no_cgroup().first() {
         Some(NamedWrite { cgroup, file, .. }) => {
-            let known = driver.queue().env().cgroups.names().skip(1).collect::<Vec<_>>().join(", ");
+            let known = driver.queue().env().cgroups.names().skip(1).map(str::to_owned).collect();
             Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known })
         }
         None => Ok(()),
@@ -229,11 +229,26 @@ fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
 /// # Errors
 /// As [`run`].
 pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
-    let machine = prepare(plan)?;
-    if let Workload::Jobs(jobs) = plan.workload {
-        jobs.layout(machine.device.card().capacity_sectors * SECTOR_BYTES)?;
+    let Machine { mut driver, device, .. } = prepare(plan)?;
+    match plan.workload {
+        Workload::Tasks(set) => drop(tasks::create_cgroups(&mut driver, set)?),
+        Workload::Trace(trace) => drop(create_cgroups(&mut driver, trace)?),
+        Workload::Jobs(jobs) => {
+            jobs.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
+            jobs::create_cgroups(&mut driver, jobs)?;
+        }
+        Workload::Application(_) => {}
     }
-    Ok(())
+    check_cgroups(&driver)
+}
+
+/// Makes the cgroups that processes of a trace were put into.
+fn create_cgroups<'a>(driver: &mut Driver, trace: &'a Trace) -> Result<BTreeMap<&'a str, CgroupId>, SimError> {
+    let create = |name: &'a String| {
+        let cgroup = Cgroup { name: name.clone(), parent: None, weight: None, leaf_weight: None };
+        Ok((name.as_str(), driver.create_cgroup(cgroup)?))
+    };
+    trace.cgroups().iter().map(create).collect()
 }
 
 fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, SimError> {
@@ -294,11 +309,7 @@ pub(crate) fn run_trace<D: Device>(
     let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
-    let mut cgroups: BTreeMap<&str, CgroupId> = BTreeMap::new();
-    for name in trace.cgroups() {
-        let cgroup = Cgroup { name: name.clone(), parent: None, weight: None, leaf_weight: None };
-        cgroups.insert(name, driver.create_cgroup(cgroup)?);
-    }
+    let cgroups = create_cgroups(&mut driver, trace)?;
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(note);

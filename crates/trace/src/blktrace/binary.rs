@@ -8,6 +8,8 @@ use crate::input::Input;
 
 /// Longest data of a record.
 const PAYLOAD_MAX_BYTES: usize = u16::MAX as usize;
+/// The highest action there is, with room for those to come.
+const ACTION_MAX: u32 = 32;
 /// Data of a message that are kept; the kernel's are shorter.
 const MESSAGE_MAX_BYTES: usize = 1024;
 
@@ -58,10 +60,63 @@ impl ByteOrder {
     }
 }
 
+impl SequenceGap {
+    /// The number of the next record if it is this one's that is wrong.
+    const fn next_if_damaged(&self) -> u32 {
+        self.expected.wrapping_add(1)
+    }
+}
+
 /// The version of a block trace that begins with `head`, if it is one.
 pub(crate) fn sniff(head: &[u8]) -> Option<u8> {
     let word = head.first_chunk()?;
     ByteOrder::of_magic(*word).map(|(_, version)| version)
+}
+
+/// Fewer records prove nothing of their byte order.
+const ORDER_RECORDS_MIN: u32 = 3;
+/// No machine runs so long, ns: nine years.
+const TIME_MAX_NS: u64 = 1 << 58;
+
+/// What has been done to the byte order of a block trace that begins with `head`; `None`: nothing. A whole trace of
+/// either order is read.
+pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
+    let &[a, b, c, d] = head.first_chunk()?;
+    if ByteOrder::of_magic([b, a, d, c]).is_some_and(|(_, version)| version == VERSION) {
+        return Some("it is a block trace whose bytes are swapped in pairs, as dd conv=swab does: swap them back");
+    }
+    let (order, _) = ByteOrder::of_magic([a, b, c, d])?;
+    let other = if order == ByteOrder::Little { ByteOrder::Big } else { ByteOrder::Little };
+    let is_code = |code: u32| code >> 16 != 0 && code & 0xffff & !ACTION_CGROUP <= ACTION_MAX;
+    let (mut records, mut mixed, mut by_words, mut at) = (0, 0, 0, 0);
+    while let Some(header) = head.get(at..).and_then(|rest| rest.first_chunk::<HEADER_BYTES>()) {
+        if order.u32(header, 0) != MAGIC | u32::from(VERSION) {
+            break;
+        }
+        let is_mixed = !is_code(order.u32(header, 28)) && is_code(other.u32(header, 28));
+        let time = order.u64(header, 8);
+        let is_by_words = time > TIME_MAX_NS && time.rotate_left(32) <= TIME_MAX_NS;
+        records += 1;
+        mixed += u32::from(is_mixed);
+        by_words += u32::from(is_by_words);
+        at += HEADER_BYTES
+            + usize::from(match (is_mixed, by_words * 2 > records) {
+                (true, _) => other.u16(header, 46),
+                (false, true) => order.u16(header, 44),
+                (false, false) => order.u16(header, 46),
+            });
+    }
+    let is_most = |some: u32| records >= ORDER_RECORDS_MIN && some * 2 > records;
+    if is_most(mixed) {
+        return Some(
+            "it is a block trace whose magic is in one byte order and the rest of its records in the other: turn round all \
+             fields of a record or none",
+        );
+    }
+    is_most(by_words).then_some(
+        "it is a block trace in which the bytes of every 4 are turned round, but some fields are of 8 and of 2: turn round \
+         the whole of each field",
+    )
 }
 
 /// Reads one file.
@@ -69,11 +124,20 @@ pub(crate) struct BinaryReader {
     input: Input,
     order: Option<ByteOrder>,
     next_sequence: Option<u32>,
+    /// Before the record last read numbers are missing, unless its own is damaged: the next record tells.
+    gap: Option<SequenceGap>,
+}
+
+/// Where numbers leave some out.
+struct SequenceGap {
+    place: TracePlace,
+    expected: u32,
+    found: u32,
 }
 
 impl BinaryReader {
     pub(crate) fn new(input: Input) -> Self {
-        Self { input, order: None, next_sequence: None }
+        Self { input, order: None, next_sequence: None, gap: None }
     }
 
     /// How far it has read.
@@ -218,20 +282,37 @@ impl BinaryReader {
     /// Sequence numbers count a CPU's records, those included that found no room in its buffer.
     #[inline]
     fn count_dropped(&mut self, event: &BlkEvent, warnings: &mut Warnings) {
-        let expected = self.next_sequence.unwrap_or(event.sequence);
-        if event.sequence == expected {
+        let sequence = event.sequence;
+        let expected = self.next_sequence.unwrap_or(sequence);
+        if sequence == expected {
             self.next_sequence = Some(expected.wrapping_add(1));
+            self.tell_gap(warnings);
         } else if !event.category.contains(Category::NOTIFY) {
-            let missing = event.sequence.wrapping_sub(expected);
-            self.next_sequence = Some(event.sequence.wrapping_add(1));
+            self.next_sequence = Some(sequence.wrapping_add(1));
+            if let Some(SequenceGap { place, expected, found }) =
+                self.gap.take_if(|gap| sequence == gap.next_if_damaged())
+            {
+                warnings.push(place, WarningKind::BadSequence { found, expected });
+                return;
+            }
+            self.tell_gap(warnings);
             // Anything else is a trace that starts anew.
-            if missing < 1 << 30 {
-                warnings.push(self.input.place(), WarningKind::Dropped { records: u64::from(missing) });
+            if sequence.wrapping_sub(expected) < 1 << 30 {
+                self.gap = Some(SequenceGap { place: self.input.place(), expected, found: sequence });
             }
         }
     }
 
+    /// The numbers go on from behind the gap: records were dropped there.
+    #[inline]
+    fn tell_gap(&mut self, warnings: &mut Warnings) {
+        if let Some(SequenceGap { place, expected, found }) = self.gap.take() {
+            warnings.push(place, WarningKind::Dropped { records: u64::from(found.wrapping_sub(expected)) });
+        }
+    }
+
     fn finish(&mut self, warnings: &mut Warnings) {
+        self.tell_gap(warnings);
         let rest = self.input.peek(HEADER_BYTES).len();
         if rest > 0 {
             if !self.input.has_failed() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iosched::{Sector, Time};
 
-use super::{Action, BlkEvent, Category};
+use super::{Action, BlkEvent, Category, Payload};
 use crate::completeness::Unmatched;
 
 /// Most requests followed at a time: more than any device holds. The oldest is given up for a new one.
@@ -18,6 +18,9 @@ const OVERTAKEN_MAX: u64 = 1_024;
 /// A device with work is silent at the end so many times longer than ever before if its completions are missing from
 /// then on.
 const SILENCE_TIMES: u64 = 4;
+/// The message with which `iosched record` ends what it has recorded: everything of all CPUs is before it, so that what
+/// has no counterpart was under way when recording began or ended.
+pub const WHOLE_RECORDING: &str = "iosched record: all CPUs, and nothing was lost";
 /// CPUs told apart.
 const CPUS_MAX: usize = 8_192;
 
@@ -107,6 +110,8 @@ pub(crate) struct Follower {
     silent_issued: u64,
     longest_silence_ns: u64,
     now: Time,
+    /// Whoever recorded it says that it is the whole.
+    is_whole: bool,
     cpus: BTreeSet<u32>,
     last_cpu: Option<u32>,
 }
@@ -115,6 +120,7 @@ impl Follower {
     #[inline]
     pub(crate) fn add(&mut self, event: &BlkEvent) {
         if event.is_note() {
+            self.is_whole |= matches!(&event.payload, Payload::Message(text) if **text == *WHOLE_RECORDING);
             return;
         }
         if self.last_cpu != Some(event.cpu) && self.cpus.len() < CPUS_MAX {
@@ -166,7 +172,7 @@ impl Follower {
 
     /// Requests that were issued where there is no completion at all.
     pub(crate) fn issued_without_completions(&self) -> Option<u64> {
-        (self.issued.sent > 0 && self.any_completions == 0).then_some(self.issued.sent)
+        (self.issued.sent > 0 && self.any_completions == 0 && !self.is_whole).then_some(self.issued.sent)
     }
 
     /// Requests that were issued after the last completion, if that is longer ago than a device with work is silent.
@@ -180,7 +186,7 @@ impl Follower {
     pub(crate) fn unmatched(&self) -> Option<Unmatched> {
         let by_issue = self.issued.sent > 0;
         let open = if by_issue { &self.issued } else { &self.submitted };
-        if self.any_completions == 0 || open.sent == 0 {
+        if (self.any_completions == 0 && !self.is_whole) || open.sent == 0 {
             return None;
         }
         // From a quarter to half of the way on.
@@ -197,6 +203,10 @@ impl Follower {
             by_issue,
             cpus: self.cpus(),
             cpus_missing: false,
+        };
+        let unmatched = match self.is_whole {
+            true => Unmatched { late_orphans: 0, stale_pending: 0, ..unmatched },
+            false => unmatched,
         };
         (unmatched.orphans > 0 || unmatched.pending > 0).then_some(unmatched)
     }

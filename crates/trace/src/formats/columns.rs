@@ -117,6 +117,30 @@ impl Columns {
         })
     }
 
+    /// What is wrong with a heading that names some columns, two at least.
+    pub(crate) fn lacking(line: &[u8]) -> Option<String> {
+        DELIMITERS.into_iter().find_map(|delimiter| {
+            let fields = Fields::new(line, delimiter).take(COLUMNS_MAX).map(unquoted).collect::<Option<Vec<_>>>()?;
+            let names: Vec<String> = fields.into_iter().map(String::from_utf8).collect::<Result<_, _>>().ok()?;
+            let column = |name: &String| NAMES.iter().find(|(known, _)| known == name).map(|(_, column)| *column);
+            let columns: Vec<_> = names.iter().map(|name| column(name).unwrap_or(Column::Unknown)).collect();
+            let is_table = columns.iter().filter(|column| **column != Column::Unknown).count() > 1;
+            let unknown: Vec<_> = names.iter().filter(|name| column(name).is_none()).map(String::as_str).collect();
+            let problem = Self::new(columns, names.clone()).err().filter(|_| is_table)?;
+            let passed_over = if unknown.is_empty() {
+                String::new()
+            } else {
+                format!("; no columns that are known: {}", unknown.join(", "))
+            };
+            Some(format!("{problem}{passed_over}"))
+        })
+    }
+
+    /// The names, in the order of a line.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
     fn new(columns: Vec<Column>, names: Vec<String>) -> Result<Self, String> {
         if columns.len() > COLUMNS_MAX {
             return Err(format!("there are {}; at most {COLUMNS_MAX} make sense", columns.len()));

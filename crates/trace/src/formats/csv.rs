@@ -9,10 +9,11 @@
 
 use std::io::{self, Write};
 
-use iosched::{Flags, Op, SECTOR_BYTES, Time};
+use iosched::{Flags, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
 use super::columns::{Column, Columns, Delimiter, Fields, decimal, unquoted};
 use crate::blktrace::{Category, ProcessName};
+use crate::input::excerpt;
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
 use crate::text::{Line, LineFormat, RecordFormat, number, number_u32, plain, sectors_of_bytes};
@@ -43,49 +44,74 @@ impl Csv {
 
     fn request(&self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
-        let mut request = plain(Time::ZERO, Op::Read, 0, 0);
-        let mut process = Vec::new();
-        let mut bytes = (None, None);
+        let mut row = Row::default();
         let mut fields = Fields::new(line, delimiter);
         for &column in &columns.columns {
-            let field = fields.next()?;
-            match column {
-                Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(field, unit_ns)?),
-                Column::Pid => request.pid = number_u32(field)?,
-                Column::Op => {
-                    let (op, flags) = op_of(field)?;
-                    request.op = op;
-                    request.flags |= flags;
-                }
-                Column::Sync => request.flags.set(Flags::SYNC, sync_of(field)?),
-                Column::Sector => request.sector = number(field)?,
-                Column::Sectors => request.nr_sectors = number_u32(field)?,
-                Column::OffsetBytes => bytes.0 = Some(number(field)?),
-                Column::LengthBytes => bytes.1 = Some(number(field)?),
-                Column::Flags => request.flags |= flags_of(field)?,
-                Column::Process => process = unquoted(field)?,
-                Column::Device if field.is_empty() => {}
-                Column::Device => request.device = Some(device_of(field, names)?),
-                Column::Latency(_) if field.is_empty() => {}
-                Column::Latency(unit_ns) => request.latency_ns = Some(decimal(field, unit_ns)?),
-                Column::Unknown => {}
-            }
+            row.take(column, fields.next()?, names)?;
         }
         if fields.next().is_some() {
             return None;
         }
-        if bytes != (None, None) {
-            let offset = bytes.0.map_or_else(|| request.sector.checked_mul(SECTOR_BYTES), Some)?;
-            let length = bytes.1.unwrap_or(u64::from(request.nr_sectors) * SECTOR_BYTES);
-            (request.sector, request.nr_sectors) = sectors_of_bytes(offset, length)?;
-        }
-        if !request.op.has_data() && request.nr_sectors > 0 {
-            return None;
-        }
-        if !process.is_empty() {
-            names.process(request.pid, ProcessName::new(&process));
+        let request = row.request()?;
+        if !row.process.is_empty() {
+            names.process(request.pid, ProcessName::new(&row.process));
         }
         Some(request)
+    }
+}
+
+/// What the fields of a line say.
+struct Row {
+    request: TraceRequest,
+    process: Vec<u8>,
+    offset_bytes: Option<u64>,
+    length_bytes: Option<u64>,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        let request = plain(Time::ZERO, Op::Read, 0, 0);
+        Self { request, process: Vec::new(), offset_bytes: None, length_bytes: None }
+    }
+}
+
+impl Row {
+    /// `None` if the column does not take the field.
+    fn take(&mut self, column: Column, field: &[u8], names: &mut Names) -> Option<()> {
+        let request = &mut self.request;
+        match column {
+            Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(field, unit_ns)?),
+            Column::Pid => request.pid = number_u32(field)?,
+            Column::Op => {
+                let (op, flags) = op_of(field)?;
+                request.op = op;
+                request.flags |= flags;
+            }
+            Column::Sync => request.flags.set(Flags::SYNC, sync_of(field)?),
+            Column::Sector => request.sector = number(field)?,
+            Column::Sectors => request.nr_sectors = number_u32(field)?,
+            Column::OffsetBytes => self.offset_bytes = Some(number(field)?),
+            Column::LengthBytes => self.length_bytes = Some(number(field)?),
+            Column::Flags => request.flags |= flags_of(field)?,
+            Column::Process => self.process = unquoted(field)?,
+            Column::Device if field.is_empty() => {}
+            Column::Device => request.device = Some(device_of(field, names)?),
+            Column::Latency(_) if field.is_empty() => {}
+            Column::Latency(unit_ns) => request.latency_ns = Some(decimal(field, unit_ns)?),
+            Column::Unknown => {}
+        }
+        Some(())
+    }
+
+    /// `None` if the fields do not go together.
+    fn request(&self) -> Option<TraceRequest> {
+        let mut request = self.request;
+        if (self.offset_bytes, self.length_bytes) != (None, None) {
+            let offset = self.offset_bytes.map_or_else(|| request.sector.checked_mul(SECTOR_BYTES), Some)?;
+            let length = self.length_bytes.unwrap_or(u64::from(request.nr_sectors) * SECTOR_BYTES);
+            (request.sector, request.nr_sectors) = sectors_of_bytes(offset, length)?;
+        }
+        (request.op.has_data() || request.nr_sectors == 0).then_some(request)
     }
 }
 
@@ -119,6 +145,25 @@ impl LineFormat for Csv {
         }
         self.request(line, names).map_or(Line::Bad, Line::Request)
     }
+
+    fn wrong(&self, line: &[u8]) -> Option<(String, String)> {
+        let columns = self.columns.as_ref()?;
+        let fields: Vec<&[u8]> = Fields::new(line, self.delimiter.unwrap_or(Delimiter::Byte(b','))).collect();
+        let (found, needed) = (fields.len(), columns.columns.len());
+        if self.delimiter.is_none() || found != needed {
+            let s = if found == 1 { "" } else { "s" };
+            return Some((excerpt(line), format!("{needed} columns ({columns}); it has {found} field{s}")));
+        }
+        let (mut row, mut names) = (Row::default(), Names::default());
+        let named = columns.columns.iter().zip(columns.names());
+        for (number, ((&column, name), field)) in (1..).zip(named.zip(fields)) {
+            if row.take(column, field, &mut names).is_none() {
+                return Some((excerpt(field), format!("{} in column {number}, {name}", takes(column))));
+            }
+        }
+        let together = "an operation that goes with its length (a flush has none), within 64 bits of bytes";
+        row.request().is_none().then(|| (excerpt(line), together.to_owned()))
+    }
 }
 
 impl RecordFormat for Csv {
@@ -149,6 +194,29 @@ impl RecordFormat for Csv {
         } else {
             writeln!(out, ",{name}")
         }
+    }
+}
+
+/// What a column takes.
+fn takes(column: Column) -> String {
+    let unit = |ns: u64| match ns {
+        1 => "ns",
+        MICROSECOND_NS => "us",
+        MILLISECOND_NS => "ms",
+        _ => "s",
+    };
+    match column {
+        Column::Arrival(unit_ns) => format!("a time, a number of {}", unit(unit_ns)),
+        Column::Latency(unit_ns) => format!("a number of {}, or nothing", unit(unit_ns)),
+        Column::Pid => "the number of a process".to_owned(),
+        Column::Op => "an operation (R, W, D, Z, F; read, write, discard, flush; RA, WS)".to_owned(),
+        Column::Sync => "0 or 1".to_owned(),
+        Column::Sector | Column::Sectors => "a number of sectors of 512 bytes".to_owned(),
+        Column::OffsetBytes | Column::LengthBytes => "a number of bytes".to_owned(),
+        Column::Device => "the number or name of a device".to_owned(),
+        Column::Flags => "letters of I, P, F, B and A".to_owned(),
+        Column::Process => "a name, with quotes in pairs".to_owned(),
+        Column::Unknown => "anything".to_owned(),
     }
 }
 
@@ -204,6 +272,13 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
     let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else { return (true, 1) };
     let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
     (!columns.are_times_from_first(), lines.find_map(of_line).unwrap_or(1))
+}
+
+/// What a first line lacks that seems to be the heading of a table, for it names some of the columns.
+pub(crate) fn lacking(head: &[u8]) -> Option<String> {
+    let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
+    let first = lines.find(|line| !line.starts_with(b"#") && !line.is_empty())?;
+    Columns::lacking(first)
 }
 
 /// Whether `head` is the start of such a file.

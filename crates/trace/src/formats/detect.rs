@@ -1,5 +1,7 @@
 //! Which format a file is in, by its content; and where it is in none, why not.
 
+use std::borrow::Cow;
+
 use super::{alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
 use crate::blktrace;
 use crate::error::{Misfit, TraceError};
@@ -57,6 +59,10 @@ fn binary_by_name(name: &str) -> Option<Format> {
 }
 
 fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
+    if let Some(fault) = blktrace::binary::order_fault(head) {
+        let looks_like = Some(Cow::Borrowed(fault));
+        return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
+    }
     if let Some(version) = blktrace::binary::sniff(head) {
         // One record of another version among ours is damage.
         let is_ours = || head.windows(4).any(|word| blktrace::binary::sniff(word) == Some(blktrace::VERSION));
@@ -162,7 +168,10 @@ fn unlike<F: LineFormat>(format: Format, lines: &[u8], mut own: F) -> Option<Mis
 fn unknown(input: &mut Input) -> TraceError {
     let file = input.name().to_owned();
     let head = input.peek(HEAD_BYTES);
-    let looks_like = looks_like(head);
+    let lacking = csv::lacking(head).map(|problem| {
+        format!("it is a table whose heading says too little: {problem}; name its columns with --columns")
+    });
+    let looks_like = looks_like(head).map(Cow::Borrowed).or(lacking.map(Cow::Owned));
     let lines = whole_lines(head);
     let is_text = !head.iter().take(TEXT_HEAD_BYTES).any(|&b| b == 0);
     let binary = |format: Format, expected| Misfit { format, line: None, found: String::new(), expected };

@@ -40,6 +40,25 @@ pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
     }
 }
 
+pub(super) fn named_twice(place: &Sandbox) {
+    let args = ["serve", "memory:1M", "--unix", "s", "--control", "./s"];
+    place.iosched(&args).refused(2, &["./s: --unix and --control name it; each needs a socket of its own"]);
+    assert!(!place.path("s").exists());
+}
+
+pub(super) fn of_nbd_clients(place: &Sandbox) {
+    let mut server = Serving::start(place, &["memory:1M"]);
+    let control = format!("that of its server is {}", fs::canonicalize(place.path("c")).unwrap().display());
+    for command in ["get", "ls"] {
+        place.iosched(&[command, "s"]).refused(2, &["s: is the socket of NBD clients", &control]);
+    }
+    assert_eq!(server.stop(), Some(0));
+    let listener = UnixListener::bind(place.path("other")).unwrap();
+    let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
+    place.iosched(&["get", "other"]).refused(2, &["other: whoever listens there does not answer as a control socket"]);
+    thread.join().unwrap();
+}
+
 pub(super) fn of_another_user(place: &Sandbox) {
     if !is_root() {
         return;

@@ -98,6 +98,14 @@ pub(super) fn an_address_that_is_taken(place: &Sandbox) {
     let address = taken.local_addr().unwrap().to_string();
     let args = ["serve", "memory:1M", "--unix", "s", "--metrics", &address];
     place.iosched(&args).refused(2, &["--metrics", &address, "in use"]);
+    for option in ["--metrics", "--tcp"] {
+        for (given, example) in
+            [("9810", "127.0.0.1:9810"), (":9810", "127.0.0.1:9810"), ("localhost", "127.0.0.1:PORT")]
+        {
+            let args = ["serve", "memory:1M", "--unix", "s", "--insecure", option, given];
+            place.iosched(&args).refused(2, &[option, &format!("write ADDRESS:PORT, for example {example}")]);
+        }
+    }
     assert!(!place.path("s").exists());
 }
 

@@ -165,6 +165,7 @@ pub(super) fn served(place: &Sandbox) {
     for (attribute, value, said) in WRONG {
         refused(place, &socket, attribute, value, said);
     }
+    refused(place, &socket, "scheduler", "deadlin", &["\"deadlin\" is not an elevator", "did you mean deadline?"]);
     let connection = server.connect();
     let told = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
     let client = told.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;

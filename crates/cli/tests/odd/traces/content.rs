@@ -1,16 +1,43 @@
 //! Odd records.
 
 use super::{info, table};
-use crate::list::Sandbox;
+use crate::list::{Sandbox, of_repository};
 
 const RUN: [&str; 6] = ["-s", "noop", "-n", "1", "-d", "sata-ssd"];
 
 pub(super) fn nothing_left(place: &Sandbox) {
     place.file("x.csv", table(50));
     let told = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
-    told.code(0).says(&["warning: nothing is left of the trace"]);
+    told.refused(2, &["nothing is left of x.csv, which has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "]);
+    assert!(!place.path("y.csv").exists());
+    place.file("y.csv", table(0));
     place.iosched(&["trace", "info", "y.csv"]).code(0).says(&["0 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "y.csv"], &RUN[..]].concat()).refused(2, &["y.csv", "no request"]);
+}
+
+pub(super) fn no_part(place: &Sandbox) {
+    let sample = of_repository("crates/trace/samples/pgbench.blktrace.0.zst");
+    for out in ["out.csv", "out.blktrace.0"] {
+        let nothing = |step: &str, args: &[&str]| {
+            let told = place.iosched(&[&["trace", step, sample.to_str().unwrap(), out], args].concat());
+            let there_is =
+                "which has 7,638 requests, from 0 s to 2.488490765 s: by operation read 674, write 4,164, flush 2,800";
+            told.refused(2, &["nothing is left of pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
+            told.says(&[" more; to 7,0; up to sector 4536983"]);
+            assert!(!place.path(out).exists());
+        };
+        nothing("slice", &["--from", "1h"]);
+        nothing("filter", &["--process", "mysqld"]);
+        nothing("filter", &["--sectors", "99999999999-"]);
+    }
+}
+
+pub(super) fn times_below_0(place: &Sandbox) {
+    place.file("x.csv", table(5));
+    for (option, value) in [("--from", "-1s"), ("--from", "-1"), ("--to", "-5ms")] {
+        let told = place.iosched(&["trace", "slice", "x.csv", "y.csv", option, value]);
+        told.refused(2, &[value, option, "times count from the trace's beginning"]);
+    }
 }
 
 pub(super) fn one_request(place: &Sandbox) {
@@ -54,8 +81,10 @@ pub(super) fn no_length(place: &Sandbox) {
 
 pub(super) fn negative(place: &Sandbox) {
     let text = "arrival_ns,op,sector,nr_sectors\n-5,R,0,8\n5,R,-8,8\n6,R,0,-8\n7,R,0,8\n";
-    info(place, "x.csv", text)
-        .refused(2, &["3 of 5 lines (60.0 %)", "x.csv: line 2", "\"-5,R,0,8\"", "line 3", "line 4"]);
+    info(place, "x.csv", text).refused(
+        2,
+        &["3 of 5 lines (60.0 %)", "x.csv: line 2", "found \"-5\"", "column 1, arrival_ns", "line 3", "line 4"],
+    );
 }
 
 pub(super) fn too_large(place: &Sandbox) {

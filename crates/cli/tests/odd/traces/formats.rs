@@ -54,6 +54,20 @@ pub(super) fn columns(place: &Sandbox) {
     place.iosched(&args).code(0).says(&["2 requests", "times to 1,000,000 ns"]).never(&["warning"]);
 }
 
+pub(super) fn named_columns(place: &Sandbox) {
+    let heading = "time_s,op,sector,nr_sectors\n";
+    info(place, "t.csv", format!("{heading}0.5,R,8,8\n0.6,R,x9,8\n"))
+        .refused(2, &["line 3", "found \"x9\", expected a number of sectors of 512 bytes in column 3, sector"]);
+    info(place, "few.csv", format!("{heading}0.5,R,8\n0.6,R,8,8\n"))
+        .refused(2, &["line 2", "expected 4 columns (time_s,op,sector,nr_sectors); it has 3 fields"]);
+    info(place, "flush.csv", format!("{heading}0.5,F,8,8\n0.6,R,8,8\n")).refused(2, &["line 2", "a flush has none"]);
+    let lacks = "arrival_ns, time_ns, time_us, time_ms or time_s is missing; no columns that are known: time";
+    info(place, "lacks.csv", "time,op,sector,nr_sectors\n0.5,R,8,8\n").refused(2, &[lacks, "--columns"]);
+    place.file("plain", "0.5 R 8 8\n0.6 9 R 8\n");
+    let told = place.iosched(&["trace", "info", "plain", "--columns", "time_s,op,sector,nr_sectors"]);
+    told.refused(2, &["line 2", "found \"9\", expected an operation (R, W,", " in column 2, op"]);
+}
+
 pub(super) fn wrong_columns(place: &Sandbox) {
     place.file("x", "1,R,0,8\n");
     for (names, parts) in [

@@ -1,0 +1,22 @@
+//! Cgroups that a setting names and the workload does not have: what would be right.
+
+use iosched_workload::Workload;
+
+use crate::asked::did_you_mean;
+
+/// What is wrong with `file` being set for `cgroup`; the workload has those that are `known`.
+pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workload: &Workload) -> String {
+    if !known.is_empty() {
+        let meant = did_you_mean(cgroup, known.iter().map(String::as_str));
+        return format!("{file}: the workload has no cgroup {cgroup:?}; it has {}{meant}", known.join(", "));
+    }
+    let remedy = match workload {
+        Workload::Trace(_) => format!("; --cgroup {cgroup}=PROCESS puts processes of the trace into one"),
+        Workload::Jobs(_) => format!("; cgroup={cgroup} puts a job of the file into one"),
+        Workload::Tasks(_) => {
+            format!("; cgroup = {cgroup:?} of a task puts it into one, which [[cgroups]] of the file declares")
+        }
+        Workload::Application(_) => ", as no application has: take a trace, a fio job file or a task file".to_owned(),
+    };
+    format!("{file}: there is no cgroup {cgroup:?}: the workload has no cgroups{remedy}")
+}
