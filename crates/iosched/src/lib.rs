@@ -121,6 +121,7 @@
 //! | `parts/` | what elevators share: requests by sector and by age, the better request by head position, think times, seeks, what an ioprio means, jiffies, tags |
 //! | `request.rs` | requests and bios, and the one arena they live in; elevators hold ids |
 //! | `context.rs` | who asks: processes, ioprio, cgroups |
+//! | `issued.rs` | how a bio was issued: earlier than it comes, or as a part of a longer one |
 //! | `driver/` | when the queue is run and who is heard first, sans-IO: the simulator's engines, the live disk, the checker and the measurement of costs are hosts of it; what it is told can be recorded, and `crates/sim` carries recordings out |
 //! | `tunable.rs` | declarations of tunables and attributes |
 //! | `setting.rs` | an elevator with what is set of it and of the queue, as users write it: for simulations, live disks, the kernel's disks and records alike |
