@@ -273,7 +273,10 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         (&["memory:1M", "--scheduler", "what"], "mq-deadline"),
         (&["memory:1M", "--scheduler", "cfq:quantum=x"], "not a whole number"),
         (&["memory:1M", "--tcp", "127.0.0.1:0"], "--tls DIR, or --insecure"),
-        (&["memory:1M", "--tcp", "nowhere", "--insecure"], "invalid value 'nowhere' for '--tcp <ADDRESS:PORT>': write ADDRESS:PORT"),
+        (
+            &["memory:1M", "--tcp", "nowhere", "--insecure"],
+            "invalid value 'nowhere' for '--tcp <ADDRESS:PORT>': write ADDRESS:PORT",
+        ),
         (&["memory:1M", "--tls", "none"], "none/server-cert.pem"),
         (&["memory:1M", "--depth", "5000"], "1..=4096"),
         (&["memory:1M", "--name", "a/b"], "without a slash"),

@@ -2,7 +2,7 @@
 
 use iosched_workload::Workload;
 
-use crate::asked::did_you_mean;
+use crate::nearest::did_you_mean;
 
 /// What is wrong with `file` being set for `cgroup`; the workload has those that are `known`.
 pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workload: &Workload) -> String {

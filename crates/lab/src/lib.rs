@@ -37,6 +37,7 @@ mod file;
 mod fio_json;
 pub mod foreign;
 mod machine;
+mod nearest;
 mod number;
 mod overview;
 pub mod pool;

@@ -5,7 +5,6 @@
 
 mod command_line;
 mod environment;
-mod nearest;
 mod sample;
 mod scan;
 mod settings;
@@ -25,9 +24,9 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::machine::MachineProfile;
 
+pub use crate::nearest::{did_you_mean, listed, nearest};
 pub use command_line::{CommandLine, quoted};
 pub use environment::ProcessEnvironment;
-pub use nearest::{did_you_mean, listed, nearest};
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
 pub use settings::{setting, setting_of, settings};

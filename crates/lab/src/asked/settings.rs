@@ -2,8 +2,8 @@
 
 use iosched::{Registered, Registry, Setting, SettingError};
 
-use super::nearest::{did_you_mean, listed};
 use super::scan::scanned;
+use crate::nearest::{did_you_mean, listed};
 
 /// What one --scheduler names of the elevators of `registry`: a setting, one for each value of a scan, or several
 /// elevators with their defaults.
