@@ -2,8 +2,9 @@
 
 use crate::context::IoPriority;
 
-/// Which part of an I/O a bio is. Linux cuts what is longer than [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) behind io.max, hosts cut
-/// it before: they say what is to count for all.
+/// Which part of an I/O a bio is. Linux cuts what is longer than
+/// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) behind io.max, hosts cut it before: they say what is
+/// to count for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Part {
     /// All of it.
@@ -21,8 +22,8 @@ pub enum Part {
 /// How a bio was issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Issued {
-    /// The ioprio that its process had when it issued it, if that was earlier, and it had to wait for its turn. Elevators
-    /// of the single-queue layer go by what the ioprio is now.
+    /// The ioprio that its process had when it issued it, if that was earlier, and it had to wait for its turn.
+    /// Elevators of the single-queue layer go by what the ioprio is now.
     pub ioprio: Option<IoPriority>,
     /// Which part of an I/O it is.
     pub part: Part,

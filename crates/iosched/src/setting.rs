@@ -20,7 +20,8 @@ const ELEVATOR: &str = "iosched/";
 ///
 /// Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
 /// the queue. So are files of cgroups that controllers have, by the cgroups' names:
-/// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for the one that is there.
+/// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for
+/// the one that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     elevator: Choice,

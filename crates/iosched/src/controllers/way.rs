@@ -85,6 +85,8 @@ pub struct Way {
     pub nr_sectors: u32,
     /// Its own sectors.
     pub(super) own_sectors: u32,
+    /// The next part of its I/O, if that is held behind it.
+    pub(crate) rest: Option<WayId>,
     /// What it does.
     pub op: Op,
     /// How.
@@ -129,6 +131,7 @@ impl Way {
             sector,
             nr_sectors,
             own_sectors: nr_sectors,
+            rest: None,
             op,
             flags,
             context,

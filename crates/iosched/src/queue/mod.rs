@@ -1,5 +1,5 @@
-//! The request queue: between whoever submits bios and a device, with an elevator in the middle. How it is driven stands
-//! at [`RequestQueue`].
+//! The request queue: between whoever submits bios and a device, with an elevator in the middle. How it is driven
+//! stands at [`RequestQueue`].
 
 mod allocation;
 mod attributes;
@@ -134,7 +134,8 @@ struct Next {
 /// - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates one and inserts it.
 ///   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
 ///   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
-///   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make room.
+///   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make
+///   room.
 /// - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
 ///   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
 /// - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.
@@ -183,8 +184,8 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`. What is
-    /// out of range in `config` becomes the nearest value that is not.
+    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`. What
+    /// is out of range in `config` becomes the nearest value that is not.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
         let mut env = Env::new(now, config.hz.clamp(1, HZ_MAX), config.rotational, config.groups);

@@ -349,13 +349,18 @@ impl<S: System> Reactor<S> {
         self.notes.note(kind, &format!("{}: {does}{place} failed: {errno}", self.disk.name()));
     }
 
-    /// Tells guests what is done: one that sleeps wakes up while the rest is done. Other clients wait for [`Self::answer`],
-    /// which has more for them at once.
+    /// Tells guests what is done: one that sleeps wakes up while the rest is done. Other clients wait for
+    /// [`Self::answer`], which has more for them at once.
     fn answer_guests(&mut self) {
-        if self.vhost.has_guests() {
-            self.answers.extend(self.disk.take_done());
-            let of_guests = self.answers.extract_if(.., |done| done.cookie & vhost::COOKIES != 0);
-            of_guests.for_each(|done| self.vhost.answer(done));
+        if !self.vhost.has_guests() {
+            return;
+        }
+        for done in self.disk.take_done() {
+            if done.cookie & vhost::COOKIES != 0 {
+                self.vhost.answer(done);
+            } else {
+                self.answers.push(done);
+            }
         }
     }
 

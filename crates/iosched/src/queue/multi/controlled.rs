@@ -44,8 +44,6 @@ pub(in crate::queue) struct Controlled {
     pub(super) woken: VecDeque<ContextId>,
     /// By context: what is held of it.
     pub(super) held: Vec<HeldOf>,
-    /// Parts of I/Os that are held behind another part, in their order.
-    pub(super) rests: Vec<Rest>,
     /// Bios that nobody submits any more, and at which controller each still stands in line.
     pub(super) left: Vec<(WayId, usize)>,
     /// By request. What is done leaves its memory to the next.
@@ -69,19 +67,12 @@ pub(super) enum Held {
     Behind,
 }
 
-/// A part of an I/O that is held behind another one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
-    way: WayId,
-    behind: WayId,
-}
-
 /// What is held of a context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldOf {
     pub(super) bios: u32,
-    /// The part of the latest I/O that the rest of it waits for.
-    behind: Option<WayId>,
+    /// The last part so far of the latest I/O, if it is held: the rest comes behind it.
+    last: Option<WayId>,
     /// It has exited, and the elevator will be told behind the last of them.
     pub(super) exits: bool,
 }
@@ -105,7 +96,6 @@ impl Controlled {
             waiting: Vec::new(),
             woken: VecDeque::new(),
             held: Vec::new(),
-            rests: Vec::new(),
             left: Vec::new(),
             bios: Vec::new(),
             worker: Worker { context, queue: VecDeque::new(), waits: None },
@@ -168,38 +158,32 @@ impl Controlled {
     #[inline]
     pub(super) fn hold(&mut self, way: WayId, part: Part) -> Option<Held> {
         let context = self.controllers.site.ways[way].context;
-        let behind = self.held.get_mut(context.index()).and_then(|held| held.behind.take());
-        let held = match behind.filter(|_| part == Part::Rest) {
-            Some(behind) => {
-                self.rests.push(Rest { way, behind });
+        let last = self.held.get_mut(context.index()).and_then(|held| held.last.take());
+        let held = match last.filter(|_| part == Part::Rest) {
+            Some(last) => {
+                self.controllers.site.ways[last].rest = Some(way);
                 Held::Behind
             }
             None => Held::At(self.controllers.enter(way)?),
         };
         let of = self.held(context);
         of.bios += 1;
-        of.behind = if held == Held::Behind { behind } else { Some(way) };
+        of.last = Some(way);
         Some(held)
     }
 
     /// A bio that was held goes on: the next part of its I/O enters, and goes on right behind it, unless it is held
     /// itself: then `Some` is what, and where.
     pub(super) fn follow(&mut self, way: WayId, context: ContextId) -> Option<(WayId, usize)> {
-        let mut rests = self.rests.iter_mut().filter(|rest| rest.behind == way);
-        let next = rests.next().map(|rest| rest.way);
-        if let Some(next) = next {
-            rests.for_each(|rest| rest.behind = next);
-            self.rests.retain(|rest| rest.way != next);
-        }
         let of = self.held(context);
-        if of.behind == Some(way) {
-            of.behind = next;
+        if of.last == Some(way) {
+            of.last = None;
         }
-        let next = next?;
-        match self.controllers.enter(next) {
-            Some(at) => Some((next, at)),
+        let rest = self.controllers.site.ways[way].rest.take()?;
+        match self.controllers.enter(rest) {
+            Some(at) => Some((rest, at)),
             None => {
-                self.worker.queue.push_front(next);
+                self.worker.queue.push_front(rest);
                 None
             }
         }
