@@ -359,18 +359,19 @@ fn write_events(
 /// That a slice or filter keeps nothing, and what there is to keep.
 fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     let there_is = || -> Result<String, TraceError> {
-        let times = source.requests(options)?.map(|request| request.map(|request| request.arrival.as_ns()));
-        let times = times.collect::<Result<Vec<_>, _>>()?;
-        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
-            return Ok("has no requests".to_owned());
-        };
+        let mut ends: Option<(u64, u64)> = None;
+        for request in source.requests(options)? {
+            let at = request?.arrival.as_ns();
+            ends = Some(ends.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
+        }
+        let Some((first, last)) = ends else { return Ok("has no requests".to_owned()) };
         let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
         let seen = summarize(&mut source.requests(options)?)?;
         Ok(format!(
             "has {} requests, from {} s to {} s: {}",
             grouped(seen.all.requests),
-            seconds(*first),
-            seconds(*last),
+            seconds(first),
+            seconds(last),
             kinds(&seen).join("; ")
         ))
     };
@@ -397,8 +398,7 @@ fn kinds(seen: &TraceSummary) -> Vec<String> {
         Some(name) => format!("{name} ({})", own.pid),
         None => own.pid.to_string(),
     };
-    let mut processes: Vec<String> = seen.processes.iter().take(PROCESSES_SHOWN).map(of_process).collect();
-    let more = seen.processes.len().saturating_sub(PROCESSES_SHOWN);
+    let (mut processes, more) = first_processes(seen, of_process);
     processes.extend((more > 0).then(|| format!("{more} more")));
     let devices: Vec<&str> = seen.devices.iter().filter_map(|own| own.name.as_deref()).collect();
     let mut kinds = vec![format!("by operation {}", ops.collect::<Vec<_>>().join(", "))];
@@ -406,6 +406,12 @@ fn kinds(seen: &TraceSummary) -> Vec<String> {
     kinds.extend((!devices.is_empty()).then(|| format!("to {}", devices.join(", "))));
     kinds.push(format!("up to sector {}", seen.size_sectors.saturating_sub(1)));
     kinds
+}
+
+/// Each of the first few processes of a trace in words, and how many more there are.
+pub(crate) fn first_processes(seen: &TraceSummary, words: impl Fn(&ProcessSummary) -> String) -> (Vec<String>, usize) {
+    let (shown, more) = seen.processes.split_at(seen.processes.len().min(PROCESSES_SHOWN));
+    (shown.iter().map(words).collect(), more.len())
 }
 
 /// Reads what is left: whether a recording is whole shows at its end.

@@ -127,12 +127,13 @@ fn check_program(program: &str) -> Result<()> {
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut directories = std::env::split_paths(&path);
+    if directories.any(|directory| directory.join(program).symlink_metadata().is_ok()) {
+        return Ok(());
+    }
     let there =
         std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
     let mut known: Vec<String> = there.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    if known.iter().any(|known| known == program) {
-        return Ok(());
-    }
     // Of several that are as near, always the same one.
     known.sort();
     let meant = did_you_mean(program, known.iter().map(String::as_str));

@@ -60,13 +60,6 @@ impl ByteOrder {
     }
 }
 
-impl SequenceGap {
-    /// The number of the next record if it is this one's that is wrong.
-    const fn next_if_damaged(&self) -> u32 {
-        self.expected.wrapping_add(1)
-    }
-}
-
 /// The version of a block trace that begins with `head`, if it is one.
 pub(crate) fn sniff(head: &[u8]) -> Option<u8> {
     let word = head.first_chunk()?;
@@ -133,6 +126,13 @@ struct SequenceGap {
     place: TracePlace,
     expected: u32,
     found: u32,
+}
+
+impl SequenceGap {
+    /// The number of the next record if it is this one's that is wrong.
+    const fn next_if_damaged(&self) -> u32 {
+        self.expected.wrapping_add(1)
+    }
 }
 
 impl BinaryReader {
