@@ -18,12 +18,11 @@ use crate::fail::{FAILED, usage};
 use crate::options::seconds;
 use crate::output::{self, Kind, Outputs, WriteArgs};
 use crate::signals::on_signal;
+use crate::trace::first_processes;
 use crate::watched::Meter;
 
 /// How often the kernel's events are taken.
 const TICK: Duration = Duration::from_millis(5);
-/// So many processes are named.
-const PROCESSES_SHOWN: usize = 4;
 
 /// Record what a disk is asked: a trace for compare, tune and advise
 ///
@@ -156,8 +155,7 @@ fn page(device: &BlockDevice, path: &Path, recorded_for: Duration, seen: &TraceS
         let name = process.name.as_deref().unwrap_or("?");
         format!("{name} ({}) {}", process.pid, grouped(process.requests))
     };
-    let shown: Vec<_> = seen.processes.iter().take(PROCESSES_SHOWN).map(who).collect();
-    let more = seen.processes.len().saturating_sub(PROCESSES_SHOWN);
+    let (shown, more) = first_processes(seen, who);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     lines.push(format!("requests by process: {}{more}", shown.join(", ")));
     let file = quoted(&path.display().to_string());

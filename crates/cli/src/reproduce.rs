@@ -1,8 +1,6 @@
 //! `iosched reproduce`: the published experiments, run again.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use iosched_lab::reproduce::{
     CaseRun, Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, read,
     reproduce,
 };
-use iosched_lab::{Control, LabError, grouped};
+use iosched_lab::{Control, grouped};
 
 use crate::compare::next;
 use crate::fail::INTERRUPTED;
@@ -149,12 +147,7 @@ fn results<'a>(experiments: &'a [Experiment], runs: &'a [CaseRun]) -> Vec<Experi
 
 /// The page of a file of records, if it is of reproduced experiments: nothing is run again.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    // What cannot be read is told by who reads all kinds of records.
-    if !Kind::Reproduction.recognises(records).unwrap_or(false) {
-        return Ok(None);
-    }
-    let name = records.display().to_string();
-    let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
+    let Some((reader, name)) = Kind::Reproduction.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
     let experiments = header.planned()?;
     Ok(Some(iosched_report::experiments_html(&header, &results(&experiments, &runs))))

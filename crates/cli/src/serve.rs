@@ -98,8 +98,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
         return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
-    let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path)));
-    check_sockets(&sockets.map(|(option, path)| (option, path.as_path())).collect::<Vec<_>>())?;
+    check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     // What can be wrong with the disk is found before anything is done that others see.
     let disk = args.disk.open()?;
     let Doors { listeners, places, socket } = doors(args)?;

@@ -295,10 +295,10 @@ pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
 }
 
 /// Whether sockets are different ones, each told with the option that names it; none has been made yet.
-pub(crate) fn check_sockets(named: &[(&str, &Path)]) -> Result<()> {
+pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a PathBuf)>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
-    for &(option, path) in named {
-        let place = absolute(path).unwrap_or_else(|_| path.to_owned());
+    for (option, path) in named {
+        let place = absolute(path).unwrap_or_else(|_| path.clone());
         if let Some((other, _)) = known.iter().find(|(_, own)| *own == place) {
             let twice = if *other == option {
                 format!("{option} names it twice")

@@ -1,7 +1,5 @@
 //! `iosched tune`: which values of the tunables serve a workload best.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -220,12 +218,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 
 /// The page of a file of records, if it is of a search.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    // What cannot be read is told by who reads all kinds of records.
-    if !Kind::Search.recognises(records).unwrap_or(false) {
-        return Ok(None);
-    }
-    let name = records.display().to_string();
-    let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
+    let Some((reader, name)) = Kind::Search.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
     Ok(Some(iosched_report::tuning_html(&TuneResults::of(&header, &runs))))
 }

@@ -66,8 +66,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let (exports, each) = args.exports.load_each(&args.disk.name(), args.sockets.len())?;
     let sockets = args.sockets.iter().map(|path| ("--socket", path));
     let sockets = sockets.chain(args.nbd.iter().map(|path| ("--nbd", path)));
-    let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path)));
-    check_sockets(&sockets.map(|(option, path)| (option, path.as_path())).collect::<Vec<_>>())?;
+    check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     let disk = args.disk.open()?;
     let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
     let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });

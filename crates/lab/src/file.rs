@@ -102,8 +102,8 @@ pub enum Line<P, R> {
     Run(R),
 }
 
-/// Reads a file of a plan and of runs; `of` says which of both a record is, and `file` stands for it in messages. A last
-/// line that is cut short is left out.
+/// Reads a file of a plan and of runs; `of` says which of both a record is, and `file` stands for it in messages. A
+/// last line that is cut short is left out.
 ///
 /// # Errors
 /// It cannot be read, or is no such file.

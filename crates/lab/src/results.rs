@@ -233,8 +233,8 @@ impl Comparison {
         format!("the model is off by {} %", significant(self.model_error_percent, 2))
     }
 
-    /// Where it cannot be told: between which bounds the difference is, why that does not tell, and how many runs would;
-    /// it is one of `many` comparisons. "-30 to +12 %: its runs differ too much from each other; 40 runs of each
+    /// Where it cannot be told: between which bounds the difference is, why that does not tell, and how many runs
+    /// would; it is one of `many` comparisons. "-30 to +12 %: its runs differ too much from each other; 40 runs of each
     /// setting would tell".
     #[must_use]
     pub fn why_unsure(&self, many: usize, unit: &str) -> String {

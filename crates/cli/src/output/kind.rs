@@ -1,9 +1,10 @@
 //! What is written, and how a file of an earlier time is recognised as ours: it may be replaced.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use iosched_lab::LabError;
 use serde_json::Value;
 
 /// So much of a file says what it is.
@@ -98,6 +99,17 @@ impl Kind {
     /// It cannot be read.
     pub(crate) fn recognises(self, path: &Path) -> io::Result<bool> {
         Ok(self.is_of(&head(path)?))
+    }
+
+    /// A file of records of this kind, to be read, and its name; `None` if it is of another or cannot be read: that is
+    /// told by who reads all kinds of records.
+    pub(crate) fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
+        if !self.recognises(path).unwrap_or(false) {
+            return Ok(None);
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| LabError::Io { file: name.clone(), source })?;
+        Ok(Some((BufReader::new(file), name)))
     }
 
     /// Whether a file may be replaced: it is empty, or ours.

@@ -45,6 +45,14 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
+    /// A file system in memory, with options of tmpfs.
+    #[track_caller]
+    pub(crate) fn in_memory(options: &str, at: PathBuf) -> Self {
+        fs::create_dir_all(&at).unwrap();
+        sh("mount -t tmpfs -o \"$1\" none \"$2\"", &[options.as_ref(), &at]);
+        Self { at }
+    }
+
     /// Mounts `source` on `at`, which is made.
     #[track_caller]
     pub(crate) fn new(kind: &str, source: &Path, at: PathBuf) -> Self {

@@ -272,13 +272,10 @@ pub(crate) const CASES: &[Odd] = &[
         if !is_root() {
             return;
         }
-        let at = place.path("small");
-        fs::create_dir(&at).unwrap();
-        sh("mount -t tmpfs -o size=16k tmpfs \"$1\"", &[&at]);
-        let _mount = Mount { at: at.clone() };
+        let mount = Mount::in_memory("size=16k", place.path("small"));
         let told = compare(place, &["--report", "small/page.html"]);
         told.code(1).says(&[TABLE, "small/page.html: cannot be written: No space left"]);
-        assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&mount.at).unwrap().count(), 0);
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "200", "--records", "small/r.jsonl"];
         let told = place.iosched(&args);
         told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
@@ -313,10 +310,7 @@ pub(crate) const CASES: &[Odd] = &[
         if !is_root() {
             return;
         }
-        let at = place.path("read-only");
-        fs::create_dir(&at).unwrap();
-        sh("mount -t tmpfs -o ro tmpfs \"$1\"", &[&at]);
-        let _mount = Mount { at };
+        let _mount = Mount::in_memory("ro", place.path("read-only"));
         // Root may write to every directory as far as modes tell.
         for there in ["read-only", "/proc"] {
             let file = format!("{there}/new");

@@ -49,10 +49,7 @@ pub(super) fn errors_of_the_backing(place: &Sandbox) {
 
 /// A file system in memory that has no more room than that.
 fn small(place: &Sandbox, name: &str, size: &str) -> Mount {
-    let at = place.path(name);
-    fs::create_dir_all(&at).unwrap();
-    sh("mount -t tmpfs -o size=\"$1\" none \"$2\"", &[size.as_ref(), &at]);
-    Mount { at }
+    Mount::in_memory(&format!("size={size}"), place.path(name))
 }
 
 pub(super) fn no_room(place: &Sandbox) {
