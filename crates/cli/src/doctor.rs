@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -9,7 +10,7 @@ use clap::{Args, ValueHint};
 use iosched_kernel::doctor::{Disk, Finding, Ioprio, Looks, Snapshot, Sure, Throttling, Weight, examine, load};
 use iosched_kernel::{BlockDevice, FindError, Roots};
 use iosched_lab::asked::nearest;
-use iosched_trace::read_rates;
+use iosched_trace::{RATES_BYTES_MAX, rates_of, read_text};
 use serde::Serialize;
 
 use crate::fail::{of_file, usage};
@@ -30,7 +31,8 @@ pub(crate) struct DoctorArgs {
     #[arg(value_name = "DISK", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// What iostat -x or sar -d printed of these disks, as text or JSON: whether anything waits there for a scheduler
+    /// What iostat -x or sar -d printed of these disks, as text or JSON, - for standard input: whether anything waits
+    /// there for a scheduler
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rates: Option<PathBuf>,
 
@@ -46,6 +48,7 @@ Examples:
   iosched doctor /srv/data
   iosched doctor sda --rates iostat.txt
       after: iostat -x 1 60 > iostat.txt
+  iostat -x 1 60 | iosched doctor sda --rates -
   iosched doctor --json";
 
 /// The version of the JSON document: another one if a field changes its meaning or goes.
@@ -78,13 +81,17 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
 /// What iostat or sar say in a file of the disks of this machine.
 fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     let shown = file.display();
-    // What cannot be read is none of their reports either, and says so itself.
-    let opened = fs::File::open(file).and_then(|mut file| std::io::Read::read(&mut file, &mut [0]));
-    opened.map_err(|error| {
+    // Once: what comes through a pipe is not there a second time.
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().lock().take(RATES_BYTES_MAX).read_to_string(&mut text).map(|_| text)
+    } else {
+        read_text(file, RATES_BYTES_MAX)
+    };
+    let text = text.map_err(|error| {
         of_file(format!("--rates {shown}: {error}; it is a file that iostat -x or sar -d printed"), &error)
     })?;
-    let rates = read_rates(file)?;
-    let rates = rates.ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;
+    let rates = rates_of(&text).ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;
     let found = load(machine, &rates, &shown.to_string());
     if found.is_empty() {
         let seen: Vec<&str> = rates.devices.iter().map(|own| own.device.as_str()).collect();

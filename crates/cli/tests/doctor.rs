@@ -3,8 +3,10 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
-use common::{Loop, directory, image, is_root, run};
+use common::{IOSCHED, Loop, directory, image, is_root, run};
 use iosched_kernel::{BlockDevice, Roots};
 
 #[test]
@@ -59,13 +61,35 @@ fn rates_are_held_against_the_disks_that_are_here() {
         fs::write(&file, text).unwrap();
         run(&["doctor", "--json", "--rates", file.to_str().unwrap()])
     };
-    for (given, said) in [("/nowhere/iostat.txt", "No such file"), ("/", "Is a directory")] {
+    for (given, said) in [("/nowhere/iostat.txt", "No such file"), ("/", "is a directory")] {
         let (code, _, errors) = run(&["doctor", "--rates", given]);
         assert_eq!(code, 2, "{errors}");
         assert!(errors.starts_with(&format!("error: --rates {given}: {said}")), "{errors}");
     }
     let (code, _, errors) = rates("nothing of the kind\n");
     assert_eq!((code, errors.contains("is not what iostat -x or sar -d print")), (2, true), "{errors}");
+    // Through a pipe, which gives everything once.
+    let piped = here.join("pipe");
+    assert!(Command::new("mkfifo").arg(&piped).status().unwrap().success());
+    for given in ["-", piped.to_str().unwrap()] {
+        let mut asked = Command::new(IOSCHED);
+        asked.args(["doctor", "--rates", given]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut asked = asked.spawn().unwrap();
+        let stdin = asked.stdin.take().unwrap();
+        let mut to: Box<dyn Write> = match given {
+            "-" => Box::new(stdin),
+            path => Box::new(fs::File::options().write(true).open(path).unwrap()),
+        };
+        to.write_all(b"Device r/s w/s r_await w_await aqu-sz %util\nnosuchdisk 1 1 4.0 2.0 8.0 99\n").unwrap();
+        drop(to);
+        let said = asked.wait_with_output().unwrap();
+        let errors = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(
+            (said.status.code(), errors.contains("is of nosuchdisk; none of these")),
+            (Some(2), true),
+            "{errors}"
+        );
+    }
     let report = |name: &str| format!("Device r/s w/s r_await w_await aqu-sz %util\n{name} 1 1 4.0 2.0 8.0 99\n");
     let (code, _, errors) = rates(&report("nosuchdisk"));
     assert_eq!((code, errors.contains("is of nosuchdisk; none of these")), (2, true), "{errors}");

@@ -29,7 +29,7 @@ fn reproduced_experiments_say_where_they_were_stopped_and_their_records_make_the
     let args = ["reproduce", "dd", "-n", "1000000", "-j", "1", "--records", "dd.jsonl", "--report", "first.html"];
     let child = start(&here, &args);
     let lines = || fs::read_to_string(here.join("dd.jsonl")).map_or(0, |text| text.lines().count());
-    wait_for(|| lines() > 30);
+    wait_for(|| lines() > 8);
     let (out, err) = interrupt(child);
     assert!(err.contains("ending after the current runs"), "{err}");
     let stopped = format!("stopped after {} of ", lines() - 1);

@@ -162,6 +162,32 @@ fn a_setting_has_one_colour_throughout() {
 }
 
 #[test]
+fn what_is_further_off_than_the_plot_goes_is_an_arrowhead_at_its_edge() {
+    // The flusher waits many times as long for CFQ as for deadline.
+    let records = records_of(MIXED, &["deadline", "cfq"], 3, "sata-7200");
+    let html = check(&records);
+    let results = Results::of(records.on(0).unwrap());
+    let headlines = results.figures.iter().filter(|figure| figure.headline);
+    let compared =
+        headlines.flat_map(|figure| figure.settings.iter().flatten().filter_map(|own| own.comparison.as_ref()));
+    let percents: Vec<f64> = compared.filter_map(|comparison| comparison.percent).collect();
+    let beyond = percents.iter().filter(|&&percent| percent > 100.0).count();
+    assert!(beyond > 0 && beyond < percents.len(), "{percents:?}");
+    let figure = &html[html.find("<figcaption>Difference from").unwrap()..];
+    let figure = &figure[..figure.find("</figure>").unwrap()];
+    let count = |element: &str| {
+        ["dot", "hollow"]
+            .iter()
+            .map(|kind| figure.matches(&format!("<{element} class=\"{kind}\"")).count())
+            .sum::<usize>()
+    };
+    assert_eq!((count("path"), count("circle")), (beyond, percents.len() - beyond));
+    assert!(figure.contains("is an arrowhead at the edge"));
+    let near = check(&records_of(MIXED, &["deadline", "deadline:fifo_batch=16"], 3, "sata-7200"));
+    assert!(!near.contains("arrowhead"));
+}
+
+#[test]
 fn hostile_names_are_text() {
     let evil = r#"</title><script>alert(1)</script>&"'"#;
     let mut records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");

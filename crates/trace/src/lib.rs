@@ -69,7 +69,9 @@ pub use names::{DeviceNames, ProcessNames};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
 pub use plain::{open_plain, read_plain};
-pub use rates::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread, rates_of, read_rates};
+pub use rates::{
+    BUSY_PERCENT, DeviceRates, QUEUED_MIN, RATES_BYTES_MAX, RatesSummary, RatesTool, Spread, rates_of, read_rates,
+};
 pub use reader::TraceReader;
 pub use reading::{InCgroup, ReadOptions};
 pub use record::{DeviceName, TraceRequest};

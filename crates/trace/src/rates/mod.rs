@@ -22,7 +22,7 @@ use crate::error::TraceError;
 use crate::plain::open_plain;
 
 /// So much text is read: days of reports.
-const TEXT_BYTES_MAX: u64 = 256 << 20;
+pub const RATES_BYTES_MAX: u64 = 256 << 20;
 /// The first heading stands in so many bytes.
 const HEAD_BYTES: u64 = 64 * 1024;
 /// A device that was busy for so much of an interval had no time left, or it does many things at a time.
@@ -152,7 +152,7 @@ pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
     if !looks_like_rates(&String::from_utf8_lossy(&head)) {
         return Ok(None);
     }
-    let text = read_text(path, TEXT_BYTES_MAX);
+    let text = read_text(path, RATES_BYTES_MAX);
     Ok(rates_of(&text.map_err(|source| TraceError::Io { file: path.display().to_string(), source })?))
 }
 
