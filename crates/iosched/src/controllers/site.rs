@@ -120,6 +120,7 @@ impl Site {
     }
 
     /// A bio comes, and counts for the group that it says.
+    #[inline]
     pub fn begin(&mut self, way: Way) -> WayId {
         self.groups.0[way.cgroup.index()].bios += 1;
         self.ways.begin(way)

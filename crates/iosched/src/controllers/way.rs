@@ -124,6 +124,7 @@ pub struct Way {
 impl Way {
     /// The way of `bio`, which counts for `cgroup`, at its beginning.
     #[must_use]
+    #[inline]
     pub fn new(now: Time, bio: &Bio, cgroup: CgroupId) -> Self {
         let &Bio { op, flags, sector, nr_sectors, context, cookie } = bio;
         Self {
@@ -151,14 +152,14 @@ impl Way {
         }
     }
 
-    /// The way of a bio that is a part of an I/O: the first counts for all of it.
-    pub(crate) fn of_part(now: Time, bio: &Bio, cgroup: CgroupId, part: Part) -> Self {
-        let way = Self::new(now, bio, cgroup);
-        match part {
-            Part::Whole => way,
-            Part::First { of_sectors } => Self { nr_sectors: of_sectors.max(way.nr_sectors), ..way },
-            Part::Rest => Self { counted: true, ..way },
-        }
+    /// The same of a bio with its own ioprio that is a part of an I/O: the first counts for all of it.
+    #[inline]
+    pub(crate) fn of_part(now: Time, bio: &Bio, cgroup: CgroupId, ioprio: IoPriority, part: Part) -> Self {
+        let nr_sectors = match part {
+            Part::First { of_sectors } => of_sectors.max(bio.nr_sectors),
+            Part::Whole | Part::Rest => bio.nr_sectors,
+        };
+        Self { nr_sectors, ioprio, counted: part == Part::Rest, ..Self::new(now, bio, cgroup) }
     }
 
     /// The bio as it is now.
@@ -197,6 +198,7 @@ pub struct Ways {
 
 impl Ways {
     /// A bio comes.
+    #[inline]
     pub(super) fn begin(&mut self, way: Way) -> WayId {
         if let Some(id) = self.free.pop() {
             self.table[id.index()] = way;

@@ -84,9 +84,7 @@ impl RequestQueue {
                 return Submit::Full;
             }
             None => {
-                let mut way = Way::of_part(now, bio, cgroup, part);
-                way.ioprio = ioprio;
-                let way = controlled.controllers.site.begin(way);
+                let way = controlled.controllers.site.begin(Way::of_part(now, bio, cgroup, ioprio, part));
                 if let Some(held) = controlled.hold(way, part) {
                     self.env.contexts.get_mut(bio.context).bios += 1;
                     if let Held::At(at) = held {
@@ -96,7 +94,7 @@ impl RequestQueue {
                 }
                 controlled.inside += 1;
                 self.env.bio_ioprio = controlled.controllers.site.ways[way].ioprio;
-                if self.next.is_none() && self.merge_controlled(rules, way) {
+                if self.next.is_none() && self.merge_controlled(rules, bio, way) {
                     return Submit::Merged;
                 }
                 (way, self.throttle_controlled(way))
@@ -169,9 +167,8 @@ impl RequestQueue {
     }
 
     /// Joins a bio to a request, if there is one for it.
-    fn merge_controlled(&mut self, rules: &MultiQueueRules, way: WayId) -> bool {
-        let bio = self.controlled().controllers.site.ways[way].bio();
-        let Some((into, side)) = self.find_merge(rules, &bio) else { return false };
+    fn merge_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, way: WayId) -> bool {
+        let Some((into, side)) = self.find_merge(rules, bio) else { return false };
         let Request { sector, nr_sectors, .. } = self.env.requests[into];
         let controlled = self.controlled();
         let all = &mut controlled.bios(into).all;
@@ -186,7 +183,7 @@ impl RequestQueue {
             // The request was there before the controllers were.
             controlled.abandon(way);
         }
-        self.join(&bio, into, side);
+        self.join(bio, into, side);
         true
     }
 
@@ -246,8 +243,9 @@ impl RequestQueue {
     }
 
     /// A context whose wait at a controller has ended, or who found the entry shut.
+    #[inline]
     pub(in crate::queue) fn take_controlled_woken(&mut self) -> Option<ContextId> {
-        self.controlled().woken.pop_front()
+        self.controlled.as_mut()?.woken.pop_front()
     }
 
     /// Whether a tag is kept for the worker: it goes on.
@@ -290,12 +288,13 @@ impl RequestQueue {
                     let Some(way) = controlled.worker.queue.pop_front() else { return };
                     controlled.inside += 1;
                     let Way { ioprio, context, .. } = controlled.controllers.site.ways[way];
+                    let bio = controlled.controllers.site.ways[way].bio();
                     if let Some((rest, at)) = controlled.follow(way, context) {
                         self.note_throttled(rest, at);
                     }
                     self.env.bio_ioprio = ioprio;
                     let merges = self.next.is_none();
-                    if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, way)) {
+                    if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, &bio, way)) {
                         self.held_no_more(context);
                         continue;
                     }
