@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -81,14 +80,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
 /// What iostat or sar say in a file of the disks of this machine.
 fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     let shown = file.display();
+    let from = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
     // Once: what comes through a pipe is not there a second time.
-    let text = if file == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().lock().take(RATES_BYTES_MAX).read_to_string(&mut text).map(|_| text)
-    } else {
-        read_text(file, RATES_BYTES_MAX)
-    };
-    let text = text.map_err(|error| {
+    let text = read_text(from, RATES_BYTES_MAX).map_err(|error| {
         of_file(format!("--rates {shown}: {error}; it is a file that iostat -x or sar -d printed"), &error)
     })?;
     let rates = rates_of(&text).ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;

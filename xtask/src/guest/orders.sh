@@ -32,12 +32,8 @@ same() {
         [ "$predicted" = "$found" ] || [ "$predicted" = cannot_tell ] || [ "$found" = cannot_tell ] || return 1
     done
 }
-# order WORKLOAD ARGUMENT...: compares settings in both places. Of 14 verdicts that are wrong once in 40 times by chance alone, one is
-# now and then: what is wrong is measured once more.
+# order WORKLOAD ARGUMENT...: compares settings in both places.
 order() {
-    once "$@" || { echo "guest: $1: once more"; once "$@"; }
-}
-once() {
     workload=$1
     shift
     iosched compare --workload "$workload.fio" --device sata-7200 --runs 3 --csv "$@" >predicted.csv || return 1

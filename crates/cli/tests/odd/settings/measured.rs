@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{Loop, available, image, is_root};
+use crate::common::{Loop, available, has_minutes, image, is_root};
 use crate::list::Sandbox;
 
 /// A job limited to 120 reads a second for 2 s.
@@ -71,7 +71,8 @@ pub(super) fn simulated_warm_up(place: &Sandbox) {
 
 pub(super) fn real_warm_up(place: &Sandbox) {
     let Some(disk) = disk(place) else { return };
-    warm_up_takes_no_time(place, Some(&disk.device), &["0.5"]);
+    let all: &[&str] = &["0", "0.5", "1"];
+    warm_up_takes_no_time(place, Some(&disk.device), if has_minutes() { all } else { &all[1..2] });
 }
 
 pub(super) fn reproduced(place: &Sandbox) {

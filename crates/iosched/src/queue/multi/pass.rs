@@ -287,15 +287,15 @@ impl RequestQueue {
                 None => {
                     let Some(way) = controlled.worker.queue.pop_front() else { return };
                     controlled.inside += 1;
-                    let Way { ioprio, context, .. } = controlled.controllers.site.ways[way];
-                    let bio = controlled.controllers.site.ways[way].bio();
-                    if let Some((rest, at)) = controlled.follow(way, context) {
+                    let own = &controlled.controllers.site.ways[way];
+                    let (ioprio, bio) = (own.ioprio, own.bio());
+                    if let Some((rest, at)) = controlled.follow(way, bio.context) {
                         self.note_throttled(rest, at);
                     }
                     self.env.bio_ioprio = ioprio;
                     let merges = self.next.is_none();
                     if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, &bio, way)) {
-                        self.held_no_more(context);
+                        self.held_no_more(bio.context);
                         continue;
                     }
                     (way, self.throttle_controlled(way))
