@@ -99,7 +99,7 @@ check "what the kernel has not is told before" fails_with 1 "has no io.latency" 
 check "and nothing is changed" nothing_left
 check "a value that is wrong is told" fails_with 2 "write any of rbps=N" \
     iosched compare --on /dev/$disk --workload two.fio --scheduler none:io.max=db:max=1
-is_capped() { grep -q riops=100 $null/iosched-*/run-*/backup/io.max 2>/dev/null; }
+is_capped() { grep -q riops=100 $null/iosched-*.run-*.backup/io.max 2>/dev/null; }
 interrupted() {
     iosched compare --on /dev/$disk --workload two.fio --runs 9 --scheduler none:io.cost.qos=enable=1,io.max=backup:riops=100 >told 2>&1 &
     run=$!

@@ -23,7 +23,7 @@ use crate::roots::{Roots, read};
 
 pub use file::{CgroupFile, CgroupValueError, files};
 pub use own::{LeftCgroup, OwnCgroup, clear, left_over};
-pub(crate) use own::{enable, remove};
+pub(crate) use own::{beside, enable, remove};
 pub use tree::{CgroupError, Tree};
 
 /// What the names of such attributes begin with.

@@ -1,8 +1,9 @@
-//! A cgroup of our own, in which those of a workload are made: it goes with all that is in it, and what a kill leaves
-//! is found by the state directory and removed.
+//! A cgroup of our own, beside which those of a workload are made: it goes with all whose names begin with its own, and
+//! what a kill leaves is found by the state directory and removed.
 //!
 //! It is in the root, which alone may have processes beside cgroups that controllers are enabled for.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ struct Made {
     enabled_in: Option<PathBuf>,
 }
 
-/// A cgroup of our own, as long as this lives; the io controller is enabled for what is made in it.
+/// A cgroup of our own, as long as this lives; the io controller is enabled for it and those beside it.
 #[derive(Debug)]
 pub struct OwnCgroup {
     path: PathBuf,
@@ -73,7 +74,6 @@ impl OwnCgroup {
                 enable(&made.root)?;
             }
             fs::create_dir(&made.path).map_err(|error| failed(&made.path, error))?;
-            enable(&made.path)?;
             return Ok(made);
         }
     }
@@ -84,27 +84,24 @@ impl OwnCgroup {
         &self.path
     }
 
-    /// Whether cgroups in it have these files.
+    /// Whether it, and so those beside it, have these files.
     ///
     /// # Errors
     /// One is not there: what would bring it.
     pub fn has<'f>(&self, wanted: impl Iterator<Item = &'f str>) -> Result<(), String> {
-        let probe = self.path.join("probe");
-        fs::create_dir(&probe).map_err(|error| format!("{}: {error}", probe.display()))?;
         let known = |name: &str| files().iter().map(|file| file.name).find(|known| *known == name);
-        let absent = wanted.filter_map(known).find(|file| !probe.join(file).is_file());
-        remove(&probe).map_err(|error| error.to_string())?;
+        let absent = wanted.filter_map(known).find(|file| !self.path.join(file).is_file());
         let error = |file| CgroupError::Absent { group: self.path.display().to_string(), file };
         absent.map_or(Ok(()), |file| Err(error(file).to_string()))
     }
 
-    /// Where processes go that leave the cgroups in it.
+    /// Where it is made, and where processes go that leave the cgroups beside it.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Removes it with all that is in it.
+    /// Removes it with those beside it and all that is in them.
     ///
     /// # Errors
     /// Somebody is in it; `iosched restore` tries again.
@@ -136,8 +133,23 @@ pub(crate) fn enable(directory: &Path) -> Result<(), DirectoryError> {
     write_once(&control, "+io").map_err(|error| failed(&control, error))
 }
 
-/// Removes a cgroup with those in it, and what enabled the controller for it, unless others have come to need that.
+/// Where a cgroup is that goes with `own`: no other has a name that begins with `own`'s and a dot.
+pub(crate) fn beside(own: &Path, name: &str) -> PathBuf {
+    let mut path = own.as_os_str().to_owned();
+    path.push(".");
+    path.push(name);
+    path.into()
+}
+
+/// Removes a cgroup and those beside it with all in them, and what enabled the controller for it, unless others have
+/// come to need that.
 fn undo(path: &Path, enabled_in: Option<&Path>) -> Result<(), DirectoryError> {
+    if let (Some(root), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) {
+        let first = format!("{name}.");
+        for there in names(root).iter().filter(|there| there.starts_with(&first)) {
+            remove(&root.join(there))?;
+        }
+    }
     remove(path)?;
     if let Some((control, root)) = enabled_in.and_then(|control| Some((control, control.parent()?)))
         && !is_needed(root)
@@ -240,4 +252,21 @@ pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<LeftCg
         entry.remove()?;
     }
     Ok(there.map_or(LeftCgroup::Gone, |path| LeftCgroup::Removed { path }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_beside_a_cgroup_go_with_it_and_no_others() {
+        let root = std::env::temp_dir().join(format!("iosched-{}-own-cgroup", std::process::id()));
+        let own = root.join("iosched-1-0");
+        for path in [own.clone(), beside(&own, "run-3.db").join("inner"), root.join("iosched-1-01.run-3.db")] {
+            fs::create_dir_all(path).unwrap();
+        }
+        undo(&own, None).unwrap();
+        assert_eq!(names(&root), ["iosched-1-01.run-3.db"]);
+        fs::remove_dir_all(&root).unwrap();
+    }
 }

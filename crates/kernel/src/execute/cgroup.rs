@@ -1,4 +1,7 @@
-//! The cgroups of a workload: made below one of our own before the clock starts, and removed after.
+//! The cgroups of a workload: made before the clock starts, and removed after.
+//!
+//! They are as deep in the hierarchy as the workload has them, since that matters: bfq asks in the root alone whether
+//! a queue may preempt the one in service, so that of two cgroups below a common one neither ever does.
 //!
 //! Cgroups of version 2 are told apart by processes: there each task is a process of its own, with this program's
 //! memory ([`iosched_system::apart`]). Threads of one process can be in different cgroups where a hierarchy of version
@@ -41,8 +44,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// Where a run's cgroups of version 2 are made, and what they have for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct CgroupsOfRun<'a> {
-    /// In which they are made.
-    pub within: &'a OwnCgroup,
+    /// Beside which they are made.
+    pub beside: &'a OwnCgroup,
     /// The device, whole.
     pub device: &'a BlockDevice,
     /// What is written to their files, by the names that the workload has for them.
@@ -90,9 +93,17 @@ fn of_tasks(set: &TaskSet) -> Vec<(String, Wanted)> {
     wanted.collect()
 }
 
-/// The parts of a path; a name that climbs out of ours is none of ours.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|part| !matches!(*part, "" | "." | ".."))
+/// The directories of the cgroup `below`, from the one in the root on, whose name begins with that of `first`.
+fn directories(first: &Path, below: &str) -> Vec<PathBuf> {
+    // A name that climbs out of ours is none of ours.
+    let mut parts = below.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+    let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
+    let mut all = vec![path.clone()];
+    for part in parts {
+        path.push(part);
+        all.push(path.clone());
+    }
+    all
 }
 
 /// The cgroups of a run.
@@ -100,8 +111,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 pub(super) struct Cgroups {
     /// By the workload's names; empty if the run goes on without.
     paths: BTreeMap<String, PathBuf>,
-    /// Our own, in which all are.
-    own: Option<PathBuf>,
+    /// Those of them in the root, in which all are.
+    made: BTreeSet<PathBuf>,
     /// Where processes of version 2 go that leave them; `None`: they are of version 1.
     back: Option<PathBuf>,
     /// What a reader of the figures should know.
@@ -126,7 +137,7 @@ impl Cgroups {
         }
         let count = wanted.len();
         let tried = match of_run {
-            Some(of_run) => made.make_in(of_run, &wanted),
+            Some(of_run) => made.make_beside(of_run, &wanted),
             None => made.make_of_version_1(&wanted),
         };
         match (tried, of_run) {
@@ -146,12 +157,9 @@ impl Cgroups {
 
     fn make_of_version_1(&mut self, wanted: &[(String, Wanted)]) -> Result<(), (PathBuf, io::Error)> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let own = Path::new(HIERARCHY).join(format!("iosched-{}-{number}", std::process::id()));
-        fs::create_dir(&own).map_err(|error| (own.clone(), error))?;
-        self.own = Some(own.clone());
+        let first = Path::new(HIERARCHY).join(format!("iosched-{}-{number}", std::process::id()));
         for (name, (below, weight)) in wanted {
-            let path = parts(below).fold(own.clone(), |path, part| path.join(part));
-            fs::create_dir_all(&path).map_err(|error| (path.clone(), error))?;
+            let path = self.create(&first, below, |_| Ok(()))?;
             if let Some(weight) = weight {
                 let file = path.join(WEIGHT_1);
                 fs::write(&file, weight.to_string()).map_err(|error| (file, error))?;
@@ -161,23 +169,38 @@ impl Cgroups {
         Ok(())
     }
 
-    fn make_in(&mut self, of_run: CgroupsOfRun<'_>, wanted: &[(String, Wanted)]) -> Result<(), (PathBuf, io::Error)> {
-        let own = of_run.within.path().join(format!("run-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-        fs::create_dir(&own).map_err(|error| (own.clone(), error))?;
-        self.own = Some(own.clone());
-        self.back = Some(place_of_this_process(of_run.within.root()).join(PROCESSES));
-        let mut passing = BTreeSet::new();
-        for (name, (below, weight)) in wanted {
-            let mut path = own.clone();
-            for part in parts(below) {
-                if passing.insert(path.clone()) {
-                    cgroup::enable(&path).map_err(|error| (path.clone(), io::Error::other(error.to_string())))?;
-                }
-                path.push(part);
-                if !path.is_dir() {
-                    fs::create_dir(&path).map_err(|error| (path.clone(), error))?;
-                }
+    /// Makes what is not there of the cgroup `below`; `pass_on` hands controllers on to what is in a cgroup.
+    fn create(
+        &mut self,
+        first: &Path,
+        below: &str,
+        mut pass_on: impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<PathBuf, (PathBuf, io::Error)> {
+        let mut path = PathBuf::new();
+        for directory in directories(first, below) {
+            if path.as_os_str().is_empty() {
+                self.made.insert(directory.clone());
+            } else {
+                pass_on(&path).map_err(|error| (path.clone(), error))?;
             }
+            path = directory;
+            if !path.is_dir() {
+                fs::create_dir(&path).map_err(|error| (path.clone(), error))?;
+            }
+        }
+        Ok(path)
+    }
+
+    fn make_beside(
+        &mut self,
+        of_run: CgroupsOfRun<'_>,
+        wanted: &[(String, Wanted)],
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let first = cgroup::beside(of_run.beside.path(), &format!("run-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        self.back = Some(place_of_this_process(of_run.beside.root()).join(PROCESSES));
+        for (name, (below, weight)) in wanted {
+            let enable = |path: &Path| cgroup::enable(path).map_err(|error| io::Error::other(error.to_string()));
+            let path = self.create(&first, below, enable)?;
             let file = path.join(WEIGHT_2);
             // Without bfq nobody looks at it, and it is not there.
             if let Some(weight) = weight.filter(|_| file.is_file()) {
@@ -265,9 +288,30 @@ fn place_of_this_process(root: &Path) -> PathBuf {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        if let Some(own) = &self.own {
+        for path in &self.made {
             // One that somebody is still in stays.
-            let _ = cgroup::remove(own);
+            let _ = cgroup::remove(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(below: &str) -> Vec<String> {
+        directories(Path::new("/cg/own"), below).iter().map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn a_cgroup_is_as_deep_as_the_workload_has_it() {
+        assert_eq!(told("db"), ["/cg/own.db"]);
+        assert_eq!(told("system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
+    }
+
+    #[test]
+    fn a_cgroup_that_climbs_out_is_none_of_ours() {
+        assert_eq!(told("../../etc"), ["/cg/own.etc"]);
+        assert_eq!(told(".."), ["/cg/own"]);
     }
 }

@@ -180,7 +180,7 @@ impl<'t> KernelBench<'t> {
         seed: u64,
         interrupt: &AtomicBool,
     ) -> Result<Option<RunResult>, VerifyError> {
-        let of_run = |within| CgroupsOfRun { within, device: &self.disk, writes: &self.writes };
+        let of_run = |beside| CgroupsOfRun { beside, device: &self.disk, writes: &self.writes };
         let options = ExecuteOptions {
             cgroups: self.cgroup.as_ref().map(of_run),
             seed,
@@ -309,7 +309,7 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
 }
 
 impl WantedCgroups {
-    /// The cgroup in which they are made. `None` where that cannot be, and only figures suffer.
+    /// The cgroup beside which they are made. `None` where that cannot be, and only figures suffer.
     fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
         let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
         let made = tree.and_then(|tree| {
