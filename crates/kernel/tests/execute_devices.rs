@@ -58,7 +58,9 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
     };
     let own = || std::fs::read_dir(hierarchy).unwrap().flatten().map(|entry| entry.path());
     let prefix = format!("iosched-{}-", std::process::id());
-    let mine = || own().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&prefix));
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    // As deep as the workload has it.
+    let mine = || own().find(|path| name(path).starts_with(&prefix) && name(path).ends_with(".outer"));
     let task = Task { cgroup: Some("inner".to_owned()), total: None, ..reader(1) };
     let workload = Workload::Tasks(Box::new(TaskSet {
         tasks: vec![task],
@@ -75,7 +77,7 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
         };
         let mut seen = [None, None];
         while !ran.is_finished() {
-            for (seen, below) in seen.iter_mut().zip(["outer/inner", "outer"]) {
+            for (seen, below) in seen.iter_mut().zip(["inner", ""]) {
                 *seen = seen.take().or_else(|| threads(below));
             }
             sleep(Duration::from_millis(10));
@@ -84,7 +86,7 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
         assert!(!result.notes.iter().any(|note| matches!(note, Note::NotCarriedOut { .. })), "{:?}", result.notes);
         assert!(seen[0].is_some() && seen[0] == seen[1], "{seen:?}");
     });
-    assert_eq!(mine(), None);
+    assert_eq!(own().find(|path| name(path).starts_with(&prefix)), None);
 }
 
 /// A server of a disk that does one command at a time, in 2 ms, and its mount.

@@ -32,7 +32,7 @@ impl Socket {
 pub(super) fn instead(path: &Path, error: TreeError) -> anyhow::Error {
     let shown = path.display();
     let Some(server) = nbd_server(path) else {
-        let is_other = error.is_end() || error.kind == io::ErrorKind::InvalidData;
+        let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
             true => usage(format!("{shown}: whoever listens there does not answer as a control socket does")),
             false => error.into(),

@@ -9,8 +9,10 @@ use std::time::Duration;
 use super::wire::{Answer, AnswerDecoder, Request, WireError};
 use crate::{Errno, sys};
 
-/// How long an answer may take. A disk answers between two requests of its own.
+/// How long an answer may take. A disk answers between two requests of its own, and a write may wait for all under way.
 const ANSWER_SECONDS_MAX: u64 = 30;
+/// How long the first may take: until then it may be no control socket.
+const FIRST_ANSWER_SECONDS_MAX: u64 = 10;
 /// How long NBD's greeting may take, for which nobody has to ask.
 const GREETING_SECONDS_MAX: u64 = 1;
 
@@ -48,6 +50,7 @@ pub fn nbd_server(path: &Path) -> Option<u32> {
 pub struct ControlClient {
     stream: UnixStream,
     decoder: AnswerDecoder,
+    has_answered: bool,
 }
 
 impl ControlClient {
@@ -57,8 +60,7 @@ impl ControlClient {
     /// If nobody listens there.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(Duration::from_secs(ANSWER_SECONDS_MAX)))?;
-        Ok(Self { stream, decoder: AnswerDecoder::default() })
+        Ok(Self { stream, decoder: AnswerDecoder::default(), has_answered: false })
     }
 
     /// The names in the directory `path`, a directory's with `/` at its end.
@@ -88,16 +90,24 @@ impl ControlClient {
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, ClientError> {
+        let seconds_max = if self.has_answered { ANSWER_SECONDS_MAX } else { FIRST_ANSWER_SECONDS_MAX };
+        self.stream.set_read_timeout(Some(Duration::from_secs(seconds_max)))?;
         self.stream.write_all(&request.encode()?)?;
         let mut bytes = [0; 4096];
         loop {
-            match self.decoder.decode()? {
+            let answer = self.decoder.decode()?;
+            self.has_answered |= answer.is_some();
+            match answer {
                 Some(Answer::Ok(body)) => return Ok(body),
                 Some(Answer::Error { errno, message }) => return Err(ClientError::Refused { errno, message }),
                 None => match self.stream.read(&mut bytes) {
                     Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                     Ok(count) => self.decoder.push(&bytes[..count]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let told = format!("no answer came in {seconds_max} seconds");
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, told).into());
+                    }
                     Err(error) => return Err(error.into()),
                 },
             }

@@ -57,6 +57,8 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
     place.iosched(&["get", "other"]).refused(2, &["other: whoever listens there does not answer as a control socket"]);
     thread.join().unwrap();
+    let _silent = UnixListener::bind(place.path("silent")).unwrap();
+    place.iosched(&["get", "silent"]).refused(2, &["silent: whoever listens there does not answer"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {
