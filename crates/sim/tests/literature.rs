@@ -138,6 +138,26 @@ fn an_interactive_start_up_is_at_least_twice_as_fast_under_bfq_as_under_none() {
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
 }
 
+/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ asks in the root alone whether a queue may preempt
+/// the one in service, so weights of cgroups below a common one do not help who comes a moment later.
+#[test]
+fn under_bfq_a_heavy_cgroup_preempts_a_light_one_in_the_root_and_not_below_another() {
+    let heavy_per_light = |parent: &str| {
+        let cgroup = |name: &str, weight: u32| {
+            format!("[[cgroups]]\nname = \"{name}\"\nparent = \"{parent}\"\nweight = {weight}\n")
+        };
+        let slice = "[[cgroups]]\nname = \"slice\"\n".to_owned();
+        let light = random_reader(1, 2_000) + "cgroup = \"light\"\n";
+        let heavy = random_reader(2, 2_000) + "cgroup = \"heavy\"\nstart_ns = 1_000_000\n";
+        let tasks = for_seconds(2, &[light, heavy, slice, cgroup("light", 50), cgroup("heavy", 800)]);
+        let result = on("sata-7200", "bfq", &tasks);
+        task(&result, "random 2").ios as f64 / task(&result, "random 1").ios as f64
+    };
+    let (in_root, below) = (heavy_per_light("root"), heavy_per_light("slice"));
+    println!("weights 800 to 50: {in_root:.1} to 1 in the root, {below:.1} to 1 below another cgroup");
+    assert!(in_root > 2.0 && below < 1.5, "{in_root} and {below}");
+}
+
 /// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ with several
 /// sequential streams, since a budget lasts while it is used and no clock cuts it short.
 #[test]
