@@ -138,8 +138,8 @@ fn an_interactive_start_up_is_at_least_twice_as_fast_under_bfq_as_under_none() {
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
 }
 
-/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ asks in the root alone whether a queue may preempt
-/// the one in service, so weights of cgroups below a common one do not help who comes a moment later.
+/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ asks in the root alone whether a queue may
+/// preempt the one in service. Weights of cgroups below a common one do not help who comes a moment later.
 #[test]
 fn under_bfq_a_heavy_cgroup_preempts_a_light_one_in_the_root_and_not_below_another() {
     let heavy_per_light = |parent: &str| {

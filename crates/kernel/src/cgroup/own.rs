@@ -260,13 +260,12 @@ mod tests {
 
     #[test]
     fn those_beside_a_cgroup_go_with_it_and_no_others() {
-        let root = std::env::temp_dir().join(format!("iosched-{}-own-cgroup", std::process::id()));
-        let own = root.join("iosched-1-0");
+        let here = tempfile::tempdir().unwrap();
+        let (root, own) = (here.path(), here.path().join("iosched-1-0"));
         for path in [own.clone(), beside(&own, "run-3.db").join("inner"), root.join("iosched-1-01.run-3.db")] {
             fs::create_dir_all(path).unwrap();
         }
         undo(&own, None).unwrap();
-        assert_eq!(names(&root), ["iosched-1-01.run-3.db"]);
-        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(names(root), ["iosched-1-01.run-3.db"]);
     }
 }

@@ -93,17 +93,9 @@ fn of_tasks(set: &TaskSet) -> Vec<(String, Wanted)> {
     wanted.collect()
 }
 
-/// The directories of the cgroup `below`, from the one in the root on, whose name begins with that of `first`.
-fn directories(first: &Path, below: &str) -> Vec<PathBuf> {
-    // A name that climbs out of ours is none of ours.
-    let mut parts = below.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
-    let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
-    let mut all = vec![path.clone()];
-    for part in parts {
-        path.push(part);
-        all.push(path.clone());
-    }
-    all
+/// The parts of a path; a name that climbs out of ours is none of ours.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !matches!(*part, "" | "." | ".."))
 }
 
 /// The cgroups of a run.
@@ -176,17 +168,21 @@ impl Cgroups {
         below: &str,
         mut pass_on: impl FnMut(&Path) -> io::Result<()>,
     ) -> Result<PathBuf, (PathBuf, io::Error)> {
-        let mut path = PathBuf::new();
-        for directory in directories(first, below) {
-            if path.as_os_str().is_empty() {
-                self.made.insert(directory.clone());
-            } else {
-                pass_on(&path).map_err(|error| (path.clone(), error))?;
+        let mut parts = parts(below);
+        let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
+        let made = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
+        // One in the root that is there and not ours is another's.
+        if !self.made.contains(&path) {
+            made(&path)?;
+            self.made.insert(path.clone());
+        }
+        for part in parts {
+            let inner = path.join(part);
+            if !inner.is_dir() {
+                pass_on(&path).map_err(|error| (path, error))?;
+                made(&inner)?;
             }
-            path = directory;
-            if !path.is_dir() {
-                fs::create_dir(&path).map_err(|error| (path.clone(), error))?;
-            }
+            path = inner;
         }
         Ok(path)
     }
@@ -298,20 +294,51 @@ impl Drop for Cgroups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roots::names;
 
-    fn told(below: &str) -> Vec<String> {
-        directories(Path::new("/cg/own"), below).iter().map(|path| path.display().to_string()).collect()
+    /// The directories that are made for a cgroup, the one in the root first.
+    fn told(here: &Path, below: &str) -> Vec<String> {
+        let made = Cgroups::default().create(&here.join("own"), below, |_| Ok(())).unwrap();
+        let mut all: Vec<&Path> = made.ancestors().take_while(|path| *path != here).collect();
+        all.reverse();
+        all.iter().map(|path| format!("/cg/{}", path.strip_prefix(here).unwrap().display())).collect()
     }
 
     #[test]
     fn a_cgroup_is_as_deep_as_the_workload_has_it() {
-        assert_eq!(told("db"), ["/cg/own.db"]);
-        assert_eq!(told("system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
+        // Where cgroups are made and removed as directories are.
+        let own = tempfile::tempdir().unwrap();
+        let here = own.path();
+        assert_eq!(told(here, "db"), ["/cg/own.db"]);
+        assert_eq!(told(here, "system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
+        assert!(names(here).is_empty(), "they are removed");
     }
 
     #[test]
     fn a_cgroup_that_climbs_out_is_none_of_ours() {
-        assert_eq!(told("../../etc"), ["/cg/own.etc"]);
-        assert_eq!(told(".."), ["/cg/own"]);
+        let own = tempfile::tempdir().unwrap();
+        let here = own.path();
+        assert_eq!(told(here, "../../etc"), ["/cg/own.etc"]);
+        assert_eq!(told(here, ".."), ["/cg/own"]);
+        assert!(names(here).is_empty(), "they are removed");
+    }
+
+    #[test]
+    fn one_that_is_there_is_anothers_and_controllers_are_passed_on_once() {
+        let own = tempfile::tempdir().unwrap();
+        let here = own.path();
+        fs::create_dir(here.join("own.theirs")).unwrap();
+        let mut cgroups = Cgroups::default();
+        let mut passed_on = 0;
+        for (below, is_made) in [("theirs", false), ("a/b", true), ("a", true), ("a/b", true)] {
+            let made = cgroups.create(&here.join("own"), below, |_| {
+                passed_on += 1;
+                Ok(())
+            });
+            assert_eq!(made.is_ok(), is_made, "{below}");
+        }
+        drop(cgroups);
+        assert_eq!(passed_on, 1);
+        assert_eq!(names(here), ["own.theirs"]);
     }
 }

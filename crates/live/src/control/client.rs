@@ -50,7 +50,8 @@ pub fn nbd_server(path: &Path) -> Option<u32> {
 pub struct ControlClient {
     stream: UnixStream,
     decoder: AnswerDecoder,
-    has_answered: bool,
+    /// How long the next answer may take, s.
+    seconds_max: u64,
 }
 
 impl ControlClient {
@@ -60,7 +61,14 @@ impl ControlClient {
     /// If nobody listens there.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
-        Ok(Self { stream, decoder: AnswerDecoder::default(), has_answered: false })
+        let mut client = Self { stream, decoder: AnswerDecoder::default(), seconds_max: 0 };
+        client.wait_at_most(FIRST_ANSWER_SECONDS_MAX)?;
+        Ok(client)
+    }
+
+    fn wait_at_most(&mut self, seconds: u64) -> io::Result<()> {
+        self.seconds_max = seconds;
+        self.stream.set_read_timeout(Some(Duration::from_secs(seconds)))
     }
 
     /// The names in the directory `path`, a directory's with `/` at its end.
@@ -90,13 +98,13 @@ impl ControlClient {
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, ClientError> {
-        let seconds_max = if self.has_answered { ANSWER_SECONDS_MAX } else { FIRST_ANSWER_SECONDS_MAX };
-        self.stream.set_read_timeout(Some(Duration::from_secs(seconds_max)))?;
         self.stream.write_all(&request.encode()?)?;
         let mut bytes = [0; 4096];
         loop {
             let answer = self.decoder.decode()?;
-            self.has_answered |= answer.is_some();
+            if answer.is_some() && self.seconds_max != ANSWER_SECONDS_MAX {
+                self.wait_at_most(ANSWER_SECONDS_MAX)?;
+            }
             match answer {
                 Some(Answer::Ok(body)) => return Ok(body),
                 Some(Answer::Error { errno, message }) => return Err(ClientError::Refused { errno, message }),
@@ -105,7 +113,7 @@ impl ControlClient {
                     Ok(count) => self.decoder.push(&bytes[..count]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        let told = format!("no answer came in {seconds_max} seconds");
+                        let told = format!("no answer came in {} seconds", self.seconds_max);
                         return Err(io::Error::new(io::ErrorKind::TimedOut, told).into());
                     }
                     Err(error) => return Err(error.into()),
