@@ -9,6 +9,7 @@ use iosched::UnknownElevator;
 use iosched_advise::calibrate::CalibrateError;
 use iosched_advise::tune::TuneError;
 use iosched_disk::ProfileError;
+use iosched_kernel::directory::DirectoryError;
 use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError};
 use iosched_lab::LabError;
@@ -195,6 +196,9 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     }
     if let Some(error) = error.downcast_ref::<FileError>() {
         return !matches!(error, FileError::Io { .. });
+    }
+    if matches!(error.downcast_ref(), Some(DirectoryError::Shared { .. })) {
+        return true;
     }
     if error.is::<FindError>() || error.is::<iosched_kernel::Refusal>() {
         return true;

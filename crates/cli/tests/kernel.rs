@@ -176,11 +176,28 @@ fn directories_that_were_left_are_removed() {
     let own = OwnDirectory::create(&here, &StateDirectory::at(&state)).unwrap();
     let entry = state.join("directories").join(own.path().file_name().unwrap());
     let (text, path) = (fs::read(&entry).unwrap(), own.path().to_owned());
-    own.remove().unwrap();
-    fs::create_dir(&path).unwrap();
+    fs::write(path.join("file"), "x").unwrap();
+    // As after a kill: the directory is there, and nobody has a lock on what is known of it.
+    std::mem::forget(own);
+    fs::remove_file(&entry).unwrap();
     fs::write(&entry, text).unwrap();
     assert_eq!(restore(&state, &[]), (0, format!("{}: removed\n", path.display()), String::new()));
     assert!(!path.exists());
+}
+
+#[test]
+fn root_does_not_work_in_a_directory_of_another_user() {
+    let (data, state) = (directory("kernel-shared"), directory("kernel-shared-state"));
+    if std::os::unix::fs::chown(&data, Some(65534), None).is_err() {
+        available(false, "root");
+        return;
+    }
+    let output = Command::new(IOSCHED).env("IOSCHED_STATE_DIR", &state).arg("calibrate").arg(&data).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    let remedy = format!("install -d -m 700 {}/iosched-test", data.display());
+    assert!(err.contains("user 65534, who owns it, may rename files") && err.contains(&remedy), "{err}");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
 }
 
 #[test]

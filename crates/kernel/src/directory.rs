@@ -1,13 +1,20 @@
-//! Directories of our own in those that a person names: files of a workload are made there and nowhere else, and go
-//! with it. What a kill leaves is found by the state directory and removed.
+//! Directories that iosched makes in those that a person names: files of a workload are made there and nowhere else, and
+//! go with it. The state directory knows what a kill leaves, so that it can be removed.
+//!
+//! Root makes one only where no other user may rename or remove it. Whatever else happens on the path to it, it is held
+//! by its descriptor, and only what is in it is written and removed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::held::{FileId, Held};
+use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, StateError, parse};
 
 /// The kind of entries in the state directory.
@@ -18,17 +25,36 @@ const MARKER: &str = ".made-by-iosched";
 /// Tells the directories of one process apart.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What is on the disk before a directory is made.
+/// What is on the disk before a directory is made, and once more after.
 #[derive(Serialize, Deserialize)]
 struct Made {
     pid: u32,
     path: PathBuf,
+    /// Which directory it is, once it is there.
+    #[serde(default)]
+    id: Option<FileId>,
+    /// During which run of the kernel it was made.
+    #[serde(default)]
+    boot_id: String,
+}
+
+impl Made {
+    /// Whether `found`, which has its name, is the directory that was made.
+    fn is(&self, found: &Held) -> bool {
+        let Some(id) = self.id else {
+            // A kill came before it was known: nothing was made in it yet.
+            return found.names().is_ok_and(|names| names.is_empty());
+        };
+        // Numbers of devices change from one start to the next.
+        let is_same_device = id.device == found.id().device || self.boot_id != Roots::default().boot_id();
+        is_same_device && id.inode == found.id().inode && found.has_file(Path::new(MARKER), 0)
+    }
 }
 
 /// A directory of our own, as long as this lives.
 #[derive(Debug)]
 pub struct OwnDirectory {
-    path: PathBuf,
+    held: Arc<Held>,
     /// `None` once it is removed.
     entry: Option<Entry>,
 }
@@ -44,18 +70,50 @@ pub enum DirectoryError {
         /// What the system says.
         error: io::Error,
     },
+    /// Root would work where another user may exchange files.
+    #[error(
+        "{path}: {who} may rename files in this directory, and root runs a workload only where no other user may; make a directory \
+         for it: install -d -m 700 {path}/iosched-test; then give that directory", path = path.display()
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+        /// The other user, in words.
+        who: String,
+    },
     /// It cannot be kept in mind.
     #[error(transparent)]
     State(#[from] StateError),
+}
+
+impl DirectoryError {
+    fn io(path: &Path, error: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), error }
+    }
+}
+
+/// Opens a directory that a person named. Its path is absolute.
+pub(crate) fn open(path: &Path) -> Result<Arc<Held>, DirectoryError> {
+    let opened = fs::canonicalize(path).and_then(|path| Held::open(&path));
+    opened.map_err(|error| DirectoryError::io(path, error))
 }
 
 impl OwnDirectory {
     /// Makes one inside of `parent`; its name begins with `iosched-`.
     ///
     /// # Errors
-    /// `parent` is no directory, or nothing can be made in it; or it cannot be kept in mind in `state`.
+    /// `parent` is no directory, or nothing can be made in it; as root, another user may rename files in it; or the new
+    /// directory cannot be kept in mind in `state`.
     pub fn create(parent: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
-        let parent = fs::canonicalize(parent).map_err(|error| DirectoryError::Io { path: parent.to_owned(), error })?;
+        Self::create_in(&open(parent)?, state)
+    }
+
+    /// The same in a directory that is open.
+    pub(crate) fn create_in(place: &Arc<Held>, state: &StateDirectory) -> Result<Self, DirectoryError> {
+        let parent = place.path();
+        if let Some(who) = place.others().map_err(|error| DirectoryError::io(parent, error))? {
+            return Err(DirectoryError::Shared { path: parent.to_owned(), who });
+        }
         loop {
             let name = format!("iosched-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
             let path = parent.join(&name);
@@ -64,41 +122,49 @@ impl OwnDirectory {
             if !entry.text()?.is_empty() {
                 continue;
             }
-            entry.write(&Made { pid: std::process::id(), path: path.clone() })?;
-            match fs::create_dir(&path) {
-                Ok(()) => {}
+            let mut about = Made { pid: std::process::id(), path, id: None, boot_id: Roots::default().boot_id() };
+            entry.write(&about)?;
+            let held = match place.make(Path::new(&name)) {
+                Ok(held) => held,
                 Err(error) => {
                     entry.remove()?;
                     match error.kind() {
                         io::ErrorKind::AlreadyExists => continue,
-                        _ => return Err(DirectoryError::Io { path, error }),
+                        _ => return Err(DirectoryError::io(&about.path, error)),
                     }
                 }
-            }
-            let made = Self { path, entry: Some(entry) };
-            let marker = made.path.join(MARKER);
-            File::create(&marker).map_err(|error| DirectoryError::Io { path: marker, error })?;
+            };
+            about.id = Some(held.id());
+            entry.write(&about)?;
+            let made = Self { held, entry: Some(entry) };
+            let marker = made.held.make_file(Path::new(MARKER), OFlags::WRONLY | OFlags::EXCL);
+            marker.map_err(|error| DirectoryError::io(&made.path().join(MARKER), error))?;
             return Ok(made);
         }
     }
 
-    /// Where it is, absolute.
+    /// Where it was made, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.held.path()
+    }
+
+    /// The directory itself.
+    pub(crate) const fn held(&self) -> &Arc<Held> {
+        &self.held
     }
 
     /// Removes it with all that is in it.
     ///
     /// # Errors
-    /// Something cannot be removed; `iosched restore` tries again.
+    /// Something cannot be removed, or another file has its name; `iosched restore` tries again.
     pub fn remove(mut self) -> Result<(), DirectoryError> {
         self.clear()
     }
 
     fn clear(&mut self) -> Result<(), DirectoryError> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        remove_all(&self.path)?;
+        remove_all(&self.held)?;
         Ok(entry.remove()?)
     }
 }
@@ -111,18 +177,9 @@ impl Drop for OwnDirectory {
 }
 
 /// Removes a directory; the marker goes last, so that what is left is known for ours.
-fn remove_all(path: &Path) -> Result<(), DirectoryError> {
-    let failed = |path: PathBuf| move |error| DirectoryError::Io { path, error };
-    for entry in fs::read_dir(path).map_err(failed(path.to_owned()))? {
-        let entry = entry.map_err(failed(path.to_owned()))?;
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let inner = entry.path();
-        if entry.file_name() != MARKER {
-            let removed = if is_directory { fs::remove_dir_all(&inner) } else { fs::remove_file(&inner) };
-            removed.map_err(failed(inner))?;
-        }
-    }
-    fs::remove_dir_all(path).map_err(failed(path.to_owned()))
+fn remove_all(held: &Arc<Held>) -> Result<(), DirectoryError> {
+    let removed = held.empty(Some(MARKER.as_ref())).and_then(|()| held.empty(None)).and_then(|()| held.remove());
+    removed.map_err(|error| DirectoryError::io(held.path(), error))
 }
 
 /// What became of a directory that was left.
@@ -163,27 +220,32 @@ pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<Cleare
         Locked::ByUs(entry) => entry,
         Locked::ByAnother(text) => return Ok(Cleared::InUse { pid: parse::<Made>(&text).map_or(0, |made| made.pid) }),
     };
-    let path = parse::<Made>(&entry.text()?).map(|made| made.path);
-    let Some(path) = path.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())) else {
+    let Some((made, found)) = parse::<Made>(&entry.text()?).and_then(|made| found(&made.path).map(|held| (made, held)))
+    else {
         if !dry_run {
             entry.remove()?;
         }
         return Ok(Cleared::Gone);
     };
-    // One without a marker was just being made, and is empty.
-    let is_ours = path.join(MARKER).is_file() || fs::read_dir(&path).is_ok_and(|mut files| files.next().is_none());
-    if !is_ours {
-        return Ok(Cleared::NotOurs { path });
+    if !made.is(&found) {
+        return Ok(Cleared::NotOurs { path: made.path });
     }
     if !dry_run {
-        remove_all(&path)?;
+        remove_all(&found)?;
         entry.remove()?;
     }
-    Ok(Cleared::Removed { path })
+    Ok(Cleared::Removed { path: made.path })
+}
+
+/// The directory that has this name, if any has it and it is no link.
+fn found(path: &Path) -> Option<Arc<Held>> {
+    Held::open(path.parent()?).ok()?.directory(Path::new(path.file_name()?)).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn places() -> (tempfile::TempDir, StateDirectory) {
@@ -242,6 +304,52 @@ mod tests {
         std::os::unix::fs::symlink(here.path(), &path).unwrap();
         assert_eq!(clear(&state, &name, false).unwrap(), Cleared::Gone, "a link in its place is not followed");
         assert!(here.path().exists() && left_over(&state).is_empty());
+    }
+
+    /// Files of another user, and a directory of ours whose name leads to them by now.
+    fn exchanged(here: &Path, path: &Path) -> PathBuf {
+        let victim = here.join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("file"), "precious").unwrap();
+        fs::write(victim.join(MARKER), "").unwrap();
+        fs::rename(path, here.join("moved")).unwrap();
+        std::os::unix::fs::symlink(&victim, path).unwrap();
+        victim
+    }
+
+    #[test]
+    fn removal_follows_no_symlink_in_its_place() {
+        let (here, state) = places();
+        let made = OwnDirectory::create(here.path(), &state).unwrap();
+        fs::write(made.path().join("inner"), "x").unwrap();
+        let victim = exchanged(here.path(), made.path());
+        let error = made.remove().unwrap_err().to_string();
+        assert!(error.contains("exchanged or moved"), "{error}");
+        assert_eq!(fs::read(victim.join("file")).unwrap(), b"precious");
+        assert_eq!(fs::read_dir(here.path().join("moved")).unwrap().count(), 0, "what is ours is removed");
+    }
+
+    #[test]
+    fn restore_leaves_another_directory_of_that_name_alone() {
+        let (here, state) = places();
+        let (name, path) = left(here.path(), &state);
+        let victim = exchanged(here.path(), &path);
+        fs::remove_file(&path).unwrap();
+        fs::rename(&victim, &path).unwrap();
+        assert_eq!(clear(&state, &name, false).unwrap(), Cleared::NotOurs { path: path.clone() });
+        assert_eq!(fs::read(path.join("file")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn root_makes_none_where_another_user_may_rename_it() {
+        let (here, state) = places();
+        let is_root = rustix::process::geteuid().is_root();
+        for (mode, is_shared) in [(0o755, false), (0o775, true), (0o777, true), (0o1777, false)] {
+            fs::set_permissions(here.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let refused = OwnDirectory::create(here.path(), &state).err();
+            assert_eq!(matches!(refused, Some(DirectoryError::Shared { .. })), is_shared && is_root, "{mode:o}");
+        }
+        assert!(left_over(&state).is_empty());
     }
 
     #[test]

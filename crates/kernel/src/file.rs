@@ -1,15 +1,16 @@
 //! Files of somebody's that are read as if they were a device: whether reading one tells anything about the disk below
 //! it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
-use crate::block::BlockDevice;
+use crate::block::{BlockDevice, DeviceNumber};
 use crate::roots::Roots;
 
 /// Least size, bytes: what is smaller soon comes from a cache of the disk.
@@ -23,6 +24,8 @@ const BLOCK_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct FileTarget {
     path: PathBuf,
+    /// Open as long as this lives: what is read is this file, whatever its name becomes.
+    file: File,
     bytes: u64,
     /// What its file system is on, if that is one block device of this machine.
     device: Option<BlockDevice>,
@@ -86,12 +89,15 @@ impl FileTarget {
     /// The file of that name, once it is known that reading it means reading a disk.
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
-        // What is no file is not opened: a pipe would wait for somebody.
-        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        // It is opened for reading once it is known: opening a pipe waits, and opening a tape winds it.
+        let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let named = File::from(named.map_err(|error| failed(error.into()))?);
+        let about = named.metadata().map_err(failed)?;
+        if !about.is_file() {
             return Err(FileError::NotRegular { path: path.to_owned() });
         }
-        let file = File::open(path).map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len() / BLOCK_BYTES * BLOCK_BYTES;
+        let file = open_again(&named, OFlags::empty()).map_err(failed)?;
+        let bytes = about.len() / BLOCK_BYTES * BLOCK_BYTES;
         if bytes < BYTES_MIN {
             return Err(FileError::TooSmall { path: path.to_owned(), bytes });
         }
@@ -99,9 +105,21 @@ impl FileTarget {
         if hole_bytes > bytes / HOLES_PART {
             return Err(FileError::Holes { path: path.to_owned(), hole_bytes, bytes });
         }
-        let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+        let device = BlockDevice::serving(roots, DeviceNumber::from_raw(about.dev()));
+        let target = Self { path: path.to_owned(), file, bytes, device };
+        let direct = target.open_again(OFlags::DIRECT);
         direct.map_err(|error| FileError::NotDirect { path: path.to_owned(), error })?;
-        Ok(Self { path: path.to_owned(), bytes, device: BlockDevice::find(roots, path).ok() })
+        Ok(target)
+    }
+
+    /// Opens the same file once more to read it, with `flags`.
+    pub(crate) fn open_again(&self, flags: OFlags) -> io::Result<File> {
+        open_again(&self.file, flags)
+    }
+
+    /// The open file.
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
     }
 
     /// Its name.
@@ -118,6 +136,12 @@ impl FileTarget {
     pub(crate) const fn device(&self) -> Option<&BlockDevice> {
         self.device.as_ref()
     }
+}
+
+/// Opens an open file once more to read it, whatever its name leads to by now.
+fn open_again(file: &File, flags: OFlags) -> io::Result<File> {
+    let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(descriptor, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
 /// How much of the first `bytes` is there, as far as the file system tells: what was only set aside is not.

@@ -14,6 +14,7 @@
 //! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
 //! | [`doctor`] | what is in force on the way to a disk, and what of it does nothing there |
 //! | [`mod@file`] | files that are read as if they were a device |
+//! | `held` | directories held by descriptor, in which files are made and removed |
 //! | [`execute`] | workloads carried out with real system calls |
 //! | [`mod@record`] | what a device is asked, recorded with the kernel's block tracer |
 //! | [`quiet`] | a device that does nothing, and nothing of it in memory |
@@ -37,6 +38,7 @@ pub mod doctor;
 pub mod execute;
 pub mod facts;
 pub mod file;
+mod held;
 pub mod knobs;
 pub mod quiet;
 pub mod record;

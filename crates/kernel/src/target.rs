@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::block::BlockDevice;
+use crate::block::{BlockDevice, DeviceNumber};
 use crate::consent::Consent;
-use crate::directory::{DirectoryError, OwnDirectory};
+use crate::directory::{self, DirectoryError, OwnDirectory};
 use crate::file::{FileError, FileTarget};
+use crate::held::Held;
 use crate::roots::Roots;
 use crate::state::StateDirectory;
 
@@ -29,15 +31,17 @@ pub(crate) enum OpenTarget {
     Directory(DirectoryTarget),
 }
 
-/// A directory of our own in the one that was named.
+/// A directory that was named.
 #[derive(Debug)]
 pub(crate) struct DirectoryTarget {
     given: PathBuf,
-    own: OwnDirectory,
+    place: Arc<Held>,
+    /// A directory of our own in it; `None` if no workload of ours runs there.
+    own: Option<OwnDirectory>,
     /// What the file system is on, if that is one block device of this machine.
     device: Option<BlockDevice>,
     disk_bytes: Option<u64>,
-    /// Where the file that stands for a device stays; `None`: each workload has one of its own.
+    /// In which directory the file that stands for a device stays; `None`: each workload has one of its own.
     kept_disk: Option<PathBuf>,
     next: AtomicU32,
 }
@@ -67,21 +71,28 @@ impl Target {
     /// mind and which is removed with the target.
     ///
     /// # Errors
-    /// `path` is no directory, or nothing can be made in it.
+    /// `path` is no directory, or nothing can be made in it; as root, another user may rename files in it.
     pub fn directory(roots: &Roots, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
-        let own = OwnDirectory::create(path, state)?;
-        let device = BlockDevice::find(roots, path).ok();
-        let next = AtomicU32::new(0);
-        Ok(Self {
-            place: OpenTarget::Directory(DirectoryTarget {
-                given: path.to_owned(),
-                own,
-                device,
-                disk_bytes: None,
-                kept_disk: None,
-                next,
-            }),
-        })
+        let place = directory::open(path)?;
+        let own = OwnDirectory::create_in(&place, state)?;
+        Ok(Self::in_directory(roots, path, place, Some(own)))
+    }
+
+    /// The directory `path`, for a command of the user's: iosched makes nothing there.
+    ///
+    /// # Errors
+    /// `path` is no directory.
+    pub fn directory_of_command(roots: &Roots, path: &Path) -> Result<Self, DirectoryError> {
+        Ok(Self::in_directory(roots, path, directory::open(path)?, None))
+    }
+
+    fn in_directory(roots: &Roots, path: &Path, place: Arc<Held>, own: Option<OwnDirectory>) -> Self {
+        let device = BlockDevice::serving(roots, DeviceNumber::from_raw(place.id().device));
+        let (given, next) = (path.to_owned(), AtomicU32::new(0));
+        let (disk_bytes, kept_disk) = (None, None);
+        Self {
+            place: OpenTarget::Directory(DirectoryTarget { given, place, own, device, disk_bytes, kept_disk, next }),
+        }
     }
 
     /// Of a directory: the size of the file that stands for a device, where a workload addresses one. Without it, what
@@ -165,12 +176,18 @@ impl DirectoryTarget {
         &self.given
     }
 
-    /// A path in our own directory that nobody else uses.
-    pub(crate) fn fresh(&self) -> PathBuf {
-        self.own.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    /// Our own directory.
+    pub(crate) fn own(&self) -> io::Result<&Arc<Held>> {
+        let none = || io::Error::other("is the directory of a command, and no workload of iosched runs in it");
+        self.own.as_ref().map(OwnDirectory::held).ok_or_else(none)
     }
 
-    /// Where the file that stands for a device stays, if it does.
+    /// A name in our own directory that nobody else uses.
+    pub(crate) fn fresh(&self) -> PathBuf {
+        self.next.fetch_add(1, Ordering::Relaxed).to_string().into()
+    }
+
+    /// The directory in which the file that stands for a device stays, if it does.
     pub(crate) fn kept_disk(&self) -> Option<&Path> {
         self.kept_disk.as_deref()
     }
@@ -182,7 +199,7 @@ impl DirectoryTarget {
 
     /// Room in the file system, bytes.
     pub(crate) fn available_bytes(&self) -> io::Result<u64> {
-        let about = rustix::fs::statvfs(self.own.path())?;
+        let about = rustix::fs::fstatvfs(self.place.file())?;
         Ok(about.f_bavail.saturating_mul(about.f_frsize))
     }
 }

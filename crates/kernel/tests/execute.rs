@@ -333,3 +333,39 @@ fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
     drop(target);
     assert!(place.is_clean());
 }
+
+#[test]
+fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
+    let writer = jobs("[a]\nrw=randwrite\nsize=64k\ntime_based\nruntime=200ms\n");
+    let program = Workload::Application(Box::new(Spec::parse("dd if=/dev/zero of=out bs=64k count=4").unwrap()));
+    for workload in &[writer, program] {
+        let place = TargetDirectory::new();
+        let victim = place.0.path().join("victim");
+        std::fs::create_dir_all(victim.join("0")).unwrap();
+        std::fs::write(victim.join("0/0"), "precious").unwrap();
+        let target = place.target();
+        let prepared = execute::prepare(workload, &target, None).unwrap();
+        let own = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
+        let error = std::thread::scope(|scope| {
+            let run = scope.spawn(|| prepared.run(&ExecuteOptions::default()));
+            std::fs::rename(&own, place.0.path().join("moved")).unwrap();
+            std::os::unix::fs::symlink(&victim, &own).unwrap();
+            run.join().unwrap().err().or_else(|| prepared.run(&ExecuteOptions::default()).err())
+        });
+        let error = error.expect("the directory was exchanged").to_string();
+        assert!(error.contains("exchanged or moved by another process"), "{error}");
+        drop(prepared);
+        drop(target);
+        assert_eq!(std::fs::read(victim.join("0/0")).unwrap(), b"precious");
+        assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn nothing_is_made_in_the_directory_of_a_command() {
+    let place = TargetDirectory::new();
+    let target = Target::directory_of_command(&Roots::default(), &place.data()).unwrap();
+    assert!(place.is_clean());
+    let error = execute::prepare(&jobs("[a]\nrw=read\nsize=64k\n"), &target, None).unwrap_err().to_string();
+    assert!(error.contains("no workload of iosched runs in it"), "{error}");
+}

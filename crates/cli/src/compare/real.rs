@@ -152,7 +152,10 @@ pub(crate) fn target(
         if destroy.is_some() {
             return Err(usage("--destroy-data is for devices; in a directory only files of our own are written"));
         }
-        return Ok(Target::directory(roots, on, state)?);
+        return Ok(match work {
+            Work::Workload(_) => Target::directory(roots, on, state)?,
+            Work::Command(_) => Target::directory_of_command(roots, on)?,
+        });
     }
     let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {

@@ -117,11 +117,16 @@ impl BlockDevice {
         let is_device = metadata.file_type().is_block_device();
         let raw = if is_device { metadata.rdev() } else { metadata.dev() };
         let number = DeviceNumber::from_raw(raw);
-        Self::numbered(roots, number).or_else(|| Self::mounted_as(roots, number)).ok_or_else(|| {
+        Self::serving(roots, number).ok_or_else(|| {
             let mounted = mounts(roots).into_iter().find(|mount| mount.number == number);
             let kind = mounted.map_or_else(|| format!("device {number}"), |mount| mount.kind);
             FindError::NoDevice { path: given.to_owned(), kind }
         })
+    }
+
+    /// The device below a file system whose files have this number.
+    pub(crate) fn serving(roots: &Roots, number: DeviceNumber) -> Option<Self> {
+        Self::numbered(roots, number).or_else(|| Self::mounted_as(roots, number))
     }
 
     /// The device that is named itself, by its name or by a device file: not the one that only holds what is named.

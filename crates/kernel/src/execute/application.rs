@@ -1,12 +1,13 @@
-//! Applications: a thread for each task, which makes the real system calls in a directory.
+//! Applications: a thread for each task, which makes the real system calls in a directory. Names are relative to the
+//! descriptor of that directory.
 //!
 //! A task's I/Os are its reads and writes, and their latency is that of the system call; syncs count among the others.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +27,7 @@ use super::recorder::Recorder;
 use super::ring::{Command, Ring};
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, IO_BYTES_MAX, Run};
+use crate::held::Held;
 use crate::target::Target;
 
 /// Longest name in a directory, bytes.
@@ -54,7 +56,7 @@ impl<'t> PreparedApplication<'t> {
     pub(super) fn run(&self, run: &Run<'_>, options: &ExecuteOptions<'_>) -> Result<Gathered, ExecuteError> {
         let application = self.spec.start(options.seed);
         let directory = self.ground.subdirectory(&self.runs.fetch_add(1, Ordering::Relaxed).to_string())?;
-        let mut tree = Tree::new(&directory, self.spec.disks())?;
+        let mut tree = Tree::new(Arc::clone(&directory), self.spec.disks())?;
         for existing in application.existing() {
             tree.make(existing, run)?;
         }
@@ -67,13 +69,13 @@ impl<'t> PreparedApplication<'t> {
             makers.push(move || Self::part(shared, stage, number, name));
         }
         let played = worker::play(&shared, false, makers, || run.begin(false));
-        let removed = fs::remove_dir_all(&directory);
+        let removed = directory.empty(None).and_then(|()| directory.remove());
         let mut gathered = Gathered::default();
         for Played { part, recorder, counts } in played? {
             gathered.result.finished_ns = gathered.result.finished_ns.max(part.ended_ns);
             gathered.add(recorder, &counts);
         }
-        removed.map_err(|error| ExecuteError::file(&directory, error))?;
+        removed.map_err(|error| ExecuteError::file(directory.path(), error))?;
         let stage = stage.into_inner().unwrap_or_else(PoisonError::into_inner);
         gathered.result.app = Some(stage.application.report());
         if self.spec.disks() > 1 {
@@ -100,9 +102,11 @@ impl<'t> PreparedApplication<'t> {
         let engine = Engine::Calls { read: memory::room(0), written: Arc::new(WriteData::none()) };
         let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);
         let port = Port::new(Vec::new(), engine, shared.inboxes[number].bell(), recorder, 0);
+        let directory = Arc::clone(&stage.lock().unwrap_or_else(PoisonError::into_inner).tree.directory);
         let part = AppPart {
             shared,
             stage,
+            directory,
             number,
             name: name.to_owned(),
             state: State::Running,
@@ -125,19 +129,22 @@ struct SharedApplication {
 
 /// Where an application's files and directories are.
 struct Tree {
+    directory: Arc<Held>,
+    /// Relative to the directory.
     paths: BTreeMap<Node, PathBuf>,
 }
 
 impl Tree {
     /// Empty root directories inside of `directory`.
-    fn new(directory: &Path, disks: u32) -> Result<Self, ExecuteError> {
+    fn new(directory: Arc<Held>, disks: u32) -> Result<Self, ExecuteError> {
         let mut paths = BTreeMap::new();
         for disk in 0..disks {
-            let path = directory.join(disk.to_string());
-            fs::create_dir(&path).map_err(|error| ExecuteError::file(&path, error))?;
+            let path = PathBuf::from(disk.to_string());
+            let made = directory.make_directory(&path);
+            made.map_err(|error| ExecuteError::file(&directory.path().join(&path), error))?;
             paths.insert(Node::root(disk), path);
         }
-        Ok(Self { paths })
+        Ok(Self { directory, paths })
     }
 
     /// The path of a node, given one if it has none.
@@ -156,10 +163,11 @@ impl Tree {
     fn make(&mut self, existing: &Existing, run: &Run<'_>) -> Result<(), ExecuteError> {
         let &Existing { node, parent, name_bytes, bytes } = existing;
         let Some(path) = self.name(node, parent, name_bytes) else { return Ok(()) };
-        let failed = |error| ExecuteError::file(&path, error);
-        let Some(bytes) = bytes else { return fs::create_dir(&path).map_err(failed) };
-        let mut file = File::create_new(&path).map_err(failed)?;
-        write_filler(&mut file, &path, bytes, run.interrupt)?;
+        let whole = self.directory.path().join(&path);
+        let failed = |error| ExecuteError::file(&whole, error);
+        let Some(bytes) = bytes else { return self.directory.make_directory(&path).map_err(failed) };
+        let mut file = self.directory.make_file(&path, OFlags::WRONLY | OFlags::EXCL).map_err(failed)?;
+        write_filler(&mut file, &whole, bytes, run.interrupt)?;
         forget_cached(&file);
         Ok(())
     }
@@ -211,6 +219,7 @@ type CallError = (&'static str, PathBuf, io::Error);
 struct AppPart<'a> {
     shared: &'a Shared<'a>,
     stage: &'a Mutex<SharedApplication>,
+    directory: Arc<Held>,
     number: usize,
     name: String,
     state: State,
@@ -266,19 +275,20 @@ impl AppPart<'_> {
     }
 
     fn call(&mut self, port: &mut Port<'_>, call: Call, path: Option<PathBuf>, batch: &[u64]) -> Result<(), CallError> {
-        let path = path.unwrap_or_default();
-        let on_path = |name, done: io::Result<()>| done.map_err(|error| (name, path.clone(), error));
+        let name = path.unwrap_or_default();
+        let path = self.directory.path().join(&name);
+        let on_path = |call, done: io::Result<()>| done.map_err(|error| (call, path.clone(), error));
         match call {
             Call::Spawn => {
                 let program = Path::new("true");
                 let ran = Program::new(program).status();
                 ran.map(drop).map_err(|error| ("spawn", program.to_owned(), error))
             }
-            Call::MakeDirectory { .. } => on_path("mkdir", fs::create_dir(&path)),
-            Call::RemoveDirectory { .. } => on_path("rmdir", fs::remove_dir(&path)),
-            Call::Unlink { .. } => on_path("unlink", fs::remove_file(&path)),
+            Call::MakeDirectory { .. } => on_path("mkdir", self.directory.make_directory(&name)),
+            Call::RemoveDirectory { .. } => on_path("rmdir", self.directory.remove_directory(&name)),
+            Call::Unlink { .. } => on_path("unlink", self.directory.remove_file(&name)),
             Call::Open { node, flags, .. } => {
-                let file = open(&path, flags).map_err(|error| ("open", path.clone(), error))?;
+                let file = open(&self.directory, &name, flags).map_err(|error| ("open", path.clone(), error))?;
                 self.open.insert(node, Open { file, path, waits: flags.direct || flags.sync });
                 Ok(())
             }
@@ -415,13 +425,12 @@ impl AppPart<'_> {
     }
 }
 
-fn open(path: &Path, flags: OpenFlags) -> io::Result<File> {
-    let mut given = OFlags::empty();
+fn open(directory: &Held, name: &Path, flags: OpenFlags) -> io::Result<File> {
+    let mut given = OFlags::RDWR;
     given.set(OFlags::DIRECT, flags.direct);
     given.set(if flags.data_only { OFlags::DSYNC } else { OFlags::SYNC }, flags.sync);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(flags.create).truncate(flags.truncate);
-    options.custom_flags(given.bits() as i32).open(path)
+    given.set(OFlags::TRUNC, flags.truncate);
+    if flags.create { directory.make_file(name, given) } else { directory.open_file(name, given) }
 }
 
 fn not_open(call: &'static str) -> CallError {

@@ -1,10 +1,13 @@
 //! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before
 //! the clock starts and removed after.
+//!
+//! Files are made and opened relative to the descriptor of the directory that they are in, never by their path.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
@@ -13,6 +16,7 @@ use super::ExecuteError;
 use super::memory::{ALIGN_BYTES, WriteData};
 use super::port::Opened;
 use crate::file::FileTarget;
+use crate::held::Held;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
 
 /// The file that stands for a device is at most so large unless the target says otherwise, bytes.
@@ -21,16 +25,25 @@ const DISK_BYTES_MAX: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 1 << 20;
 /// A file is filled in pieces of this size, bytes.
 const FILL_BYTES: usize = 1 << 20;
+/// A file that is made to learn what the file system can do.
+const PROBE: &str = "probe";
 /// What direct I/O needs where nobody says, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A file of the ground, or the device.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
+    /// For messages; files in a directory are opened by the last part of it.
     pub(super) path: PathBuf,
     /// Where it begins in the workload's addresses, bytes.
     pub(super) start: u64,
     pub(super) bytes: u64,
+}
+
+impl Piece {
+    fn name(&self) -> &Path {
+        Path::new(self.path.file_name().unwrap_or_default())
+    }
 }
 
 /// What a workload needs of a directory.
@@ -42,13 +55,19 @@ pub(super) enum Need {
 }
 
 /// How a file is opened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) write: bool,
     pub(super) direct: bool,
     pub(super) buffered: bool,
     /// `O_SYNC`, `O_DSYNC`.
-    pub(super) flags: i32,
+    pub(super) flags: OFlags,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self { write: false, direct: false, buffered: false, flags: OFlags::empty() }
+    }
 }
 
 /// See the module page.
@@ -60,7 +79,7 @@ pub(super) struct Ground<'t> {
     pub(super) direct: bool,
     pub(super) block_bytes: u64,
     /// Of a directory: the part of it that is this ground's.
-    own: Option<PathBuf>,
+    own: Option<Arc<Held>>,
     /// Whether that stays for the next workload.
     keeps: bool,
 }
@@ -97,7 +116,7 @@ impl<'t> Ground<'t> {
     pub(super) fn new(target: &'t Target, need: Need) -> Result<Self, ExecuteError> {
         let device = match &target.place {
             OpenTarget::Directory(directory) => return Self::in_directory(target, directory, need),
-            OpenTarget::File(file) => return Self::of_file(target, file),
+            OpenTarget::File(file) => return Ok(Self::of_file(target, file)),
             OpenTarget::ReadOnly(device) => device,
             OpenTarget::Writable(consent) => consent.device(),
         };
@@ -109,44 +128,44 @@ impl<'t> Ground<'t> {
         Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false })
     }
 
-    fn of_file(target: &'t Target, file: &FileTarget) -> Result<Self, ExecuteError> {
+    fn of_file(target: &'t Target, file: &FileTarget) -> Self {
         let piece = Piece { path: file.path().to_owned(), start: 0, bytes: file.bytes() };
-        let opened = File::open(file.path()).map_err(|error| ExecuteError::file(file.path(), error))?;
-        let block_bytes = direct_block_bytes(&opened);
-        Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false })
+        let block_bytes = direct_block_bytes(file.file());
+        Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false }
     }
 
     fn in_directory(target: &'t Target, directory: &DirectoryTarget, need: Need) -> Result<Self, ExecuteError> {
         let kept = directory.kept_disk().filter(|_| matches!(need, Need::Disk { .. })).map(Path::to_owned);
         let keeps = kept.is_some();
-        let own = kept.unwrap_or_else(|| directory.fresh());
+        let name = kept.unwrap_or_else(|| directory.fresh());
+        let inside = directory.own().map_err(|error| ExecuteError::file(directory.given(), error))?;
+        let path = inside.path().join(&name);
         let whole = |bytes: u64| bytes.next_multiple_of(ALIGN_BYTES as u64);
         let pieces: Vec<Piece> = match need {
             Need::Disk { reach_bytes } => {
-                vec![Piece { path: own.join("disk"), start: 0, bytes: disk_bytes(target, reach_bytes)? }]
+                vec![Piece { path: path.join("disk"), start: 0, bytes: disk_bytes(target, reach_bytes)? }]
             }
             Need::Files(files) => (0..)
                 .zip(files)
                 .map(|(number, (start, bytes))| Piece {
-                    path: own.join(format!("{number}")),
+                    path: path.join(format!("{number}")),
                     start,
                     bytes: whole(bytes),
                 })
                 .collect(),
         };
-        if !(keeps && pieces.iter().all(is_filled)) {
-            make(directory, &own, &pieces)?;
-        }
-        let own_path = Some(own.clone());
-        let mut ground = Self { target, pieces, direct: false, block_bytes: BLOCK_BYTES, own: own_path, keeps };
-        let probe = own.join("probe");
-        File::create_new(&probe).map_err(|error| ExecuteError::file(&probe, error))?;
-        if let Ok(file) = ground.open_file(&probe, true, OFlags::DIRECT.bits() as i32) {
-            ground.direct = true;
-            ground.block_bytes = direct_block_bytes(&file);
-        }
-        fs::remove_file(&probe).map_err(|error| ExecuteError::file(&probe, error))?;
-        Ok(ground)
+        let there = if keeps { inside.directory(&name).ok() } else { None };
+        let own = match there.filter(|own| pieces.iter().all(|piece| own.has_file(piece.name(), piece.bytes))) {
+            Some(own) => own,
+            None => make((directory, inside), &name, &pieces)?,
+        };
+        let failed = |error| ExecuteError::file(&path.join(PROBE), error);
+        let probe = Path::new(PROBE);
+        own.make_file(probe, OFlags::WRONLY | OFlags::EXCL).map_err(failed)?;
+        let direct = own.open_file(probe, OFlags::RDWR | OFlags::DIRECT).ok();
+        own.remove_file(probe).map_err(failed)?;
+        let block_bytes = direct.as_ref().map_or(BLOCK_BYTES, direct_block_bytes);
+        Ok(Self { target, pieces, direct: direct.is_some(), block_bytes, own: Some(own), keeps })
     }
 
     /// The piece in which an address of the workload is.
@@ -156,30 +175,50 @@ impl<'t> Ground<'t> {
 
     /// Fills the files, and waits until all of it is on the medium.
     pub(super) fn fill(&self, interrupt: Option<&AtomicBool>) -> Result<(), ExecuteError> {
-        if self.own.is_none() {
-            return Ok(());
-        }
+        let Some(own) = &self.own else { return Ok(()) };
+        self.check_place()?;
         // What is kept is filled already, but for the first time.
-        for Piece { path, bytes, .. } in self.pieces.iter().filter(|piece| !is_filled(piece)) {
-            let file = OpenOptions::new().write(true).open(path);
-            write_filler(&mut file.map_err(|error| ExecuteError::file(path, error))?, path, *bytes, interrupt)?;
+        for piece in self.pieces.iter().filter(|piece| !own.has_file(piece.name(), piece.bytes)) {
+            let file = own.open_file(piece.name(), OFlags::WRONLY);
+            let mut file = file.map_err(|error| ExecuteError::file(&piece.path, error))?;
+            write_filler(&mut file, &piece.path, piece.bytes, interrupt)?;
         }
-        Ok(())
+        self.check_place()
     }
 
-    /// Makes a directory in that of this ground.
-    pub(super) fn subdirectory(&self, name: &str) -> Result<PathBuf, ExecuteError> {
-        let path = self.own.as_deref().unwrap_or(Path::new("")).join(name);
-        fs::create_dir(&path).map_err(|error| ExecuteError::file(&path, error))?;
-        Ok(path)
+    /// Whether the directory of this ground still has its name.
+    ///
+    /// # Errors
+    /// Another process exchanged or moved it, or a directory that it is in.
+    pub(super) fn check_place(&self) -> Result<(), ExecuteError> {
+        let Some(own) = &self.own else { return Ok(()) };
+        own.check().map_err(|error| ExecuteError::file(self.given(), error))
+    }
+
+    /// The directory as a person named it.
+    fn given(&self) -> &Path {
+        match &self.target.place {
+            OpenTarget::Directory(directory) => directory.given(),
+            _ => Path::new(""),
+        }
+    }
+
+    /// Makes a directory in that of this ground, which is one in a directory.
+    pub(super) fn subdirectory(&self, name: &str) -> Result<Arc<Held>, ExecuteError> {
+        let Some(own) = &self.own else {
+            return Err(ExecuteError::file(self.given(), io::ErrorKind::NotADirectory.into()));
+        };
+        own.make(Path::new(name)).map_err(|error| ExecuteError::file(&own.path().join(name), error))
     }
 
     /// The page cache lets go of what it has of the ground.
     pub(super) fn drop_cached(&self) -> Result<(), ExecuteError> {
-        for Piece { path, .. } in &self.pieces {
-            let file = File::open(path).map_err(|error| ExecuteError::file(path, error))?;
+        self.check_place()?;
+        for piece in &self.pieces {
+            let failed = |error| ExecuteError::file(&piece.path, error);
+            let file = self.open_file(piece, false, OFlags::empty()).map_err(failed)?;
             if self.own.is_some() {
-                file.sync_all().map_err(|error| ExecuteError::file(path, error))?;
+                file.sync_all().map_err(failed)?;
             }
             forget_cached(&file);
         }
@@ -188,26 +227,29 @@ impl<'t> Ground<'t> {
 
     /// Opens a piece.
     pub(super) fn open(&self, piece: usize, access: Access) -> Result<Opened, ExecuteError> {
-        let path = &self.pieces[piece].path;
-        let open = |flags: i32| {
-            let opened = self.open_file(path, access.write, access.flags | flags);
+        self.check_place()?;
+        let piece = &self.pieces[piece];
+        let path = &piece.path;
+        let open = |flags: OFlags| {
+            let opened = self.open_file(piece, access.write, access.flags | flags);
             opened.map_err(|error| ExecuteError::file(path, error))
         };
         let direct = access.direct && self.direct;
-        let file = open(if direct { OFlags::DIRECT.bits() as i32 } else { 0 })?;
-        let other = if access.buffered && direct { Some(open(0)?) } else { None };
+        let file = open(if direct { OFlags::DIRECT } else { OFlags::empty() })?;
+        let other = if access.buffered && direct { Some(open(OFlags::empty())?) } else { None };
         let is_device = matches!(self.target.place, OpenTarget::ReadOnly(_) | OpenTarget::Writable(_));
         let block_bytes = self.block_bytes;
         Ok(Opened { path: path.clone(), file, buffered: !direct, other, block_bytes, is_device })
     }
 
-    fn open_file(&self, path: &Path, write: bool, flags: i32) -> io::Result<File> {
+    fn open_file(&self, piece: &Piece, write: bool, flags: OFlags) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags(flags);
-        match &self.target.place {
-            OpenTarget::Writable(consent) if write => consent.open(&options),
-            OpenTarget::Directory(_) => options.write(write).open(path),
-            OpenTarget::ReadOnly(_) | OpenTarget::Writable(_) | OpenTarget::File(_) => options.open(path),
+        options.read(true).custom_flags(flags.bits().cast_signed());
+        match (&self.target.place, &self.own) {
+            (_, Some(own)) => own.open_file(piece.name(), flags | if write { OFlags::RDWR } else { OFlags::RDONLY }),
+            (OpenTarget::Writable(consent), _) if write => consent.open(&options),
+            (OpenTarget::File(file), _) => file.open_again(flags),
+            _ => options.open(&piece.path),
         }
     }
 }
@@ -216,30 +258,30 @@ impl Drop for Ground<'_> {
     fn drop(&mut self) {
         if let Some(own) = self.own.as_ref().filter(|_| !self.keeps) {
             // What stays goes with the target's directory.
-            let _ = fs::remove_dir_all(own);
+            let _ = own.empty(None).and_then(|()| own.remove());
         }
     }
 }
 
-/// Makes the files of a ground, empty.
-fn make(directory: &DirectoryTarget, own: &Path, pieces: &[Piece]) -> Result<(), ExecuteError> {
+/// Makes the directory `name` inside of ours, with the files of a ground, empty.
+fn make(
+    (directory, inside): (&DirectoryTarget, &Arc<Held>),
+    name: &Path,
+    pieces: &[Piece],
+) -> Result<Arc<Held>, ExecuteError> {
     let needed_bytes = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.bytes));
     let available_bytes = available(directory)?;
     if needed_bytes > available_bytes {
         return Err(ExecuteError::NoRoom { path: directory.given().to_owned(), needed_bytes, available_bytes });
     }
     // Of one that was to stay, and was not filled to its end.
-    let _ = fs::remove_dir_all(own);
-    fs::create_dir(own).map_err(|error| ExecuteError::file(own, error))?;
-    for Piece { path, .. } in pieces {
-        File::create_new(path).map_err(|error| ExecuteError::file(path, error))?;
+    let _ = inside.remove_all(name);
+    let own = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;
+    for piece in pieces {
+        let made = own.make_file(piece.name(), OFlags::WRONLY | OFlags::EXCL);
+        made.map_err(|error| ExecuteError::file(&piece.path, error))?;
     }
-    Ok(())
-}
-
-/// Whether all of a file is there already.
-fn is_filled(piece: &Piece) -> bool {
-    fs::metadata(&piece.path).is_ok_and(|about| about.len() == piece.bytes)
+    Ok(own)
 }
 
 /// Fills an empty file with data that no device can make smaller, and waits until all of it is on the medium.
@@ -274,3 +316,7 @@ fn direct_block_bytes(file: &File) -> u64 {
     let said = about.ok().map(|about| u64::from(about.stx_dio_offset_align));
     said.filter(|bytes| bytes.is_power_of_two()).unwrap_or(BLOCK_BYTES).max(512)
 }
+
+#[cfg(test)]
+#[path = "../tests/ground.rs"]
+mod tests;

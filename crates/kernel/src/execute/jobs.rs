@@ -169,13 +169,12 @@ pub(super) fn writes(job: &Job) -> bool {
     }
 }
 
-fn open_flags(job: &Job) -> i32 {
-    let flags = match job.open_sync {
+fn open_flags(job: &Job) -> OFlags {
+    match job.open_sync {
         OpenSync::None => OFlags::empty(),
         OpenSync::Sync => OFlags::SYNC,
         OpenSync::Dsync => OFlags::DSYNC,
-    };
-    flags.bits() as i32
+    }
 }
 
 /// The crew, and how its orders reach the jobs.

@@ -318,7 +318,7 @@ impl Prepared<'_> {
     /// Carries out the workload. What the page cache has of the target is dropped before.
     ///
     /// # Errors
-    /// An I/O failed, the system refuses something, or the run was interrupted.
+    /// An I/O failed, the system refuses something, the run was interrupted, or its directory was exchanged.
     pub fn run(&self, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
         if let Replay::Open { speed } = options.replay
             && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))
@@ -339,6 +339,7 @@ impl Prepared<'_> {
             Kind::Trace(trace) => trace.run(&run, options)?,
             Kind::Application(application) => application.run(&run, options)?,
         };
+        self.ground().check_place()?;
         if gathered.counts.emptied > 0 {
             self.has_holes.store(true, Ordering::Relaxed);
         }

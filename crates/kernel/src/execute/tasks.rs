@@ -75,7 +75,8 @@ impl<'t> PreparedTasks<'t> {
         let mut part =
             TaskPart::new(self.set, (shared, cgroups), (number, own), is_called, self.ground.pieces[0].bytes);
         let has_arrivals = part.schedule(numbers);
-        let access = Access { write: writes(self.set), direct: true, buffered: has_async_writes(self.set), flags: 0 };
+        let buffered = has_async_writes(self.set);
+        let access = Access { write: writes(self.set), direct: true, buffered, ..Access::default() };
         let files = vec![self.ground.open(0, access)?];
         let bell = shared.inboxes[number].bell();
         let ring = task.iodepth > 1 || is_called || has_arrivals;

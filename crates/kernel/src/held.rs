@@ -1,0 +1,338 @@
+//! Directories that are held by their descriptors. What is in such a directory is opened, made and removed relative to
+//! the descriptor, and symbolic links below it are refused. A user who renames directories on the path, or puts a link
+//! in their place, can therefore not lead iosched to other files.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, Stat, mkdirat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// What a directory and what is made in it may be used by: the owner.
+const OWNER_ONLY: RawMode = 0o700;
+/// Write permission of the group and of all others; with an access control list, of anybody it names.
+const OTHERS_WRITE: RawMode = 0o022;
+/// In such a directory only the owner of a file may rename or remove it.
+const STICKY: RawMode = 0o1000;
+
+/// Tells a file from every other one on the machine, until the next start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl FileId {
+    pub(crate) const fn of(about: &Stat) -> Self {
+        Self { device: about.st_dev, inode: about.st_ino }
+    }
+
+    pub(crate) fn of_file(file: &impl AsFd) -> io::Result<Self> {
+        Ok(Self::of(&rustix::fs::fstat(file)?))
+    }
+}
+
+/// A directory that is open.
+#[derive(Debug)]
+pub(crate) struct Held {
+    file: File,
+    /// Where it was when it was opened: for messages only.
+    path: PathBuf,
+    id: FileId,
+    /// The directory that it was opened in, and its name there.
+    parent: Option<(Arc<Self>, PathBuf)>,
+}
+
+impl Held {
+    /// Opens the directory that a person named, whatever links lead there.
+    pub(crate) fn open(path: &Path) -> io::Result<Arc<Self>> {
+        let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Self::new(opened, path.to_owned(), None)
+    }
+
+    fn new(opened: OwnedFd, path: PathBuf, parent: Option<(Arc<Self>, PathBuf)>) -> io::Result<Arc<Self>> {
+        let id = FileId::of_file(&opened)?;
+        Ok(Arc::new(Self { file: opened.into(), path, id, parent }))
+    }
+
+    /// Opens a directory in this one.
+    pub(crate) fn directory(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
+        let opened = self.open_at(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        Self::new(opened, self.path.join(name), Some((Arc::clone(self), name.to_owned())))
+    }
+
+    /// Makes a directory that only its owner may use, and opens it.
+    ///
+    /// # Errors
+    /// The system refuses; or what was opened then is not what was made: it has another owner, others may write to it,
+    /// or it is not empty.
+    pub(crate) fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
+        self.make_directory(name)?;
+        let made = self.directory(name)?;
+        let about = rustix::fs::fstat(&made.file)?;
+        let is_ours = about.st_uid == rustix::process::geteuid().as_raw() && about.st_mode & OTHERS_WRITE == 0;
+        if is_ours && made.names()?.is_empty() {
+            return Ok(made);
+        }
+        Err(io::Error::other(
+            "another user may write to the directory that was made here; use a directory in a file system that keeps \
+             owners and permissions, and that no other user may write",
+        ))
+    }
+
+    /// Where it was when it was opened, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which directory it is.
+    pub(crate) const fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// The descriptor.
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// As root: which other user may rename or remove what is in it, in words; `None` if no other user may.
+    ///
+    /// Other users than root are not asked about: what they can be led to is theirs, and many have a group that may
+    /// write to all their directories.
+    pub(crate) fn others(&self) -> io::Result<Option<String>> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let about = rustix::fs::fstat(&self.file)?;
+        Ok(besides_root(about.st_uid, about.st_gid, about.st_mode))
+    }
+
+    /// Whether it still has its name, and so have all that it was opened in.
+    ///
+    /// # Errors
+    /// Another file has its name, or none has it.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.parent.as_ref().map_or(Ok(()), |(parent, _)| parent.check())?;
+        self.check_name()
+    }
+
+    fn check_name(&self) -> io::Result<()> {
+        let Some((parent, name)) = &self.parent else { return Ok(()) };
+        if parent.look(name).is_ok_and(|found| FileId::of(&found) == self.id) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "the directory {} was exchanged or moved by another process while iosched used it; no file outside it was \
+             touched; use a directory that no other user may write",
+            self.path.display()
+        )))
+    }
+
+    /// Opens a file that is there.
+    pub(crate) fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+        Ok(self.open_at(name, flags, Mode::empty())?.into())
+    }
+
+    /// Opens a file, which is made if it is not there.
+    pub(crate) fn make_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+        Ok(self.open_at(name, flags | OFlags::CREATE, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// What is there of that name; a link itself, not what it leads to.
+    pub(crate) fn look(&self, name: &Path) -> io::Result<Stat> {
+        self.in_parent(name, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// Whether it is a regular file of that size.
+    pub(crate) fn has_file(&self, name: &Path, bytes: u64) -> bool {
+        let is_file = |about: &Stat| FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
+        self.look(name).is_ok_and(|about| is_file(&about) && u64::try_from(about.st_size) == Ok(bytes))
+    }
+
+    /// Makes a directory that only its owner may use.
+    pub(crate) fn make_directory(&self, name: &Path) -> io::Result<()> {
+        self.in_parent(name, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(OWNER_ONLY)))
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove_file(&self, name: &Path) -> io::Result<()> {
+        self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::empty()))
+    }
+
+    /// Removes an empty directory.
+    pub(crate) fn remove_directory(&self, name: &Path) -> io::Result<()> {
+        self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::REMOVEDIR))
+    }
+
+    /// Removes a directory with all that is in it.
+    pub(crate) fn remove_all(self: &Arc<Self>, name: &Path) -> io::Result<()> {
+        let directory = self.directory(name)?;
+        directory.empty(None)?;
+        directory.remove()
+    }
+
+    /// Removes all that is in it, but for `kept`.
+    pub(crate) fn empty(self: &Arc<Self>, kept: Option<&OsStr>) -> io::Result<()> {
+        for name in self.names()?.iter().filter(|name| Some(&***name) != kept) {
+            let name = Path::new(name);
+            let removed = match unlinkat(&self.file, name, AtFlags::empty()) {
+                Err(Errno::ISDIR | Errno::PERM) => self.remove_all(name),
+                removed => removed.map_err(io::Error::from),
+            };
+            removed.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", name.display())))?;
+        }
+        Ok(())
+    }
+
+    /// Removes it from the directory that it was opened in. It must be empty.
+    ///
+    /// # Errors
+    /// Another file has its name by now; or the system refuses.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let Some((parent, name)) = &self.parent else { return Err(io::ErrorKind::InvalidInput.into()) };
+        self.check_name()?;
+        parent.remove_directory(name)
+    }
+
+    /// The names in it.
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.file)? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open_at(&self, name: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        const BENEATH: ResolveFlags =
+            ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat2(&self.file, name, flags, mode, BENEATH) {
+            // Linux before 5.6 has no such call, and some containers forbid it.
+            Err(Errno::NOSYS | Errno::PERM) => self.walk(name, flags, mode),
+            opened => opened,
+        };
+        opened.map_err(|error| match error {
+            Errno::LOOP => io::Error::other("is a symbolic link, or is behind one, and iosched does not follow it"),
+            error => error.into(),
+        })
+    }
+
+    /// Opens one directory after the other.
+    fn walk(&self, name: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let mut held: Option<OwnedFd> = None;
+        let mut parts = name.components().peekable();
+        while let Some(part) = parts.next() {
+            let Component::Normal(part) = part else { break };
+            let at = held.as_ref().map_or(self.file.as_fd(), AsFd::as_fd);
+            if parts.peek().is_none() {
+                return openat(at, part, flags, mode);
+            }
+            let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            held = Some(openat(at, part, on_the_way, Mode::empty())?);
+        }
+        Err(Errno::XDEV)
+    }
+
+    /// Has `act` done in the directory that `name` is in, with the last part of the name.
+    fn in_parent<T>(&self, name: &Path, act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>) -> io::Result<T> {
+        let last = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        match name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            None => Ok(act(self.file.as_fd(), last)?),
+            Some(parent) => {
+                let parent = self.open_at(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+                Ok(act(parent.as_fd(), last)?)
+            }
+        }
+    }
+}
+
+/// See [`Held::others`].
+fn besides_root(owner: u32, group: u32, mode: RawMode) -> Option<String> {
+    if owner != 0 {
+        return Some(format!("user {owner}, who owns it,"));
+    }
+    if mode & OTHERS_WRITE == 0 || mode & STICKY != 0 {
+        return None;
+    }
+    Some(if mode & 0o002 != 0 { "every user".to_owned() } else { format!("group {group}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Names of directories and files, and of links to them and out of the directory.
+    fn tree() -> (tempfile::TempDir, Arc<Held>) {
+        let here = tempfile::tempdir().unwrap();
+        fs::create_dir_all(here.path().join("held/a/b")).unwrap();
+        for name in ["outside", "held/file", "held/a/b/file"] {
+            fs::write(here.path().join(name), "x").unwrap();
+        }
+        for (to, name) in [("../outside", "held/link"), ("a", "held/to-a"), ("..", "held/a/up")] {
+            symlink(to, here.path().join(name)).unwrap();
+        }
+        let held = Held::open(&here.path().join("held")).unwrap();
+        (here, held)
+    }
+
+    #[test]
+    fn only_names_without_links_below_the_directory_open() {
+        let (_here, held) = tree();
+        for (name, opens) in [
+            ("file", true),
+            ("a/b/file", true),
+            ("link", false),
+            ("to-a/b/file", false),
+            ("a/up/file", false),
+            ("../outside", false),
+            ("a/../../outside", false),
+            ("/etc/passwd", false),
+        ] {
+            let name = Path::new(name);
+            assert_eq!(held.open_file(name, OFlags::RDONLY).is_ok(), opens, "{}", name.display());
+            let walked = held.walk(name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
+            assert_eq!(walked.is_ok(), opens, "{} without openat2", name.display());
+        }
+    }
+
+    #[test]
+    fn removal_takes_links_and_not_what_they_lead_to() {
+        let (here, held) = tree();
+        held.empty(None).unwrap();
+        assert!(held.names().unwrap().is_empty());
+        assert!(here.path().join("outside").exists());
+    }
+
+    #[test]
+    fn directory_with_content_is_not_taken_for_a_new_one() {
+        let (here, held) = tree();
+        let parent = Held::open(here.path()).unwrap();
+        assert!(parent.make(Path::new("new")).unwrap().names().unwrap().is_empty());
+        assert_eq!(fs::metadata(here.path().join("new")).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(held.make(Path::new("a")).is_err());
+    }
+
+    #[test]
+    fn others_are_who_may_rename_files_in_a_directory() {
+        let of = |owner, mode| besides_root(owner, 6, mode);
+        assert_eq!((of(0, 0o755), of(0, 0o1777), of(0, 0o1770)), (None, None, None));
+        assert_eq!(of(0, 0o775).as_deref(), Some("group 6"));
+        assert_eq!(of(0, 0o777).as_deref(), Some("every user"));
+        assert_eq!(of(999, 0o1755).as_deref(), Some("user 999, who owns it,"));
+    }
+}
