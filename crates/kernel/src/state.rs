@@ -1,13 +1,18 @@
 //! Where it is kept what must outlive us: journals of changed settings, and which directories are ours.
+//!
+//! `iosched restore` writes and removes what is said there, so that root uses it only if no other user may write it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::held::{FileId, Held};
 
 /// The variable that says where, instead of the usual place.
 const VARIABLE: &str = "IOSCHED_STATE_DIR";
@@ -30,6 +35,17 @@ pub enum StateError {
         path: PathBuf,
         /// What the system says.
         error: io::Error,
+    },
+    /// Root would do what another user may have written.
+    #[error(
+        "{path}: {who} may write this directory, and root restores what it says; make it root's alone: chown root {path}; \
+         chmod 755 {path}; or let {VARIABLE} name another directory", path = path.display()
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+        /// The other user, in words.
+        who: String,
     },
     /// There is no place for it.
     #[error("neither HOME nor XDG_STATE_HOME is set; {VARIABLE} may name a directory for what must outlive a crash")]
@@ -77,26 +93,36 @@ impl StateDirectory {
         crate::roots::names(&self.path.join(kind))
     }
 
-    fn entry_path(&self, kind: &str, name: &str) -> PathBuf {
-        self.path.join(kind).join(name)
+    /// The directory of a kind of entries, made if it is not there.
+    fn place(&self, kind: &str) -> Result<Arc<Held>, StateError> {
+        let path = self.path.join(kind);
+        let failed = |error| StateError::Io { path: path.clone(), error };
+        DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(failed)?;
+        let all = Held::open(&self.path).map_err(failed)?;
+        let place = all.directory(Path::new(kind)).map_err(failed)?;
+        for held in [&all, &place] {
+            if let Some(who) = held.others().map_err(failed)? {
+                return Err(StateError::Shared { path: held.path().to_owned(), who });
+            }
+        }
+        Ok(place)
     }
 
     /// An entry, made if it is not there, for us alone.
     pub(crate) fn lock(&self, kind: &str, name: &str) -> Result<Locked, StateError> {
-        let path = self.entry_path(kind, name);
+        let place = self.place(kind)?;
+        let name = PathBuf::from(name);
+        let path = place.path().join(&name);
         let failed = |error| StateError::Io { path: path.clone(), error };
-        fs::create_dir_all(self.path.join(kind)).map_err(failed)?;
         loop {
-            let mut file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let mut file = place.make_file(&name, OFlags::RDWR).map_err(failed)?;
             if !lock(&file).map_err(failed)? {
                 return Ok(Locked::ByAnother(contents(&mut file).map_err(failed)?));
             }
             // Whoever had it may have removed it before we had the lock.
-            let is_there =
-                fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
-            if is_there {
-                return Ok(Locked::ByUs(Entry { path, file }));
+            let ours = FileId::of_file(&file).map_err(failed)?;
+            if place.look(&name).is_ok_and(|there| FileId::of(&there) == ours) {
+                return Ok(Locked::ByUs(Entry { place, name, path, file }));
             }
         }
     }
@@ -123,11 +149,6 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).last()
 }
 
-/// Makes sure that the names in a directory outlive a crash.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
-}
-
 /// What became of taking an entry.
 pub(crate) enum Locked {
     /// Nobody else has it.
@@ -139,6 +160,9 @@ pub(crate) enum Locked {
 /// An entry that is ours as long as this lives, or until we end, however that is.
 #[derive(Debug)]
 pub(crate) struct Entry {
+    place: Arc<Held>,
+    name: PathBuf,
+    /// For messages.
     path: PathBuf,
     file: File,
 }
@@ -166,20 +190,47 @@ impl Entry {
             self.file.seek(SeekFrom::End(0))?;
             self.file.write_all(&text)?;
             self.file.sync_all()?;
-            sync_directory(&self.path)
+            self.place.file().sync_all()
         };
         written().map_err(|error| StateError::Io { path: self.path.clone(), error })
     }
 
     /// It is no longer needed.
     pub(crate) fn remove(self) -> Result<(), StateError> {
-        fs::remove_file(&self.path).and_then(|()| sync_directory(&self.path)).map_err(|error| self.failed(error))
+        let removed = self.place.remove_file(&self.name).and_then(|()| self.place.file().sync_all());
+        removed.map_err(|error| self.failed(error))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+
+    #[test]
+    fn root_refuses_a_state_directory_that_others_may_write() {
+        let here = tempfile::tempdir().unwrap();
+        let state = StateDirectory::at(here.path());
+        assert!(state.lock("kind", "a").is_ok());
+        for shared in [here.path().to_owned(), here.path().join("kind")] {
+            fs::set_permissions(&shared, fs::Permissions::from_mode(0o775)).unwrap();
+            let refused = matches!(state.lock("kind", "a"), Err(StateError::Shared { path, .. }) if path == shared);
+            assert_eq!(refused, rustix::process::geteuid().is_root());
+            fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_a_symlink_is_not_followed() {
+        let here = tempfile::tempdir().unwrap();
+        let (state, victim) = (StateDirectory::at(&here.path().join("state")), here.path().join("victim"));
+        drop(state.lock("kind", "a"));
+        symlink(&victim, here.path().join("state/kind/b")).unwrap();
+        assert!(state.lock("kind", "b").is_err());
+        assert!(!victim.exists());
+    }
 
     #[test]
     fn an_entry_is_one_owners_and_goes_when_it_is_removed() {
