@@ -201,6 +201,18 @@ fn root_does_not_work_in_a_directory_of_another_user() {
 }
 
 #[test]
+fn set_writes_nothing_in_a_directory_that_only_looks_like_a_disk() {
+    let here = directory("kernel-looks-like-a-disk");
+    let (data, victim) = (here.join("data"), here.join("victim"));
+    fs::create_dir_all(data.join("queue")).unwrap();
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, data.join("queue/no_such_attribute")).unwrap();
+    let (code, _, err) = run(&["set", data.to_str().unwrap(), "no_such_attribute=1"]);
+    assert_ne!(code, 0, "{err}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+#[test]
 fn what_names_no_device_is_an_error_of_usage() {
     let state = directory("kernel-usage");
     let (code, _, err) = restore(&state, &["no-such-disk"]);

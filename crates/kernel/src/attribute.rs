@@ -8,9 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use iosched::{RequestQueue, Spec, TunableError, Unit};
+use rustix::fs::OFlags;
 
 use crate::block::BlockDevice;
 use crate::cgroup::{self, CgroupError, CgroupFile, CgroupValueError};
+use crate::held::Held;
 use crate::roots::{names, read};
 
 /// Where the tunables of the present scheduler are, below `queue`.
@@ -437,7 +439,18 @@ impl BlockDevice {
 /// # Errors
 /// What the system says.
 pub fn write_once(path: &Path, value: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    write_to(fs::OpenOptions::new().write(true).truncate(true).open(path)?, value)
+}
+
+/// The same of the file `name` below the directory `root`. Symbolic links below `root` are refused.
+///
+/// # Errors
+/// What the system says.
+pub fn write_once_below(root: &Path, name: &Path, value: &str) -> io::Result<()> {
+    write_to(Held::open(root)?.open_file(name, OFlags::WRONLY | OFlags::TRUNC)?, value)
+}
+
+fn write_to(mut file: fs::File, value: &str) -> io::Result<()> {
     let text = format!("{value}\n");
     match io::Write::write(&mut file, text.as_bytes())? {
         count if count == text.len() => Ok(()),
@@ -463,6 +476,23 @@ mod tests {
         assert!(matches!(of("write_cache").declaration, Some(Declaration::Choice(_))));
         assert_eq!((of("brand_new").value.as_str(), of("brand_new").declaration), ("17", None));
         assert!(machine.device("sda1").attributes().unwrap().len() == attributes.len(), "a partition's are its disk's");
+    }
+
+    #[test]
+    fn value_below_a_directory_follows_no_symlink() {
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path().join("disk");
+        fs::create_dir_all(root.join("queue")).unwrap();
+        for path in [here.path().join("victim"), root.join("queue/depth")] {
+            fs::write(path, "old").unwrap();
+        }
+        std::os::unix::fs::symlink(here.path().join("victim"), root.join("queue/link")).unwrap();
+        std::os::unix::fs::symlink("queue", root.join("other")).unwrap();
+        for (name, is_written) in [("queue/link", false), ("other/depth", false), ("queue/depth", true)] {
+            assert_eq!(write_once_below(&root, Path::new(name), "1").is_ok(), is_written, "{name}");
+        }
+        assert_eq!(fs::read_to_string(here.path().join("victim")).unwrap(), "old");
+        assert_eq!(fs::read_to_string(root.join("queue/depth")).unwrap(), "1\n");
     }
 
     #[test]

@@ -14,13 +14,13 @@ use super::{Entry, Tree, TreeError};
 
 /// The tree of all disks.
 pub(super) fn of_all(root: &Path) -> Box<dyn Tree> {
-    Box::new(Kernel { files: Directory::new(root), disk: None, roots: Roots::default(), controls: None })
+    Box::new(Kernel { files: Directory::of_kernel(root), disk: None, roots: Roots::default(), controls: None })
 }
 
 /// The tree of the disk `name`.
 pub(super) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
     let disk = Some(name.to_owned());
-    Box::new(Kernel { files: Directory::new(root), disk, roots: Roots::default(), controls: None })
+    Box::new(Kernel { files: Directory::of_kernel(root), disk, roots: Roots::default(), controls: None })
 }
 
 struct Kernel {

@@ -104,6 +104,9 @@ impl Disks {
         if let Err(error) = std::fs::read_dir(&at) {
             return Err(absent(&at, &error));
         }
+        if !directory::has_attributes(&at) {
+            return Self::on(&at);
+        }
         let are_the_kernels = at.canonicalize().is_ok_and(|path| path.starts_with("/sys"));
         let is_disk = |path: &Path| path.join("queue").is_dir();
         if is_disk(&at) {
@@ -147,7 +150,7 @@ impl Disks {
 fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
     match name {
         Some(name) => kernel::of_one(root, name),
-        None => Box::new(directory::Directory::new(root)),
+        None => Box::new(directory::Directory::of_mount(root)),
     }
 }
 
