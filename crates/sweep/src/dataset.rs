@@ -154,7 +154,9 @@ impl Directory {
             // Beside its place, with a name that nothing takes for a file of the dataset.
             let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let beside = directory.join(format!(".{name}.{}", std::process::id()));
-            let mut file = fs::File::create(&beside)?;
+            // A process that was killed and had our number may have left it. A link in its place is not followed.
+            let _ = fs::remove_file(&beside);
+            let mut file = fs::File::create_new(&beside)?;
             let put =
                 file.write_all(content).and_then(|()| file.sync_data()).and_then(|()| fs::rename(&beside, &target));
             put.inspect_err(|_| drop(fs::remove_file(&beside)))

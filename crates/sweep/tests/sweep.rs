@@ -310,3 +310,15 @@ fn what_is_wrong_with_a_plan_is_said() {
     let found = Plan::open(directory.path()).unwrap_err().to_string();
     assert!(found.ends_with("is a directory; name the file of the plan"), "{found}");
 }
+
+#[test]
+fn dataset_writes_nothing_through_a_symlink() {
+    let place = TempDir::new().unwrap();
+    let (root, victim) = (place.path().join("dataset"), place.path().join("victim"));
+    let dataset = Directory::create(&root).unwrap();
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, root.join(format!(".plan.toml.{}", std::process::id()))).unwrap();
+    dataset.write("plan.toml", b"new").unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(fs::read(root.join("plan.toml")).unwrap(), b"new");
+}
