@@ -300,7 +300,7 @@ fn buckets(latencies: &Latencies) -> Vec<(f64, u64)> {
         .collect();
     // The last has no bound.
     if let Some(last) = buckets.last_mut() {
-        last.0 = f64::MAX;
+        last.0 = f64::INFINITY;
     }
     buckets
 }

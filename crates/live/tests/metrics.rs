@@ -1,0 +1,176 @@
+//! Metrics as programs read them that are not ours: Prometheus, and the parsers of its Python client.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use iosched_live::disk::{Action, Identity, Operation};
+use iosched_live::metrics::Listening;
+use iosched_live::reactor::{self, ServeOptions, Served};
+use serde_json::Value;
+
+/// A client's name with everything that has to be escaped in a label.
+const NAME: &str = "a \"client\" \\ of two\nlines";
+const READS: u64 = 20;
+const OPEN: &str = "application/openmetrics-text";
+/// Prometheus is given so long to start and to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A disk whose client has read something, and the address of its metrics.
+fn served() -> (Served, SocketAddr) {
+    let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), iosched::Setting::defaults("cfq"));
+    let served = reactor::start(&options, None).unwrap();
+    let at = Listening::at("127.0.0.1:0").unwrap().serve(&served.handle).unwrap();
+    let client = served.handle.connect(Identity::new(NAME, 1)).unwrap();
+    for _ in 0..READS {
+        let (answer, answered) = std::sync::mpsc::channel();
+        let read = Operation::new(Action::Read, 0, 4096);
+        served.handle.submit(client, read, Box::new(move |result| answer.send(result.is_ok()).unwrap()));
+        assert!(answered.recv().unwrap());
+    }
+    (served, at)
+}
+
+/// A whole answer, with its head.
+fn get(at: SocketAddr, path: &str, accept: &str) -> String {
+    let mut stream = TcpStream::connect(at).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nAccept: {accept}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no body: {answer}")).1
+}
+
+/// Passes the classic text on to a program that would ask for OpenMetrics.
+fn classic_only(metrics: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(get(metrics, "/metrics", "text/plain").as_bytes());
+        }
+    });
+    at
+}
+
+/// A Prometheus that ends with its test.
+struct Prometheus {
+    child: Child,
+    at: SocketAddr,
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Prometheus {
+    /// One that scrapes each of the addresses as the job of that name.
+    fn start(here: &Path, jobs: [(&str, SocketAddr); 2]) -> Self {
+        // Nobody else is given a port that was in use a moment ago.
+        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let job = |(name, at)| format!("- {{job_name: {name}, static_configs: [{{targets: ['{at}']}}]}}\n");
+        let config = format!("global: {{scrape_interval: 200ms}}\nscrape_configs:\n{}", jobs.map(job).concat());
+        std::fs::write(here.join("prometheus.yml"), config).unwrap();
+        let mut command = Command::new("prometheus");
+        command
+            .arg(format!("--web.listen-address={at}"))
+            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=db"]);
+        let child = command.current_dir(here).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, at }
+    }
+
+    /// What a query of this moment gives, once it gives `count` series.
+    fn query(&self, query: &str, count: usize) -> Vec<Value> {
+        let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let began = Instant::now();
+        loop {
+            let mut text = String::new();
+            if TcpStream::connect(self.at).is_ok() {
+                text = get(self.at, &format!("/api/v1/query?query={encoded}"), "*/*");
+            }
+            let answer = text.find('{').and_then(|from| serde_json::from_str::<Value>(&text[from..]).ok());
+            let series = answer.and_then(|answer| answer["data"]["result"].as_array().cloned()).unwrap_or_default();
+            if series.len() == count {
+                return series;
+            }
+            assert!(began.elapsed() < PATIENCE, "{query}: {series:?}: {text}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
+fn prometheus_computes_quantiles_and_keeps_names() {
+    if !common::has_program("prometheus") {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let (served, at) = served();
+    let prometheus = Prometheus::start(here.path(), [("open", at), ("classic", classic_only(at))]);
+    let buckets = "sum by (job, name, le) (iosched_wait_seconds_bucket{kind=\"read\"})";
+    for series in prometheus.query(&format!("histogram_quantile(0.9, {buckets})"), 2) {
+        assert_eq!(series["metric"]["name"], NAME);
+        let seconds: f64 = series["value"][1].as_str().unwrap().parse().unwrap();
+        assert!(seconds > 0.0 && seconds < 60.0, "{series}");
+    }
+    for series in prometheus.query("iosched_operations_total{kind=\"read\"}", 2) {
+        assert_eq!(series["value"][1], READS.to_string());
+    }
+    served.handle.stop();
+    served.wait().flushed.unwrap();
+}
+
+/// Prints every sample as JSON.
+const PARSE: &str = "\
+import json, sys
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics
+parser = openmetrics if sys.argv[1] == 'open' else parser
+families = parser.text_string_to_metric_families(sys.stdin.read())
+print(json.dumps([[s.name, s.labels, s.value] for family in families for s in family.samples]))
+";
+
+fn parsed(format: &str, text: &str) -> Vec<Value> {
+    let mut command = Command::new("python3");
+    command.args(["-c", PARSE, format]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_python_parsers_find_a_bucket_of_everything() {
+    let has_parser = Command::new("python3").args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
+    if !common::available(has_parser.is_ok_and(|status| status.success()), "python3-prometheus-client") {
+        return;
+    }
+    let (served, at) = served();
+    for (format, accept) in [("classic", "text/plain"), ("open", OPEN)] {
+        let samples = parsed(format, body(&get(at, "/metrics", accept)));
+        let value = |name: &str, label: (&str, &str)| {
+            let is_it = |sample: &&Value| sample[0] == name && sample[1][label.0] == label.1;
+            let found = samples.iter().find(is_it).unwrap_or_else(|| panic!("{format}: no {name} with {label:?}"));
+            found[2].as_f64().unwrap()
+        };
+        assert_eq!(value("iosched_wait_seconds_bucket", ("le", "+Inf")), READS as f64);
+        assert_eq!(value("iosched_wait_seconds_count", ("name", NAME)), READS as f64);
+        assert_eq!(value("iosched_operations_total", ("name", NAME)), READS as f64);
+        assert_eq!(value("iosched_disk_info", ("scheduler", "cfq")), 1.0);
+    }
+    served.handle.stop();
+    served.wait().flushed.unwrap();
+}
