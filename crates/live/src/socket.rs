@@ -1,17 +1,24 @@
 //! Unix sockets that only their owner may use, and what to do about the ones that others left.
+//!
+//! The directory of a socket is opened once and checked: nobody but root and this user may change its entries. What is
+//! found, made and removed there is looked at through that descriptor, so that nobody can exchange it meanwhile.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, open, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+use rustix::process::geteuid;
 
-/// Who takes a killed server's place finds it listening until the kernel has cleared its io_uring away: it is asked so
-/// many times more.
+/// A server that takes the place of a killed one finds it listening until the kernel has cleared its io_uring away: it
+/// tries so many times more.
 const TRIES: u32 = 20;
 /// After so long each.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -44,6 +51,30 @@ pub enum SocketError {
         /// The file.
         path: PathBuf,
     },
+    /// Another user owns the directory, and could put another server's socket there.
+    #[error(
+        "{path}: its directory belongs to another user (uid {uid}), who could replace the socket; \
+         name a socket in a directory of your own",
+        path = path.display()
+    )]
+    DirectoryOfAnother {
+        /// The socket.
+        path: PathBuf,
+        /// Whose directory it is.
+        uid: u32,
+    },
+    /// Other users may write to the directory, and could put another server's socket there.
+    #[error(
+        "{path}: other users may write to its directory (mode {mode:04o}) and could replace the socket; \
+         run chmod go-w on the directory, or name a socket in another one",
+        path = path.display()
+    )]
+    OpenDirectory {
+        /// The socket.
+        path: PathBuf,
+        /// The directory's permissions.
+        mode: u32,
+    },
     /// The system refuses.
     #[error("{path}: cannot listen there: {source}", path = path.display())]
     Io {
@@ -58,7 +89,7 @@ pub enum SocketError {
 #[derive(Debug)]
 pub struct OwnedListener {
     listener: UnixListener,
-    path: PathBuf,
+    place: Place,
     /// Device and inode of the file.
     file: (u64, u64),
     has_replaced: bool,
@@ -68,25 +99,28 @@ impl OwnedListener {
     /// Listens at `path`. The file of a server that is gone is replaced.
     ///
     /// # Errors
-    /// If another server listens there, another kind of file is there, or the system refuses.
+    /// If another server listens there, another kind of file is there, other users could replace the socket, or the
+    /// system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
-        // Two servers that begin at the same time would take each other for one that is gone.
-        let _alone = lock_directory(path);
-        let has_replaced = clear(path)?;
+        let place = Place::open(path)?;
         let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
+        // Two servers that begin at the same time would take each other for one that is gone.
+        let _alone = place.lock();
+        let has_replaced = place.clear()?;
         let bound = || -> io::Result<UnixListener> {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::CLOEXEC;
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            // The file has the mode of the socket from the moment when it is there.
+            fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
             bind(&socket, &address)?;
-            // Nobody can connect before `listen`.
-            rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
             listen(&socket, BACKLOG)?;
             Ok(UnixListener::from(socket))
         };
         let listener = bound().map_err(refused)?;
-        let metadata = fs::symlink_metadata(path).map_err(refused)?;
-        Ok(Self { listener, path: path.to_owned(), file: (metadata.dev(), metadata.ino()), has_replaced })
+        // It was bound by its path: if that led elsewhere meanwhile, it is not in the directory that was checked.
+        let found = place.stat().map_err(|error| refused(error.into()))?;
+        Ok(Self { listener, place, file: (found.st_dev, found.st_ino), has_replaced })
     }
 
     /// What is listened on.
@@ -104,31 +138,102 @@ impl OwnedListener {
     /// Where.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.place.path
     }
 }
 
 impl Drop for OwnedListener {
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file);
-        if ours {
-            let _ = fs::remove_file(&self.path);
+        if self.place.stat().is_ok_and(|found| (found.st_dev, found.st_ino) == self.file) {
+            let _ = self.place.remove();
         }
     }
 }
 
-/// Nobody else begins to listen in the directory of `path` as long as this is there. Without it, as in a directory
-/// that cannot be read, it is most likely nobody as well.
-fn lock_directory(path: &Path) -> Option<fs::File> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = fs::File::open(parent).ok()?;
-    for _ in 0..TRIES {
-        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Some(directory),
-            Err(_) => std::thread::sleep(PAUSE),
+/// Where a socket is or will be: a name in a directory that is held open.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Place {
+    /// Opens the directory, and refuses one whose entries other users could exchange.
+    fn open(path: &Path) -> Result<Self, SocketError> {
+        let refused = |error: Errno| SocketError::Io { path: path.to_owned(), source: error.into() };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = open(parent, flags, Mode::empty()).map_err(refused)?;
+        let found = fstat(&directory).map_err(refused)?;
+        let (uid, mode, own) = (found.st_uid, found.st_mode & 0o7777, geteuid().as_raw());
+        if uid != 0 && uid != own {
+            return Err(SocketError::DirectoryOfAnother { path: path.to_owned(), uid });
+        }
+        // A group that has the user's own number is the user's alone, as systems make it.
+        let others = if found.st_gid == own { 0o002 } else { 0o022 };
+        let is_sticky = mode & 0o1000 != 0;
+        if mode & others != 0 && !is_sticky {
+            return Err(SocketError::OpenDirectory { path: path.to_owned(), mode });
+        }
+        Ok(Self { path: path.to_owned(), directory })
+    }
+
+    fn name(&self) -> &[u8] {
+        self.path.file_name().map_or(b"", |name| name.as_bytes())
+    }
+
+    fn stat(&self) -> Result<Stat, Errno> {
+        statat(&self.directory, self.name(), AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        unlinkat(&self.directory, self.name(), AtFlags::empty())
+    }
+
+    /// Nobody else begins to listen in the directory as long as this is there. Without it, as in a directory that
+    /// cannot be read, it is most likely nobody as well.
+    fn lock(&self) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(&self.directory, ".", flags, Mode::empty()).ok()?;
+        for _ in 0..TRIES {
+            match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(directory),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+        None
+    }
+
+    /// Removes the socket of a server that is gone, if it was ours. Whether there was one.
+    fn clear(&self) -> Result<bool, SocketError> {
+        let path = || self.path.clone();
+        let refused = |source: io::Error| SocketError::Io { path: path(), source };
+        let uid = match self.stat() {
+            Err(Errno::NOENT) => return Ok(false),
+            Err(error) => return Err(refused(error.into())),
+            Ok(found) if FileType::from_raw_mode(found.st_mode) != FileType::Socket => {
+                return Err(SocketError::NotASocket { path: path() });
+            }
+            Ok(found) => found.st_uid,
+        };
+        let mut tries = TRIES;
+        loop {
+            match connect_at_once(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    if uid != geteuid().as_raw() {
+                        return Err(SocketError::NotOurs { path: path(), uid });
+                    }
+                    self.remove().map_err(|error| refused(error.into()))?;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(refused(error)),
+                Ok(connection) if is_served(&connection) => return Err(SocketError::InUse { path: path() }),
+                _ if tries == 0 => return Err(SocketError::InUse { path: path() }),
+                _ => tries -= 1,
+            }
+            std::thread::sleep(PAUSE);
         }
     }
-    None
 }
 
 /// Connects, or fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if whoever listens takes nobody at present.
@@ -140,39 +245,11 @@ fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Removes the socket of a server that is gone, if it was ours. Whether there was one.
-fn clear(path: &Path) -> Result<bool, SocketError> {
-    let refused = |source| SocketError::Io { path: path.to_owned(), source };
-    let uid = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(refused(error)),
-        Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotASocket { path: path.to_owned() }),
-        Ok(found) => found.uid(),
-    };
-    let mut tries = TRIES;
-    loop {
-        match connect_at_once(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                if uid != rustix::process::geteuid().as_raw() {
-                    return Err(SocketError::NotOurs { path: path.to_owned(), uid });
-                }
-                fs::remove_file(path).map_err(refused)?;
-                return Ok(true);
-            }
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(refused(error)),
-            Ok(connection) if is_served(&connection) => return Err(SocketError::InUse { path: path.to_owned() }),
-            _ if tries == 0 => return Err(SocketError::InUse { path: path.to_owned() }),
-            _ => tries -= 1,
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
 /// Whether the process that listens at the other end is alive: not if it was killed and the kernel still clears it
 /// away, nor if it is none that we can see.
 fn is_served(connection: &UnixStream) -> bool {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else { return false };
-    let stat = fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();
     // The state comes behind the name, which is in parentheses and may hold anything.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
@@ -180,9 +257,53 @@ fn is_served(connection: &UnixStream) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::mem::MaybeUninit;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use rustix::fs::inotify;
 
     use super::*;
+
+    #[test]
+    fn a_directory_that_others_may_change_is_refused() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("s");
+        let bound = |mode: u32| {
+            fs::set_permissions(here.path(), fs::Permissions::from_mode(mode)).unwrap();
+            OwnedListener::bind(&path)
+        };
+        for mode in [0o777, 0o757, 0o722] {
+            let error = bound(mode).unwrap_err();
+            assert!(matches!(error, SocketError::OpenDirectory { mode: found, .. } if found == mode), "{error}");
+        }
+        // Nobody can replace what another owns in a sticky directory.
+        for mode in [0o1777, 0o755, 0o700] {
+            bound(mode).unwrap();
+        }
+        const NOBODY: u32 = 65_534;
+        // A group of the user's own number is private; others are not.
+        if geteuid().is_root() {
+            bound(0o775).unwrap();
+            chown(here.path(), None, Some(NOBODY)).unwrap();
+            assert!(matches!(bound(0o775), Err(SocketError::OpenDirectory { .. })));
+            chown(here.path(), Some(NOBODY), Some(0)).unwrap();
+            assert!(matches!(bound(0o700), Err(SocketError::DirectoryOfAnother { uid: NOBODY, .. })));
+        }
+        assert!(!path.exists(), "nothing is made there");
+    }
+
+    #[test]
+    fn a_socket_has_its_mode_from_the_beginning() {
+        // Who changes the mode by the path afterwards may change that of a file that another user has put there.
+        let here = tempfile::tempdir().unwrap();
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&watch, here.path(), inotify::WatchFlags::ATTRIB).unwrap();
+        let listener = OwnedListener::bind(&here.path().join("s")).unwrap();
+        assert_eq!(fs::symlink_metadata(listener.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        let changed = inotify::Reader::new(&watch, &mut [MaybeUninit::uninit(); 512]).next().map(drop);
+        assert_eq!(changed, Err(Errno::AGAIN), "the mode was changed");
+    }
 
     #[test]
     fn a_socket_is_its_owners_alone_and_goes_with_its_listener() {
