@@ -52,7 +52,9 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let ending = Ending::on_signal()?;
     let full = fuse::check(&disk.name(), directory)?;
     hides_nothing(&full)?;
-    let served = disk.open()?.serve(None)?;
+    let opened = disk.open()?;
+    ending.starts();
+    let served = opened.serve(None)?;
     let options = MountOptions { directory: directory.clone(), allow_other: *allow_other, read_only: *read_only };
     let mounted = match fuse::mount(&served.handle, &options) {
         Ok(mounted) => mounted,

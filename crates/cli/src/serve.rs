@@ -101,6 +101,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     // What can be wrong with the disk is found before anything is done that others see.
     let disk = args.disk.open()?;
+    ending.starts();
     let Doors { listeners, places, socket } = doors(args)?;
     let limits = Limits {
         connections: args.connections_max.into(),
@@ -116,13 +117,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     if let Some(hangups) = hangups {
         reread_exports(args, declared, served.handle.clone(), hangups)?;
     }
-    let handle = served.handle.clone();
-    ending.by(move || {
-        say!("\nfinishing and flushing; a second signal ends at once");
-        handle.stop();
-        true
-    });
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
+    ending.stops(&served);
     say!("{}: {}", served.handle.name(), about);
     for name in names {
         say!("export {name}");

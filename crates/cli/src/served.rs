@@ -161,7 +161,9 @@ impl Opened {
 
 /// How far a command is that serves a disk until it is told to stop.
 enum Phase {
-    /// There is nothing to end in order yet.
+    /// Files are read and looked at, which may take long; nothing is there that has to be put in order.
+    Preparing,
+    /// Something is there that has to be put in order, and how is not known yet.
     Starting,
     /// The end was asked for then: it comes when there is something to end.
     Asked,
@@ -172,15 +174,15 @@ enum Phase {
 /// Begins the end; whether it has begun.
 type Stop = dyn Fn() -> bool + Send + Sync;
 
-/// The end of a disk that is served: SIGTERM, SIGINT or (unless it means something else) SIGHUP let it finish what it has and flush, the next one ends
-/// everything at once.
+/// The end of a disk that is served: SIGTERM, SIGINT or (unless it means something else) SIGHUP let it finish what it
+/// has and flush, the next one ends everything at once. The first one does so before [`Ending::starts`].
 #[derive(Clone)]
 pub(crate) struct Ending(Arc<Mutex<Phase>>);
 
 impl Ending {
     /// From now on signals are taken; before anything is there that has to be put in order.
     pub(crate) fn on_signal() -> Result<Self> {
-        let ending = Self(Arc::new(Mutex::new(Phase::Starting)));
+        let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let asked = ending.clone();
         on_signal(move |signal| asked.asked(signal))?;
         Ok(ending)
@@ -188,7 +190,7 @@ impl Ending {
 
     /// As [`Ending::on_signal`], but for SIGHUP: that comes out of the receiver, once for all that came meanwhile.
     pub(crate) fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
-        let ending = Self(Arc::new(Mutex::new(Phase::Starting)));
+        let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let asked = ending.clone();
         let (sender, hangups) = mpsc::sync_channel(1);
         let hung_up = move || {
@@ -206,6 +208,7 @@ impl Ending {
     fn asked(&self, signal: i32) {
         let mut phase = self.phase();
         match &*phase {
+            Phase::Preparing => output::exit(BY_SIGNAL + signal),
             Phase::Starting => *phase = Phase::Asked,
             Phase::Serving(stop) => {
                 let stop = Arc::clone(stop);
@@ -218,7 +221,14 @@ impl Ending {
         }
     }
 
-    /// From now on this is how it ends; at once, if that has been asked for.
+    /// From now on something is there that has to be put in order, such as a socket. Until [`Ending::by`] nothing may
+    /// wait for others: a signal would wait with it.
+    pub(crate) fn starts(&self) {
+        *self.phase() = Phase::Starting;
+    }
+
+    /// From now on this is how it ends; at once, if that has been asked for. Everything that needs the disk comes before:
+    /// it may end right here.
     pub(crate) fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         let mut phase = self.phase();
         let stop = Arc::new(stop);
@@ -226,6 +236,16 @@ impl Ending {
             Phase::Asked => self.begin(&mut phase, stop),
             _ => *phase = Phase::Serving(stop),
         }
+    }
+
+    /// From now on it ends by stopping a disk without mounts or devices, as [`Ending::by`] has it.
+    pub(crate) fn stops(&self, served: &Served) {
+        let handle = served.handle.clone();
+        self.by(move || {
+            say!("\nfinishing and flushing; a second signal ends at once");
+            handle.stop();
+            true
+        });
     }
 
     /// On a thread of its own: it may take long, and the next signal ends it.

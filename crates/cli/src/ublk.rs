@@ -63,6 +63,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     let exports = args.exports.load(&args.disk.name())?;
     ublk::check()?;
     let disk = args.disk.open()?;
+    ending.starts();
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(None)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;

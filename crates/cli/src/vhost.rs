@@ -68,6 +68,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let sockets = sockets.chain(args.nbd.iter().map(|path| ("--nbd", path)));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     let disk = args.disk.open()?;
+    ending.starts();
     let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
     let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });
     let doors = doors.collect();
@@ -76,14 +77,9 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let config = listener.map(|listener| with_nbd(listener, &exports));
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(config)?;
-    let handle = served.handle.clone();
-    ending.by(move || {
-        say!("\nfinishing and flushing; a second signal ends at once");
-        handle.stop();
-        true
-    });
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let sockets = vhost::serve(&served.handle, &exports, doors)?;
+    ending.stops(&served);
     sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     announce(&served, args, &each)?;
     // Without systemd nobody listens.

@@ -3,19 +3,23 @@
 //! is good for nothing with one.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use iosched::recording::Record;
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{LiveDisk, Messages};
 
 /// Batches of events that wait for the file at most.
 const BATCHES_MAX: usize = 1024;
+/// A recording ends early if the reader of its FIFO takes nothing for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The first line of a recording: what it is, and the version whose decisions are in it.
 pub const RECORDING_MARK: &str = concat!("# recording of iosched ", env!("CARGO_PKG_VERSION"));
@@ -30,13 +34,20 @@ pub enum Recording {
 }
 
 impl Recording {
-    /// The file that it goes to, if to any.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) => Some(path),
-            Self::Channel(_) => None,
-        }
+    /// Looks at its file, if it has one, as [`Output::at`] does.
+    pub(super) fn look(&self, backing: Option<&Path>) -> Result<Driver, RecordError> {
+        Ok(match self {
+            Self::File(path) => Driver::File(Output::at(path, backing)?),
+            Self::Channel(driver) => Driver::Channel(driver.clone()),
+        })
     }
+}
+
+/// Where a recording goes, once its file was looked at.
+#[derive(Debug)]
+pub(super) enum Driver {
+    File(Output),
+    Channel(SyncSender<Vec<Record>>),
 }
 
 /// A trace or recording that cannot be written.
@@ -49,6 +60,12 @@ pub enum RecordError {
         path: PathBuf,
         /// What the system says.
         error: std::io::Error,
+    },
+    /// It is a FIFO without a reader: who opens it would wait.
+    #[error("{}: is a FIFO that nobody reads; start its reader first, or name a file", path.display())]
+    NoReader {
+        /// The FIFO.
+        path: PathBuf,
     },
     /// It would be written over the disk's own data.
     #[error("{}: the disk's data is in it, and what is recorded would replace that; name another file", path.display())]
@@ -64,25 +81,82 @@ pub enum RecordError {
     },
 }
 
-/// Whether a trace can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if in
-/// any.
-pub(super) fn check(path: &Path, backing: Option<&Path>) -> Result<(), RecordError> {
-    let failed = |error| RecordError::Io { path: path.to_owned(), error };
-    let Ok(found) = std::fs::metadata(path) else {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return std::fs::metadata(directory).map(drop).map_err(failed);
-    };
-    if found.file_type().is_block_device() {
-        return Err(RecordError::IsADevice { path: path.to_owned() });
+/// Where a trace or recording goes.
+#[derive(Debug)]
+pub(super) struct Output {
+    path: PathBuf,
+    /// What is no regular file is open from the beginning: its reader would see each opening and closing.
+    open: Option<File>,
+}
+
+impl Output {
+    /// Looks whether it can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if
+    /// in any. Waits for nobody: a FIFO must have its reader.
+    pub(super) fn at(path: &Path, backing: Option<&Path>) -> Result<Self, RecordError> {
+        let failed = |error| RecordError::Io { path: path.to_owned(), error };
+        let Ok(found) = std::fs::metadata(path) else {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            std::fs::metadata(directory).map_err(failed)?;
+            return Ok(Self { path: path.to_owned(), open: None });
+        };
+        if found.file_type().is_block_device() {
+            return Err(RecordError::IsADevice { path: path.to_owned() });
+        }
+        let of_disk = backing.and_then(|backing| std::fs::metadata(backing).ok());
+        if of_disk.is_some_and(|disk| (disk.dev(), disk.ino()) == (found.dev(), found.ino())) {
+            return Err(RecordError::IsTheDisk { path: path.to_owned() });
+        }
+        let opened = OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let opened = opened.map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) if found.file_type().is_fifo() => RecordError::NoReader { path: path.to_owned() },
+            _ => failed(error),
+        })?;
+        Ok(Self { path: path.to_owned(), open: Some(opened).filter(|_| !found.is_file()) })
     }
-    let of_disk = backing.and_then(|backing| std::fs::metadata(backing).ok());
-    if of_disk.is_some_and(|disk| (disk.dev(), disk.ino()) == (found.dev(), found.ino())) {
-        return Err(RecordError::IsTheDisk { path: path.to_owned() });
+
+    /// The file itself, empty if it is a regular one.
+    fn create(self) -> Result<Patient, RecordError> {
+        let Self { path, open } = self;
+        let file = open.map_or_else(|| File::create(&path), Ok).map_err(|error| RecordError::Io { path, error })?;
+        Ok(Patient { file, patience: PATIENCE })
     }
-    if found.is_file() {
-        OpenOptions::new().append(true).open(path).map_err(failed)?;
+}
+
+/// A file whose reader is waited for, and given up if it takes nothing.
+#[derive(Debug)]
+struct Patient {
+    file: File,
+    patience: Duration,
+}
+
+impl Patient {
+    /// Waits until something can be written.
+    fn wait(&self) -> io::Result<()> {
+        let timeout = Timespec::try_from(self.patience).ok();
+        match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], timeout.as_ref()) {
+            Ok(0) => {
+                let seconds = self.patience.as_secs();
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("its reader took nothing for {seconds} s")))
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
-    Ok(())
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.file.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// What is known of a trace or recording that is finished.
@@ -103,12 +177,12 @@ pub(super) struct Recorder<T> {
 
 impl<T: Send + 'static> Recorder<T> {
     fn create(
-        path: &Path,
+        output: Output,
         messages: Messages,
-        write: impl FnOnce(File, &Receiver<Vec<T>>) -> Result<(), TraceError> + Send + 'static,
+        write: impl FnOnce(Patient, &Receiver<Vec<T>>) -> Result<(), TraceError> + Send + 'static,
     ) -> Result<Self, RecordError> {
-        let failed = |error| RecordError::Io { path: path.to_owned(), error };
-        let file = File::create(path).map_err(failed)?;
+        let path = output.path.clone();
+        let file = output.create()?;
         let (batches, coming) = sync_channel(BATCHES_MAX);
         let name = path.display().to_string();
         let write = move || {
@@ -119,7 +193,8 @@ impl<T: Send + 'static> Recorder<T> {
             written
         };
         let writer = std::thread::Builder::new().name("record".to_owned()).spawn(write);
-        Ok(Self { batches, writer: writer.map_err(failed)?, lost: 0 })
+        let writer = writer.map_err(|error| RecordError::Io { path, error })?;
+        Ok(Self { batches, writer, lost: 0 })
     }
 
     fn finish(self) -> Recorded {
@@ -139,16 +214,16 @@ pub(super) struct Recorders {
 
 impl Recorders {
     pub(super) fn create(
-        trace: Option<&Path>,
-        recording: Option<Recording>,
+        trace: Option<Output>,
+        driver: Option<Driver>,
         messages: &Messages,
     ) -> Result<Self, RecordError> {
-        let trace = trace.map(|path| Recorder::create(path, messages.clone(), write_trace)).transpose()?;
-        Ok(match recording {
+        let trace = trace.map(|output| Recorder::create(output, messages.clone(), write_trace)).transpose()?;
+        Ok(match driver {
             None => Self { trace, ..Self::default() },
-            Some(Recording::Channel(driver)) => Self { trace, driver: Some(driver), driver_file: None },
-            Some(Recording::File(path)) => {
-                let file = Recorder::create(&path, messages.clone(), write_recording)?;
+            Some(Driver::Channel(driver)) => Self { trace, driver: Some(driver), driver_file: None },
+            Some(Driver::File(output)) => {
+                let file = Recorder::create(output, messages.clone(), write_recording)?;
                 Self { trace, driver: Some(file.batches.clone()), driver_file: Some(file) }
             }
         })
@@ -185,7 +260,7 @@ impl Recorders {
     }
 }
 
-fn write_trace(file: File, coming: &Receiver<Vec<BlkEvent>>) -> Result<(), TraceError> {
+fn write_trace(file: Patient, coming: &Receiver<Vec<BlkEvent>>) -> Result<(), TraceError> {
     let mut out = EventWriter::new(file);
     for events in coming {
         for event in &events {
@@ -195,7 +270,7 @@ fn write_trace(file: File, coming: &Receiver<Vec<BlkEvent>>) -> Result<(), Trace
     out.finish().map(drop)
 }
 
-fn write_recording(file: File, coming: &Receiver<Vec<Record>>) -> Result<(), TraceError> {
+fn write_recording(file: Patient, coming: &Receiver<Vec<Record>>) -> Result<(), TraceError> {
     let mut out = BufWriter::new(file);
     let mut write = || {
         writeln!(out, "{RECORDING_MARK}")?;
@@ -205,4 +280,29 @@ fn write_recording(file: File, coming: &Receiver<Vec<Record>>) -> Result<(), Tra
         out.flush()
     };
     write().map_err(TraceError::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_without_a_reader_is_refused() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+        assert!(matches!(Output::at(&path, None), Err(RecordError::NoReader { .. })));
+        let _reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+        assert!(Output::at(&path, None).unwrap().open.is_some());
+    }
+
+    #[test]
+    fn a_reader_that_takes_nothing_is_given_up() {
+        let (_reader, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut patient = Patient { file, patience: Duration::from_millis(20) };
+        let error = patient.write_all(&[0; 1 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

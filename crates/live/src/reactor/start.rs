@@ -9,7 +9,7 @@ use std::{fmt, io};
 use iosched::{Registry, Setting, SettingError, Time};
 
 use super::handle::{Handle, Inbox};
-use super::record::{self, RecordError, Recorded, Recorders, Recording};
+use super::record::{Driver, Output, RecordError, Recorded, Recorders, Recording};
 use super::{Reactor, nbd};
 use crate::backend::{Backend, Spec, SpecError};
 use crate::disk::{LiveDisk, Settings};
@@ -103,8 +103,8 @@ pub struct Opened {
     pub disk: LiveDisk,
     backend: Box<dyn Backend>,
     about: String,
-    record: Option<PathBuf>,
-    recording: Option<Recording>,
+    record: Option<Output>,
+    recording: Option<Driver>,
     messages: Messages,
 }
 
@@ -155,10 +155,9 @@ impl Served {
 /// If the back end, the elevator or the system do not allow it, or the trace would replace the disk.
 pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     drop(ring::new()?);
-    let recording = options.recording.as_ref().and_then(Recording::path);
-    for path in options.record.as_deref().into_iter().chain(recording) {
-        record::check(path, options.backend.path())?;
-    }
+    let backing = options.backend.path();
+    let record = options.record.as_deref().map(|path| Output::at(path, backing)).transpose()?;
+    let recording = options.recording.as_ref().map(|recording| recording.look(backing)).transpose()?;
     let backend = options.backend.open(options.seed, options.shared)?;
     let mut card = backend.card().clone();
     let about = card.about.clone();
@@ -176,7 +175,6 @@ pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     };
     let mut disk = LiveDisk::new(Time::BEGINNING, settings, Pool::within(options.budget_bytes))?;
     disk.measure_by(backend.measure());
-    let (record, recording) = (options.record.clone(), options.recording.clone());
     Ok(Opened { disk, backend, about, record, recording, messages: options.messages.clone() })
 }
 
@@ -195,7 +193,7 @@ impl Opened {
     /// If the trace cannot be written, or the system does not let us begin.
     pub fn serve(self, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
         let Self { mut disk, backend, about, record, recording, messages } = self;
-        let recorders = Recorders::create(record.as_deref(), recording, &messages)?;
+        let recorders = Recorders::create(record, recording, &messages)?;
         if recorders.traces() {
             disk.watch(Time::BEGINNING, true);
         }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::tools::{READ, SAID, Serving, WRITE, ask, bad_handshake, full_pipe, send, wait_until};
-use crate::common::{IOSCHED, Mounted, has_fuse};
+use crate::common::{IOSCHED, Mounted, has_fuse, output};
 use crate::list::Sandbox;
 
 pub(super) fn stalled_reader(place: &Sandbox) {
@@ -94,6 +94,38 @@ pub(super) fn a_signal_at_once(place: &Sandbox) {
         wait_until(|| place.path("s").exists().then_some(()), || "the server's socket".to_owned());
         assert_eq!(serving.stop(), Some(0), "{}", serving.said());
         assert!(!place.path("s").exists() && !place.path("c").exists(), "nothing is left");
+    }
+}
+
+pub(super) fn a_signal_at_once_to_vhost(place: &Sandbox) {
+    // Many sockets take a while: the signal comes when only some of them are served.
+    let names: Vec<String> = (0..60).map(|number| number.to_string()).collect();
+    let mut args = vec!["vhost", "memory:1M", "--control", "c"];
+    names.iter().for_each(|name| args.extend(["--socket", name, "--export", name]));
+    for _ in 0..10 {
+        let said = fs::File::create(place.path(SAID)).unwrap();
+        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(said));
+        wait_until(|| place.path("0").exists().then_some(()), || "the first socket".to_owned());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert!(names.iter().all(|name| !place.path(name).exists()), "nothing is left");
+    }
+}
+
+pub(super) fn a_signal_while_a_file_is_read(place: &Sandbox) {
+    output(Command::new("mkfifo").arg(place.path("fifo")));
+    let commands = [["serve", "--unix", "s"], ["vhost", "--socket", "s"], ["ublk", "--control", "s"]];
+    for [command, socket, path] in commands {
+        let args = [command, "memory:1M", socket, path, "--exports", "fifo"];
+        let mut serving = Serving::spawn(place, place.command(&args).stderr(Stdio::null()));
+        let status = format!("/proc/{}/status", serving.child.id());
+        let takes_signals = || {
+            let status = fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() >> 14 & 1 == 1
+        };
+        wait_until(|| takes_signals().then_some(()), || "a handler of SIGTERM".to_owned());
+        assert_eq!(serving.stop(), Some(143), "{args:?}");
+        assert!(!place.path("s").exists(), "nothing was begun");
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::process::Command;
 
 use super::tools::{FAST_ZERO, NO_HOLE, READ, Serving, WRITE, WRITE_ZEROES, ask};
-use crate::common::{Loop, Mount, has_program, image, is_root, sh};
+use crate::common::{Loop, Mount, has_program, image, is_root, output, sh};
 use crate::list::Sandbox;
 
 pub(super) fn fast_zeroes(place: &Sandbox) {
@@ -112,6 +112,15 @@ pub(super) fn a_trace_over_a_device(place: &Sandbox) {
     place.iosched(&args).refused(2, &["is a block device", "name a file"]);
     drop(device);
     assert!(fs::read(file).unwrap() == vec![7; 1 << 20], "the device is as it was");
+}
+
+pub(super) fn a_trace_to_nobody(place: &Sandbox) {
+    output(Command::new("mkfifo").arg(place.path("fifo")));
+    for option in ["--record", "--record-driver"] {
+        let args = ["serve", "memory:1M", "--unix", "s", option, "fifo"];
+        place.iosched(&args).refused(2, &["fifo: is a FIFO that nobody reads; start its reader first"]);
+    }
+    assert!(!place.path("s").exists(), "nothing was begun");
 }
 
 pub(super) fn a_trace_without_room(place: &Sandbox) {
