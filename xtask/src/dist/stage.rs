@@ -13,13 +13,14 @@ use flate2::write::GzEncoder;
 use super::{done, printed};
 
 /// Files as they are, from the root of the repository, and their places.
-const COPIED: [(&str, &str); 10] = [
+const COPIED: [(&str, &str); 11] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
     ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
     ("packaging/systemd/iosched-mount@.service", "usr/lib/systemd/system/iosched-mount@.service"),
     ("packaging/iosched.sysusers", "usr/lib/sysusers.d/iosched.conf"),
     ("packaging/iosched.tmpfiles", "usr/lib/tmpfiles.d/iosched.conf"),
     ("packaging/examples/db.conf", "usr/share/doc/iosched/examples/db.conf"),
+    ("packaging/examples/block-device.conf", "usr/share/doc/iosched/examples/block-device.conf"),
     ("packaging/examples/60-iosched.rules", "usr/share/doc/iosched/examples/60-iosched.rules"),
     ("README.md", "usr/share/doc/iosched/README.md"),
     ("LICENSE-APACHE", "usr/share/doc/iosched/LICENSE-APACHE"),

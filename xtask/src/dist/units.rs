@@ -58,3 +58,62 @@ pub(super) fn tried(root: &Path) -> Result<()> {
     }
     [PLACE, SAID, UNIT].into_iter().try_for_each(|file| Ok(fs::remove_file(root.join(file))?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    const SERVE: &str = include_str!("../../../packaging/systemd/iosched-serve@.service");
+    const MOUNT: &str = include_str!("../../../packaging/systemd/iosched-mount@.service");
+    const DROP_IN: &str = include_str!("../../../packaging/examples/block-device.conf");
+
+    /// The values of a setting of a unit, in the order of its lines.
+    fn values<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
+        unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
+    }
+
+    /// A unit's exposure is at most this, in tenths, by systemd's own measure.
+    #[track_caller]
+    fn is_exposed_at_most(tenths: u32, unit: &str) {
+        let here =
+            std::env::temp_dir().join(format!("iosched-exposure-{}-{tenths}-{}", std::process::id(), unit.len()));
+        fs::create_dir_all(&here).unwrap();
+        let file = here.join("iosched@.service");
+        fs::write(&file, unit).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        command.args(["security", "--no-pager", "--offline=true", &format!("--threshold={tenths}")]).arg(&file);
+        let output = command.stdin(Stdio::null()).output();
+        fs::remove_dir_all(&here).unwrap();
+        let Ok(output) = output else {
+            println!("skipped: systemd-analyze is not available here");
+            assert!(std::env::var_os("CI").is_none(), "systemd-analyze is not available");
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("Overall exposure level"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{said}");
+    }
+
+    #[test]
+    fn exposure_is_below_2_served_and_below_4_mounted() {
+        is_exposed_at_most(19, SERVE);
+        is_exposed_at_most(19, &format!("{SERVE}{DROP_IN}"));
+        is_exposed_at_most(39, MOUNT);
+        is_exposed_at_most(39, &format!("{MOUNT}{DROP_IN}"));
+    }
+
+    #[test]
+    fn units_have_no_device_but_what_a_drop_in_names() {
+        for (unit, devices, capabilities) in [(SERVE, &[][..], ""), (MOUNT, &["/dev/fuse rw"], "CAP_SYS_ADMIN")] {
+            assert_eq!(values(unit, "DeviceAllow"), devices);
+            assert_eq!(values(unit, "DevicePolicy"), ["closed"]);
+            assert_eq!(values(unit, "CapabilityBoundingSet"), [capabilities]);
+            assert_eq!(values(unit, "SupplementaryGroups"), [""; 0]);
+        }
+        assert_eq!(values(DROP_IN, "DeviceAllow"), ["/dev/disk/by-id/NAME rw"]);
+        let book = fs::read_to_string(page::path("docs/howto/services.md")).unwrap();
+        let settings: Vec<&str> = DROP_IN.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(book.contains(&format!("```ini\n{}\n```", settings.join("\n"))), "the book has the drop-in");
+    }
+}

@@ -51,19 +51,33 @@ systemctl kill --signal KILL iosched-serve@db.service
 within 10 size a
 is iosched-serve@db.service active
 
+# A drop-in gives the service its device, and leaves the others alone. Here every container has /dev/null.
+place=/etc/systemd/system/iosched-serve@db.service.d
+install -d $place
+sed 's,/dev/disk/by-id/NAME,/dev/null,' /usr/share/doc/iosched/examples/block-device.conf >$place/block-device.conf
+systemctl daemon-reload
+systemctl restart iosched-serve@db
+[ "$(systemctl show --property=SupplementaryGroups --value iosched-serve@db)" = disk ]
+[ -z "$(systemctl show --property=SupplementaryGroups --value iosched-serve@other)" ]
+within 10 size a
+rm -r $place
+systemctl daemon-reload
+echo "units: a drop-in names the device of a disk"
+
 systemctl stop iosched-serve@db.socket iosched-serve@db
 is iosched-serve@db.service inactive
 [ ! -e /run/iosched/db.sock ]
 echo "units: a server ends"
 
-sed -i 's,^OPTIONS=.*,OPTIONS=--scheduler bfq,' /etc/iosched/db.conf
+truncate --size 64M /var/lib/iosched-mount/db.img
+sed -i 's,^OPTIONS=.*,OPTIONS=--scheduler bfq,; s,^BACKING=.*,BACKING=/var/lib/iosched-mount/db.img,' /etc/iosched/db.conf
 systemctl start iosched-mount@db
 [ "$(stat --format %s /srv/db/db)" = 67108864 ]
 grep bfq /srv/db/block/db/queue/scheduler
 printf kept | dd of=/srv/db/db bs=4 conv=notrunc,fsync
 systemctl stop iosched-mount@db
 [ ! -e /srv/db/db ]
-[ "$(head -c 4 /var/lib/iosched-serve/db.img)" = kept ]
+[ "$(head -c 4 /var/lib/iosched-mount/db.img)" = kept ]
 echo "units: a disk is mounted and unmounted"
 
 # What the package has not brought it does not take away.
