@@ -10,7 +10,7 @@ use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
-use iosched_live::{OwnedListener, reactor};
+use iosched_live::{OwnedListener, is_printable, reactor};
 
 use iosched_lab::asked::setting;
 
@@ -111,8 +111,10 @@ impl DiskArgs {
     /// Whether it can be called that.
     pub(crate) fn check_name(&self) -> Result<()> {
         let name = self.name();
-        if name.is_empty() || name.contains('/') {
-            return Err(usage(format!("{name:?} is no name for a disk: say --name NAME, without a slash")));
+        if name.is_empty() || name.contains('/') || !name.chars().all(is_printable) {
+            return Err(usage(format!(
+                "{name:?} cannot be the name of a disk: say --name NAME, without slashes and control characters"
+            )));
         }
         Ok(())
     }

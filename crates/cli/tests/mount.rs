@@ -54,6 +54,12 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     assert_eq!(mounted.read("groups/db/io.max"), "rbps=max wbps=5000000 riops=100 wiops=max");
     assert_eq!(mounted.echo("groups/db/io.max", "wbps=0"), Err(34));
     assert_eq!(mounted.echo("groups/db/io.max", "wbps"), Err(22));
+    assert_eq!(fs::create_dir(mounted.attribute("groups/a\nb")).unwrap_err().raw_os_error(), Some(22));
+    fs::remove_dir(mounted.attribute("groups/db")).unwrap();
+    assert!(!mounted.attribute("groups/db").exists());
+    assert_eq!(fs::remove_dir(mounted.attribute("groups")).unwrap_err().raw_os_error(), Some(1));
+    fs::create_dir(mounted.attribute("groups/db")).unwrap();
+    assert_eq!(mounted.read("groups/db/io.max"), "rbps=max wbps=max riops=max wiops=max");
     assert!(File::create(mounted.at.join("new")).is_err());
     assert!(fs::remove_file(mounted.disk()).is_err());
     // Shell scripts written for /sys/block.

@@ -41,3 +41,4 @@ pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};
 pub use reactor::Handle;
 pub use socket::{OwnedListener, SocketError};
+pub use sys::is_printable;

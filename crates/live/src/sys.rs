@@ -220,9 +220,17 @@ pub(crate) fn process_name(pid: u32) -> String {
     printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
 }
 
-/// Text of others without what moves a terminal's cursor or ends a line.
+/// Whether a character may be shown: it does not end a line, move a terminal's cursor, or turn the direction of the
+/// text around it.
+#[must_use]
+pub fn is_printable(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !turns
+}
+
+/// Text of others, on one line: what may not be shown stands as a question mark.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if is_printable(c) { c } else { '?' }).collect()
 }
 
 /// Whether nobody is at the other end of a socket any more. Over the network that is seen only once something was

@@ -55,6 +55,14 @@ pub enum ControlError {
         /// What was to be made.
         path: String,
     },
+    /// It is to be removed, and somebody needs it.
+    #[error("{path}: {problem}")]
+    InUse {
+        /// What was to be removed.
+        path: String,
+        /// Who needs it, and what to do.
+        problem: String,
+    },
     /// Not now, or not of this disk.
     #[error("{path}: {problem}")]
     Refused {
@@ -80,6 +88,7 @@ impl ControlError {
             Self::Invalid { .. } => Os::INVAL,
             Self::OutOfRange { .. } => Os::RANGE,
             Self::Exists { .. } => Os::EXIST,
+            Self::InUse { .. } => Os::BUSY,
             Self::Refused { .. } => Os::PERM,
             Self::Stopped => Os::NODEV,
         };

@@ -86,6 +86,15 @@ impl Forest {
         disk.control(move |disk, _| tree::make_directory(disk, &below))?
     }
 
+    /// Removes the directory `path`: see [`tree::remove_directory`].
+    ///
+    /// # Errors
+    /// If it cannot be removed, or the disk has ended.
+    pub fn remove_directory(&self, path: &str) -> Result<(), ControlError> {
+        let (disk, below) = self.of_disk(path)?;
+        disk.control(move |disk, now| tree::remove_directory(disk, now, &below))?
+    }
+
     /// The disk, and the path in its tree; nothing at the root.
     fn split(&self, path: &str) -> Result<Option<(&Handle, String)>, ControlError> {
         let (name, below) = path.split_once('/').unwrap_or((path, ""));

@@ -21,6 +21,7 @@ use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, 
 use super::ControlError;
 use crate::LiveDisk;
 use crate::disk::{Client, ClientId, Had, UnknownSyncWrites};
+use crate::sys::{is_printable, printable};
 
 /// Groups there may be.
 const GROUPS_MAX: usize = 1024;
@@ -111,7 +112,7 @@ static CLIENT: &[Leaf<ClientId>] = &[
             Ok(())
         }),
     },
-    Leaf { name: "name", read: |disk, _, id| of(disk, id, |client| one_line(&client.identity.name)), write: None },
+    Leaf { name: "name", read: |disk, _, id| of(disk, id, |client| printable(&client.identity.name)), write: None },
     Leaf { name: "pid", read: |disk, _, id| of(disk, id, |client| client.identity.pid.to_string()), write: None },
     Leaf { name: "stat", read: |disk, _, id| of(disk, id, client_stat), write: None },
     Leaf {
@@ -315,11 +316,29 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
         Some(("groups", name)) if !name.is_empty() && !name.contains('/') => name,
         _ => return Err(refused("only groups can be made, as groups/NAME".to_owned())),
     };
+    check_group_name(name).map_err(|problem| ControlError::Invalid { path: path.to_owned(), problem })?;
     if find(disk, path).is_ok() {
         return Err(ControlError::Exists { path: path.to_owned() });
     }
     may_make(disk, name).map_err(refused)?;
-    disk.group(name, None).map_err(|error| refused(error.to_string()))
+    disk.set_group_weight(name, None).map_err(|error| refused(error.to_string()))
+}
+
+/// Removes the directory `path`: a group that no export declares and nobody is in.
+///
+/// # Errors
+/// If there is no such directory, it is no group, or the group is needed.
+pub fn remove_directory(disk: &mut LiveDisk, now: Time, path: &str) -> Result<(), ControlError> {
+    let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
+    let node = find(disk, path)?;
+    let Node::Group(name) = node else {
+        return Err(match node.kind() {
+            Kind::Directory => refused("only groups can be removed, as groups/NAME".to_owned()),
+            Kind::File { .. } => ControlError::NotADirectory { path: path.to_owned() },
+        });
+    };
+    disk.remove_group(now, &name)
+        .map_err(|error| ControlError::InUse { path: path.to_owned(), problem: error.to_string() })
 }
 
 /// Whether a group may have that name.
@@ -329,9 +348,10 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
 pub fn check_group_name(name: &str) -> Result<(), String> {
     let is_name =
         (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
-    if !is_name || name.chars().any(char::is_control) {
+    if !is_name || !name.chars().all(is_printable) {
         return Err(format!(
-            "{name:?} is not a group's name: that has at most {GROUP_NAME_BYTES_MAX} bytes, can be printed, and has no slash"
+            "{name:?} is not a group's name: a name has at most {GROUP_NAME_BYTES_MAX} bytes, no slash, and only \
+             characters that can be printed"
         ));
     }
     Ok(())
@@ -352,13 +372,9 @@ fn inflight([reads, writes]: [u32; 2]) -> String {
     format!("{reads:8} {writes:8}")
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, "?")
-}
-
 /// A group's name as that of a directory: slashes stand as `!`, as in sysfs.
 fn file_name(group: &str) -> String {
-    one_line(group).replace('/', "!")
+    printable(group).replace('/', "!")
 }
 
 fn of(disk: &LiveDisk, id: ClientId, what: impl Fn(&Client) -> String) -> String {
@@ -429,7 +445,7 @@ pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<
 
 fn write_weight(disk: &mut LiveDisk, group: &str, value: &str) -> Result<(), String> {
     let weight = weight(value, disk.queue().scheduler(), disk.weight_range())?;
-    disk.group(group, weight).map_err(|error| error.to_string())
+    disk.set_group_weight(group, weight).map_err(|error| error.to_string())
 }
 
 fn write_client_group(disk: &mut LiveDisk, now: Time, id: ClientId, value: &str) -> Result<(), String> {

@@ -4,7 +4,7 @@ use iosched::recording::What;
 use iosched::{Flags, IoClass, IoPriority, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
-use super::tree::{Kind, kind, list, make_directory, read, write};
+use super::tree::{Kind, kind, list, make_directory, read, remove_directory, write};
 use crate::backend::BackendCard;
 use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
@@ -167,14 +167,45 @@ fn clients_change_their_priority_and_group_and_groups_their_weight() {
 
     make_directory(&mut disk, "groups/db").unwrap();
     assert_eq!(make_directory(&mut disk, "groups/db").unwrap_err().errno(), Errno(libc::EEXIST));
-    for wrong in ["groups", "groups/x/y", "queue/x", "groups/\u{7}", &format!("groups/{}", "x".repeat(256))] {
+    for wrong in ["groups", "groups/x/y", "queue/x"] {
         assert_eq!(make_directory(&mut disk, wrong).unwrap_err().errno(), Errno(libc::EPERM), "{wrong}");
+    }
+    for wrong in ["a\nb", "\u{7}", "a\u{2028}b", "\u{202e}a", &"x".repeat(256)] {
+        let error = make_directory(&mut disk, &format!("groups/{wrong}")).unwrap_err();
+        assert_eq!(error.errno(), Errno(libc::EINVAL), "{error}");
     }
     write(&mut disk, NOW, &path("group"), "db").unwrap();
     write(&mut disk, NOW, &path("weight"), "100").unwrap();
     assert_eq!(value(&mut disk, "groups/db/weight"), "100");
     write(&mut disk, NOW, &path("group"), "/").unwrap();
     assert_eq!(value(&mut disk, &path("weight")), "none");
+}
+
+#[test]
+fn a_group_is_removed_once_nobody_needs_it() {
+    let mut disk = disk();
+    let refused = |disk: &mut LiveDisk, path: &str, errno, said: &str| {
+        let error = remove_directory(disk, NOW, path).unwrap_err();
+        assert!(error.errno() == Errno(errno) && error.to_string().contains(said), "{path}: {error}");
+    };
+    let one = client(&mut disk, "one", None);
+    let group = format!("clients/{one}/group");
+    make_directory(&mut disk, "groups/made").unwrap();
+    write(&mut disk, NOW, "groups/made/weight", "700").unwrap();
+    write(&mut disk, NOW, &group, "made").unwrap();
+    refused(&mut disk, "groups/made", libc::EBUSY, "1 clients are in this group");
+    write(&mut disk, NOW, &group, "/").unwrap();
+    remove_directory(&mut disk, NOW, "groups/made").unwrap();
+    refused(&mut disk, "groups/made", libc::ENOENT, "there is nothing of that name");
+    // Another of that name begins anew.
+    make_directory(&mut disk, "groups/made").unwrap();
+    assert_eq!(value(&mut disk, "groups/made/weight"), "500");
+    disk.group("db", Some(800)).unwrap();
+    refused(&mut disk, "groups/db", libc::EBUSY, "an export declares this group");
+    disk.release_group("db");
+    remove_directory(&mut disk, NOW, "groups/db").unwrap();
+    refused(&mut disk, "groups", libc::EPERM, "only groups can be removed");
+    refused(&mut disk, "queue/scheduler", libc::ENOTDIR, "is a file");
 }
 
 #[test]

@@ -245,7 +245,29 @@ impl Client {
 pub(super) struct Clients {
     table: Slab<Client>,
     connected: u32,
-    groups: BTreeMap<String, CgroupId>,
+    groups: BTreeMap<String, Group>,
+}
+
+/// A group of clients.
+#[derive(Debug)]
+struct Group {
+    cgroup: CgroupId,
+    /// An export has declared it: it stays while nobody is in it.
+    is_declared: bool,
+}
+
+/// Why a group cannot be removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RemoveGroupError {
+    /// There is none of that name.
+    #[error("there is no such group")]
+    Missing,
+    /// An export has declared it.
+    #[error("an export declares this group; it goes when the export does")]
+    Declared,
+    /// Clients are in it.
+    #[error("{0} clients are in this group; write another group to each client's group first")]
+    InUse(usize),
 }
 
 impl Clients {
@@ -299,14 +321,37 @@ impl Clients {
     /// The group of that name, made with the default weight if it is not there.
     pub(super) fn cgroup(&mut self, driver: &mut Driver, name: Option<&str>) -> CgroupId {
         let Some(name) = name else { return CgroupId::ROOT };
-        if let Some(&cgroup) = self.groups.get(name) {
-            return cgroup;
+        if let Some(group) = self.groups.get(name) {
+            return group.cgroup;
         }
         let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight: None, leaf_weight: None };
         // Without a weight there is none that could be out of range.
         let id = driver.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
-        self.groups.insert(name.to_owned(), id);
+        self.groups.insert(name.to_owned(), Group { cgroup: id, is_declared: false });
         id
+    }
+
+    /// Says of a group whether an export declares it.
+    pub(super) fn declare(&mut self, name: &str, is_declared: bool) {
+        if let Some(group) = self.groups.get_mut(name) {
+            group.is_declared = is_declared;
+        }
+    }
+
+    /// Removes a group that no export declares and nobody is in.
+    pub(super) fn remove_group(&mut self, driver: &mut Driver, now: Time, name: &str) -> Result<(), RemoveGroupError> {
+        let &Group { cgroup, is_declared } = self.groups.get(name).ok_or(RemoveGroupError::Missing)?;
+        let inside = self.iter().filter(|client| client.identity.group.as_deref() == Some(name)).count();
+        match inside {
+            _ if is_declared => Err(RemoveGroupError::Declared),
+            0 => {
+                // What clients that have gone still wait for belongs to the root from now on.
+                driver.remove_cgroup(now, cgroup);
+                self.groups.remove(name);
+                Ok(())
+            }
+            count => Err(RemoveGroupError::InUse(count)),
+        }
     }
 
     /// Gives the group of that name a weight, and makes it if it is not there.
@@ -321,7 +366,7 @@ impl Clients {
     }
 
     pub(super) fn groups(&self) -> impl Iterator<Item = (&str, CgroupId)> {
-        self.groups.iter().map(|(name, &cgroup)| (name.as_str(), cgroup))
+        self.groups.iter().map(|(name, group)| (name.as_str(), group.cgroup))
     }
 }
 

@@ -10,7 +10,7 @@ use iosched_system::Pool;
 
 use iosched_trace::BlkEvent;
 
-use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, SyncWrites};
+use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, RemoveGroupError, SyncWrites};
 
 /// Requests of all clients together are at most so many.
 const REQUESTS_MAX: u64 = 1 << 20;
@@ -248,12 +248,38 @@ impl LiveDisk {
         }
     }
 
+    /// Declares the group of an export, and gives it a weight; `None` is the elevator's default. It stays until
+    /// [`LiveDisk::release_group`].
+    ///
+    /// # Errors
+    /// If the present elevator does not take that weight; the group is there all the same.
+    pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
+        let set = self.set_group_weight(name, weight);
+        self.clients.declare(name, true);
+        set
+    }
+
+    /// The export that declared a group is gone: the group can be removed.
+    pub fn release_group(&mut self, name: &str) {
+        self.clients.declare(name, false);
+    }
+
     /// Gives the group of that name a weight, and makes it if it is not there; `None` is the elevator's default.
     ///
     /// # Errors
     /// If the present elevator does not take that weight.
-    pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
+    pub fn set_group_weight(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
         self.clients.set_weight(&mut self.driver, name, weight)
+    }
+
+    /// Removes a group. Its name can be had again.
+    ///
+    /// # Errors
+    /// If there is none, an export declares it, or clients are in it.
+    pub fn remove_group(&mut self, now: Time, name: &str) -> Result<(), RemoveGroupError> {
+        self.clients.remove_group(&mut self.driver, now, name)?;
+        self.feed_all(now);
+        Ok(())
     }
 
     /// All groups by name, with the weights in force.

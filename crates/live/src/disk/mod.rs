@@ -45,7 +45,8 @@ use crate::Errno;
 use crate::backend::BackendCard;
 use client::Clients;
 pub use client::{
-    Client, ClientId, ClientStat, Had, Identity, Latencies, SyncWrites, TooManyClients, UnknownSyncWrites,
+    Client, ClientId, ClientStat, Had, Identity, Latencies, RemoveGroupError, SyncWrites, TooManyClients,
+    UnknownSyncWrites,
 };
 pub use control::attribute_spec;
 pub use failed::{Failed, Failures};

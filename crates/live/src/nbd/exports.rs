@@ -32,6 +32,7 @@ use toml::{Spanned, Value};
 use super::offer::Offer;
 use super::wire::STRING_BYTES_MAX;
 use crate::disk::SyncWrites;
+use crate::sys::is_printable;
 
 /// Most exports of one disk.
 pub const EXPORTS_MAX: usize = 1024;
@@ -177,6 +178,9 @@ pub enum FieldError {
     /// A level in a class without any.
     #[error("level: the class idle has no levels: leave it out")]
     IdleLevel,
+    /// Its name cannot be shown on a line.
+    #[error("the name has characters that cannot be printed: leave them out")]
+    Unprintable,
     /// Too long for the protocol.
     #[error("{what}: has {bytes} bytes: the protocol allows {STRING_BYTES_MAX}")]
     TooLong {
@@ -401,6 +405,9 @@ impl Declared {
         let class = self.class.unwrap_or(IoClass::BestEffort);
         if class == IoClass::Idle && self.level.is_some() {
             return Err(FieldError::IdleLevel);
+        }
+        if !name.chars().all(is_printable) {
+            return Err(FieldError::Unprintable);
         }
         let description = self.description.unwrap_or_default();
         for (what, bytes) in [("name", name.len()), ("description", description.len())] {

@@ -155,6 +155,17 @@ fn names_and_descriptions_that_the_protocol_cannot_carry() {
 }
 
 #[test]
+fn an_export_has_a_name_that_can_be_printed() {
+    let said = "the name has characters that cannot be printed: leave them out";
+    for name in ["a\nb", "\u{1b}[2J", "a\u{2028}b", "\u{202e}a"] {
+        assert!(wrong_option(&format!("{name},level=1")).ends_with(said), "{name:?}");
+        let escaped: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        assert!(wrong(&format!("[export.\"{escaped}\"]")).ends_with(said), "{name:?}");
+    }
+    assert!(Export::from_option("Ärger \"1\" \\ \u{65e5}").is_ok());
+}
+
+#[test]
 fn a_name_is_declared_once_and_not_too_many_are() {
     let mut exports = read("[export.db]").unwrap();
     assert!(matches!(exports.add(Export::new("db")), Err(ExportsError::Twice { name }) if name == "db"));

@@ -138,7 +138,7 @@ impl DiskFs {
 
     fn attr_of(&self, ino: u64, path: &str, kind: Kind) -> FileAttr {
         match kind {
-            // Groups can be made.
+            // Groups can be made and removed.
             Kind::Directory if path.split_once('/').is_some_and(|(_, below)| below == "groups") => {
                 self.attr(ino, FileType::Directory, 0o755, 0)
             }
@@ -504,8 +504,13 @@ impl Filesystem for DiskFs {
         reply.error(FuseErrno::EPERM);
     }
 
-    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(FuseErrno::EPERM);
+    /// A group is no longer needed.
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let path = if parent.0 == ROOT { Err(FuseErrno::EPERM) } else { self.path_in(parent, name) };
+        match path.and_then(|path| self.forest.remove_directory(&path).map_err(|error| FuseErrno::from(&error))) {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
     }
 
     fn rename(

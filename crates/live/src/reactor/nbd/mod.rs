@@ -134,9 +134,13 @@ impl Catalogue {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
 
-    /// Gives groups their weights, but for those that had them from the catalogue `before`.
+    /// Gives groups their weights, but for those that had them from the catalogue `before`. Groups that are only in that
+    /// one can be removed.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
+        for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(own, _)| own != *name)) {
+            disk.release_group(gone);
+        }
         for (group, weight) in self.groups().filter(|own| !before.contains(own)) {
             if let Err(error) = disk.group(group, weight) {
                 messages.say(&format!("warning: {error}"));
