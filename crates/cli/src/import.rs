@@ -77,6 +77,7 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
 }
 
 fn io_cost(args: &IoCostArgs) -> Result<()> {
+    let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
     let file = args.file.display().to_string();
     let text = read(&args.file)?;
     let all = iosched_disk::io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
@@ -110,7 +111,6 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
         found.model.line(),
         found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))
     );
-    let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
     out.text(&(preface + &profile.to_toml()?))?;
     if !out.is_standard_output() {
         eprintln!("{}: {}", args.output.display(), profile.about());
@@ -119,6 +119,8 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
 }
 
 fn disksim(args: &DisksimArgs) -> Result<()> {
+    let mut outputs = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]);
+    let out = outputs.output("--output", &args.output, Kind::Profile)?;
     let (model, seek, specs) = (read(&args.model)?, read(&args.seek)?, read(&args.specs)?);
     let names = [&args.model, &args.seek, &args.specs].map(|path| path.display().to_string());
     let sources = Sources { model: (&names[0], &model), seek: (&names[1], &seek), specs: (&names[2], &specs) };
@@ -128,11 +130,6 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
     for remark in &description.remarks {
         eprintln!("warning: {remark}");
     }
-    let out = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]).output(
-        "--output",
-        &args.output,
-        Kind::Profile,
-    )?;
     out.text(&text)?;
     if !out.is_standard_output() {
         eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());

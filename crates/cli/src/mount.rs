@@ -50,9 +50,9 @@ Examples:
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let MountArgs { disk, directory, allow_other, read_only } = args;
     let ending = Ending::on_signal()?;
+    let opened = disk.open(None)?;
     let full = fuse::check(&disk.name(), directory)?;
     hides_nothing(&full)?;
-    let opened = disk.open()?;
     ending.starts();
     let served = opened.serve(None)?;
     let options = MountOptions { directory: directory.clone(), allow_other: *allow_other, read_only: *read_only };

@@ -100,7 +100,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     // What can be wrong with the disk is found before anything is done that others see.
-    let disk = args.disk.open()?;
+    let disk = args.disk.open(args.exports.file())?;
     ending.starts();
     let Doors { listeners, places, socket } = doors(args)?;
     let limits = Limits {

@@ -16,7 +16,7 @@ use iosched_lab::asked::setting;
 
 use crate::backing;
 use crate::fail::usage;
-use crate::output::{self, say};
+use crate::output::{self, Outputs, Replacing, say};
 use crate::signals::{on_signal, on_signal_and_hangup};
 use crate::tree::socket_to_make;
 
@@ -61,6 +61,10 @@ pub(crate) struct DiskArgs {
     /// request; the disk waits where the file is slow
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
+
+    /// Let --record and --record-driver replace files that are there
+    #[arg(long)]
+    overwrite: bool,
 
     /// Tell metrics of the disk and its clients at http://ADDRESS:PORT/metrics, to Prometheus and whoever else asks
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
@@ -126,10 +130,16 @@ impl DiskArgs {
         }
     }
 
-    /// Gets it ready to be served.
-    pub(crate) fn open(&self) -> Result<Opened> {
+    /// Gets it ready to be served by a command that reads the file `exports`.
+    pub(crate) fn open(&self, exports: Option<&Path>) -> Result<Opened> {
         self.check_name()?;
         backing::check(&self.backing, self.force)?;
+        let outputs = Outputs::new(Replacing { is_allowed: self.overwrite, option: "--overwrite" });
+        let mut outputs = outputs.reads_all(self.backing.path().into_iter().chain(exports));
+        let mut written =
+            |option, path: &Option<PathBuf>| path.as_ref().map(|path| outputs.streamed(option, path)).transpose();
+        let record = written("--record", &self.record)?;
+        let recording = written("--record-driver", &self.record_driver)?;
         let options = ServeOptions {
             name: self.name(),
             backend: self.backing.clone(),
@@ -139,8 +149,9 @@ impl DiskArgs {
             depth: self.depth.or(self.purpose.map(Purpose::depth)),
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
-            record: self.record.clone(),
-            recording: self.record_driver.clone().map(Recording::File),
+            record,
+            recording: recording.map(Recording::File),
+            replace: self.overwrite,
             messages: output::messages().clone(),
         };
         let disk = reactor::open(&options)?;

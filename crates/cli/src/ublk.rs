@@ -61,8 +61,8 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     let ending = Ending::on_signal()?;
     args.disk.check_name()?;
     let exports = args.exports.load(&args.disk.name())?;
+    let disk = args.disk.open(args.exports.file())?;
     ublk::check()?;
-    let disk = args.disk.open()?;
     ending.starts();
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(None)?;

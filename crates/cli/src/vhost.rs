@@ -67,7 +67,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let sockets = args.sockets.iter().map(|path| ("--socket", path));
     let sockets = sockets.chain(args.nbd.iter().map(|path| ("--nbd", path)));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
-    let disk = args.disk.open()?;
+    let disk = args.disk.open(args.exports.file())?;
     ending.starts();
     let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
     let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });

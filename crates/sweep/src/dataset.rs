@@ -154,8 +154,12 @@ impl Directory {
             // Beside its place, with a name that nothing takes for a file of the dataset.
             let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let beside = directory.join(format!(".{name}.{}", std::process::id()));
-            // A process that was killed and had our number may have left it. A link in its place is not followed.
-            let _ = fs::remove_file(&beside);
+            // A killed process with the same number may have left one. A link is removed, and never followed.
+            if let Err(error) = fs::remove_file(&beside)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(error);
+            }
             let mut file = fs::File::create_new(&beside)?;
             let put =
                 file.write_all(content).and_then(|()| file.sync_data()).and_then(|()| fs::rename(&beside, &target));

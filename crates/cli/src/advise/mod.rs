@@ -160,10 +160,10 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
-    let plan = Plan::of(args)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
     outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let plan = Plan::of(args)?;
     let is_measured = args.profile.is_none();
     let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {

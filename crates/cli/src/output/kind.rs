@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Setting,
     /// A page for man.
     Manual,
+    /// The units of a sweep that failed.
+    Failures,
     /// A trace. Its formats are those of others, or may be written by hand: none is known to be ours.
     Trace,
 }
@@ -56,6 +58,7 @@ impl Kind {
             Self::Profile => "profile",
             Self::Setting => "file of advice",
             Self::Manual => "manual page",
+            Self::Failures => "list of failed units",
             Self::Trace => "trace",
         }
     }
@@ -88,6 +91,7 @@ impl Kind {
                 is_model || (first.starts_with("# ") && first.ends_with(", as DiskSim describes it."))
             }
             Self::Setting => text.lines().take(2).any(|line| line.starts_with(MARK)),
+            Self::Failures => text == "[]\n" || text.starts_with("[\n  {\n    \"workload\": "),
             Self::Manual => text.lines().any(|line| line.starts_with(".TH iosched")),
             _ => false,
         }
@@ -137,9 +141,22 @@ mod tests {
 
     #[test]
     fn what_others_wrote_is_not_ours() {
-        let kinds = [Kind::Page, Kind::Comparison, Kind::Measurements, Kind::Decisions, Kind::Profile, Kind::Manual];
-        for head in ["precious\n", "{\"a\":1}\n", "<!DOCTYPE html><html><head><title>mine</title>", "kind = \"hdd\"\n"]
-        {
+        let kinds = [
+            Kind::Page,
+            Kind::Comparison,
+            Kind::Measurements,
+            Kind::Decisions,
+            Kind::Profile,
+            Kind::Manual,
+            Kind::Failures,
+        ];
+        for head in [
+            "precious\n",
+            "{\"a\":1}\n",
+            "[\n  1\n]\n",
+            "<!DOCTYPE html><html><head><title>mine</title>",
+            "kind = \"hdd\"\n",
+        ] {
             for kind in kinds {
                 assert!(!kind.is_of(head.as_bytes()), "{kind:?}: {head}");
             }
@@ -158,6 +175,7 @@ mod tests {
         assert!(Kind::Decisions.is_of(br#"{"ev":"insert","id":1,"setting":"cfq","t":0}"#));
         assert!(Kind::Profile.is_of(b"# A model of sata-ssd, calibrated by iosched 0.1.0.\n#\n"));
         assert!(Kind::Profile.is_of(b"# cheetah9LP, as DiskSim describes it.\n#\n"));
+        assert!(Kind::Failures.is_of(b"[]\n") && Kind::Failures.is_of(b"[\n  {\n    \"workload\": \"w\","));
         assert!(Kind::Setting.is_of(b"#!/bin/sh\n# Made by iosched advise.\nset -e\n"));
     }
 }

@@ -10,6 +10,8 @@ mod place;
 mod plan;
 mod records;
 pub(crate) mod said;
+#[cfg(test)]
+mod tests;
 mod whole;
 
 use std::io::{self, Write};
@@ -20,7 +22,7 @@ use crate::fail::Unread;
 pub(crate) use args::WriteArgs;
 pub(crate) use kind::{Kind, MARK};
 pub(crate) use last::{LAST_PAGE, last_records};
-pub(crate) use plan::{Output, Outputs, all_of};
+pub(crate) use plan::{Output, Outputs, Replacing, all_of};
 pub(crate) use records::Records;
 pub(crate) use said::{announce, exit, finish, messages, say, say_line};
 

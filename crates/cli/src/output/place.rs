@@ -14,20 +14,20 @@ use crate::fail::{of_file, usage};
 const LINKS_MAX: usize = 40;
 
 /// Where something is written to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Destination {
     /// Standard output.
     StandardOutput,
     /// Standard error.
     StandardError,
-    /// A character device or a pipe, which was opened.
-    Stream(File),
+    /// A character device or a pipe.
+    Stream(PathBuf),
     /// A file, or where one is to be; no link.
     File(PathBuf),
 }
 
 impl Destination {
-    /// What `path` stands for. A pipe is opened, which waits for whoever reads it.
+    /// What `path` stands for. Nothing is opened.
     ///
     /// # Errors
     /// Nothing can be written there.
@@ -58,11 +58,18 @@ impl Destination {
             // Of a file that was removed, only its descriptor is left.
             return fs::canonicalize(path).map(Self::File).map_err(|error| cannot(path, &error));
         } else {
-            let opened = OpenOptions::new().write(true).open(path);
-            return opened.map(Self::Stream).map_err(|error| cannot(path, &error));
+            return Ok(Self::Stream(path.to_owned()));
         };
         Err(usage(format_args!("{name}: {refused}")))
     }
+}
+
+/// Opens a character device or a pipe. A pipe waits for its reader.
+///
+/// # Errors
+/// It cannot be opened for writing.
+pub(super) fn open_stream(path: &Path) -> Result<File> {
+    OpenOptions::new().write(true).open(path).map_err(|error| cannot(path, &error))
 }
 
 fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {

@@ -1,22 +1,35 @@
 //! What a command is to write, looked at before anything runs: what stands there, whose it is, and whether it is
 //! read, too.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::place::Destination;
+use super::place::{Destination, open_stream};
 use super::whole::New;
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
 
+/// Whether files that iosched did not make are replaced, and the option that allows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replacing {
+    pub(crate) is_allowed: bool,
+    pub(crate) option: &'static str,
+}
+
+impl From<WriteArgs> for Replacing {
+    fn from(args: WriteArgs) -> Self {
+        Self { is_allowed: args.force, option: "--force" }
+    }
+}
+
 /// Everything that a command reads and writes by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outputs {
-    force: bool,
+    replacing: Replacing,
     /// Device and inode of each file that is read, and its name.
     inputs: Vec<((u64, u64), PathBuf)>,
     files: Vec<(PathBuf, String)>,
@@ -26,8 +39,8 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Nothing yet.
-    pub(crate) fn new(args: WriteArgs) -> Self {
-        Self { force: args.force, ..Self::default() }
+    pub(crate) fn new(replacing: impl Into<Replacing>) -> Self {
+        Self { replacing: replacing.into(), inputs: Vec::new(), files: Vec::new(), printed: None }
     }
 
     /// A file that is read, if there is one of that name. It is never replaced, not even by force.
@@ -55,7 +68,23 @@ impl Outputs {
     /// Nothing can be written there, or what is there must not be replaced.
     pub(crate) fn output(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Output> {
         let place = self.place(option, path, kind)?;
-        Ok(Output { name: path.to_owned(), kind, place, force: self.force })
+        let stream = if let Destination::Stream(stream) = &place { Some(open_stream(stream)?) } else { None };
+        Ok(Output { name: path.to_owned(), kind, place, stream, replacing: self.replacing })
+    }
+
+    /// The path of a file or stream that a library opens and writes while the command runs. The library must not replace
+    /// a file that appears there later.
+    ///
+    /// # Errors
+    /// As [`Outputs::output`], or `path` is standard output or standard error.
+    pub(crate) fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
+        match self.place(option, path, Kind::Trace)? {
+            Destination::File(path) | Destination::Stream(path) => Ok(path),
+            Destination::StandardOutput | Destination::StandardError => Err(usage(format_args!(
+                "{option} {}: is standard output or standard error; name a file or a pipe",
+                path.display()
+            ))),
+        }
     }
 
     /// The same of an option that need not be given.
@@ -94,30 +123,31 @@ impl Outputs {
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
-                    "{name}: is what is read{same}, and is never replaced; name another file"
+                    "{name}: this command reads it{same} and never replaces it; name another file"
                 )));
             }
         }
-        may_replace(path, file, kind, self.force)?;
+        may_replace(path, file, kind, self.replacing)?;
         // As it will be written, so that nothing is run in vain; what was begun is gone at once.
         New::begin(file).map(drop).map_err(|error| usage(format_args!("{name}: cannot be written: {error}")))
     }
 }
 
-/// What is there and not ours is replaced only by force.
-pub(super) fn may_replace(path: &Path, file: &Path, kind: Kind, force: bool) -> Result<()> {
+/// Refuses to replace a file that iosched did not make, unless an option allows it.
+pub(super) fn may_replace(path: &Path, file: &Path, kind: Kind, replacing: Replacing) -> Result<()> {
     let name = path.display();
+    let option = replacing.option;
     match kind.may_replace(file) {
-        _ if force => Ok(()),
+        _ if replacing.is_allowed => Ok(()),
         Ok(true) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(false) if kind == Kind::Trace => Err(usage(format_args!("{name}: exists already; --force replaces it"))),
+        Ok(false) if kind == Kind::Trace => Err(usage(format_args!("{name}: exists already; {option} replaces it"))),
         Ok(false) => Err(usage(format_args!(
-            "{name}: exists, and is no {} that iosched made; name another file, or replace it with --force",
+            "{name}: exists, and is no {} that iosched made; name another file, or replace it with {option}",
             kind.name()
         ))),
         Err(error) => {
-            Err(usage(format_args!("{name}: exists, and cannot be looked at ({error}); --force replaces it unseen")))
+            Err(usage(format_args!("{name}: exists, and cannot be looked at ({error}); {option} replaces it unseen")))
         }
     }
 }
@@ -128,7 +158,9 @@ pub(crate) struct Output {
     name: PathBuf,
     kind: Kind,
     place: Destination,
-    force: bool,
+    /// The open device or pipe, if `place` is one.
+    stream: Option<File>,
+    replacing: Replacing,
 }
 
 impl Output {
@@ -140,12 +172,15 @@ impl Output {
         match &self.place {
             Destination::StandardOutput => self.stream(io::stdout().lock(), write),
             Destination::StandardError => self.stream(io::stderr().lock(), write),
-            Destination::Stream(stream) => self.stream(stream, write),
+            Destination::Stream(path) => match &self.stream {
+                Some(stream) => self.stream(stream, write),
+                None => self.stream(open_stream(path)?, write),
+            },
             Destination::File(file) => {
                 let new = New::begin(file).map_err(|error| self.cannot(&error))?;
                 let value = self.stream(new.file(), write)?;
                 new.file().sync_all().map_err(|error| self.cannot(&error))?;
-                may_replace(&self.name, file, self.kind, self.force)?;
+                may_replace(&self.name, file, self.kind, self.replacing)?;
                 new.put().map_err(|error| self.cannot(&error))?;
                 Ok(value)
             }
@@ -166,7 +201,7 @@ impl Output {
     /// It is there and not ours, or cannot be taken away.
     pub(crate) fn remove(&self) -> Result<()> {
         let Destination::File(file) = &self.place else { return Ok(()) };
-        may_replace(&self.name, file, self.kind, self.force)?;
+        may_replace(&self.name, file, self.kind, self.replacing)?;
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
                 "{}: what it says is not so any more, and it cannot be removed: {error}",

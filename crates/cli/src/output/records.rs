@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::last::{LAST, directory};
-use super::place::Destination;
+use super::place::{Destination, open_stream};
 use super::whole::{New, temporary};
 use super::{Kind, Outputs};
 use crate::fail::usage;
@@ -61,7 +61,7 @@ impl Outputs {
             Destination::StandardError => {
                 return Err(usage("records do not go to standard error; name a file or a pipe"));
             }
-            Destination::Stream(stream) => Sink::Stream(stream),
+            Destination::Stream(stream) => Sink::Stream(open_stream(&stream)?),
             Destination::File(file) => {
                 if is_in_use(&file) {
                     return Err(usage(format_args!(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanDuration};
 use iosched_lab::grouped;
-use iosched_sweep::dataset::Directory;
+use iosched_sweep::dataset::{Directory, FAILED};
 use iosched_sweep::{
     Choice, Estimate, Event, Failed, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url,
 };
@@ -55,6 +55,8 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
         return Err(usage(format_args!("{}: none of its workloads can be read", args.plan.display())));
     }
     let directory = Directory::create(root).map_err(of_sweep)?;
+    // The library writes the file; here only a file of another program is refused.
+    outputs.output("--output", &root.join(FAILED), Kind::Failures)?;
     let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
     tell_failed(&outcome.failed);
     let summary = directory.summary(&args.figure).map_err(of_sweep)?;

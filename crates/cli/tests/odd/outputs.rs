@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use crate::common::{Loop, Mount, available, has_program, image, is_root, sh, wait_for};
+use crate::common::{Loop, Mount, Server, available, has_program, image, is_root, sh, wait_for};
 use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
 
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n";
@@ -212,6 +212,24 @@ pub(crate) const CASES: &[Odd] = &[
         compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--force"]).never(&[TABLE]);
         compare(place, &["--blktrace", "traces", "--force"]).code(0);
     }),
+    odd("a served disk's recordings replace files with --overwrite only", |place| {
+        let [data, link] = ["data", "link"].map(|name| place.path(name));
+        symlink("data", &link).unwrap();
+        for option in ["--record", "--record-driver"] {
+            for name in ["data", "link"] {
+                fs::write(&data, PRECIOUS).unwrap();
+                let told = place.iosched(&["serve", "memory:1M", "--unix", "no/s", option, name]);
+                told.refused(2, &[name, "exists already; --overwrite replaces it"]);
+                assert_eq!(place.read("data"), PRECIOUS);
+            }
+            let serve = ["memory:1M", option, "link", "--overwrite"];
+            assert_eq!(Server::serving(&place.here, &serve).stop(), Some(0));
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && place.read("data") != PRECIOUS);
+            place.iosched(&["serve", "memory:1M", option, "-"]).refused(2, &[option, "name a file or a pipe"]);
+        }
+        let serve = ["serve", "data", "--name", "d", "--unix", "no/s", "--overwrite", "--record", "link"];
+        place.iosched(&serve).refused(2, &["link: this command reads it, as data"]);
+    }),
     odd("a profile of somebody else's is left alone", |place| {
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
         place.file("mine.toml", &text);
@@ -235,12 +253,12 @@ pub(crate) const CASES: &[Odd] = &[
         fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
         for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
             let told = place.iosched(&["trace", "convert", "in.csv", name, "--force"]);
-            told.refused(2, &[name, "is what is read"]);
+            told.refused(2, &[name, "this command reads it"]);
         }
-        compare(place, &["--report", "tasks.toml", "--force"]).refused(2, &["tasks.toml", "is what is read"]);
+        compare(place, &["--report", "tasks.toml", "--force"]).refused(2, &["tasks.toml", "this command reads it"]);
         assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
         compare(place, &["--records", "r.jsonl"]).code(0);
-        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--force"]).refused(2, &["is what is read"]);
+        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--force"]).refused(2, &["this command reads it"]);
     }),
     odd("owner, group and mode of a file that is replaced are kept", |place| {
         let page = place.file("page.html", "");

@@ -3,7 +3,7 @@
 //! is good for nothing with one.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,6 +13,8 @@ use std::time::Duration;
 use iosched::recording::Record;
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::{LiveDisk, Messages};
 
@@ -35,9 +37,9 @@ pub enum Recording {
 
 impl Recording {
     /// Looks at its file, if it has one, as [`Output::at`] does.
-    pub(super) fn look(&self, backing: Option<&Path>) -> Result<Driver, RecordError> {
+    pub(super) fn look(&self, backing: Option<&Path>, replace: bool) -> Result<Driver, RecordError> {
         Ok(match self {
-            Self::File(path) => Driver::File(Output::at(path, backing)?),
+            Self::File(path) => Driver::File(Output::at(path, backing, replace)?),
             Self::Channel(driver) => Driver::Channel(driver.clone()),
         })
     }
@@ -79,25 +81,64 @@ pub enum RecordError {
         /// The device.
         path: PathBuf,
     },
+    /// A file with data is there.
+    #[error("{}: exists already, and what is recorded would replace it; name another file", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Opens a file to write it from its beginning. Unless `replace` allows it, a file with data stays
+/// as it is, also one that appeared after [`Output::at`]. A file with data behind a link is never
+/// replaced. A FIFO that appeared meanwhile is not waited for.
+fn open(path: &Path, replace: bool) -> Result<File, RecordError> {
+    let failed = |error| RecordError::Io { path: path.to_owned(), error };
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        opened => return opened.map_err(failed),
+    }
+    let open = |flags: OFlags| {
+        let flags = flags | OFlags::NONBLOCK;
+        OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)
+    };
+    let (file, is_link) = match open(OFlags::NOFOLLOW) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => (open(OFlags::empty()), true),
+        opened => (opened, false),
+    };
+    let file = file.map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.file_type().is_block_device() {
+        return Err(RecordError::IsADevice { path: path.to_owned() });
+    }
+    if found.is_file() && found.len() > 0 {
+        if is_link || !replace {
+            return Err(RecordError::Exists { path: path.to_owned() });
+        }
+        file.set_len(0).map_err(failed)?;
+    }
+    Ok(file)
 }
 
 /// Where a trace or recording goes.
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
-    /// What is no regular file is open from the beginning: its reader would see each opening and closing.
+    /// A FIFO or character device is open from the beginning: its reader sees each opening and closing.
     open: Option<File>,
+    /// Whether a file with data may be replaced.
+    replace: bool,
 }
 
 impl Output {
-    /// Looks whether it can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if
-    /// in any. Waits for nobody: a FIFO must have its reader.
-    pub(super) fn at(path: &Path, backing: Option<&Path>) -> Result<Self, RecordError> {
+    /// Checks that `path` can be written, and is not the disk's data, which the file `backing` has.
+    /// It does not wait: a FIFO must have its reader.
+    pub(super) fn at(path: &Path, backing: Option<&Path>, replace: bool) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Io { path: path.to_owned(), error };
         let Ok(found) = std::fs::metadata(path) else {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             std::fs::metadata(directory).map_err(failed)?;
-            return Ok(Self { path: path.to_owned(), open: None });
+            return Ok(Self { path: path.to_owned(), open: None, replace });
         };
         if found.file_type().is_block_device() {
             return Err(RecordError::IsADevice { path: path.to_owned() });
@@ -111,13 +152,12 @@ impl Output {
             Some(libc::ENXIO) if found.file_type().is_fifo() => RecordError::NoReader { path: path.to_owned() },
             _ => failed(error),
         })?;
-        Ok(Self { path: path.to_owned(), open: Some(opened).filter(|_| !found.is_file()) })
+        Ok(Self { path: path.to_owned(), open: Some(opened).filter(|_| !found.is_file()), replace })
     }
 
     /// The file itself, empty if it is a regular one.
     fn create(self) -> Result<Patient, RecordError> {
-        let Self { path, open } = self;
-        let file = open.map_or_else(|| File::create(&path), Ok).map_err(|error| RecordError::Io { path, error })?;
+        let file = self.open.map_or_else(|| open(&self.path, self.replace), Ok)?;
         Ok(Patient { file, patience: PATIENCE })
     }
 }
@@ -284,6 +324,9 @@ fn write_recording(file: Patient, coming: &Receiver<Vec<Record>>) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -291,9 +334,9 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
-        assert!(matches!(Output::at(&path, None), Err(RecordError::NoReader { .. })));
+        assert!(matches!(Output::at(&path, None, false), Err(RecordError::NoReader { .. })));
         let _reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
-        assert!(Output::at(&path, None).unwrap().open.is_some());
+        assert!(Output::at(&path, None, false).unwrap().open.is_some());
     }
 
     #[test]
@@ -304,5 +347,21 @@ mod tests {
         let mut patient = Patient { file, patience: Duration::from_millis(20) };
         let error = patient.write_all(&[0; 1 << 20]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn only_an_empty_file_is_written_without_leave() {
+        let here = tempfile::tempdir().unwrap();
+        let [data, empty, link, new] = ["data", "empty", "link", "new"].map(|name| here.path().join(name));
+        fs::write(&data, "precious").unwrap();
+        fs::write(&empty, "").unwrap();
+        symlink(&data, &link).unwrap();
+        assert!(open(&new, false).is_ok() && open(&empty, false).is_ok());
+        for (path, replace) in [(&data, false), (&link, false), (&link, true)] {
+            assert!(matches!(open(path, replace), Err(RecordError::Exists { .. })), "{}", path.display());
+            assert_eq!(fs::read_to_string(&data).unwrap(), "precious");
+        }
+        assert!(open(&data, true).is_ok());
+        assert_eq!(fs::read_to_string(&data).unwrap(), "");
     }
 }

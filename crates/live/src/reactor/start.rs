@@ -42,6 +42,8 @@ pub struct ServeOptions {
     pub record: Option<PathBuf>,
     /// Who is given the recording of all that the disk's driver is told and decides.
     pub recording: Option<Recording>,
+    /// Whether the trace and the recording may replace files that have data.
+    pub replace: bool,
     /// Who is told what a person should know.
     pub messages: Messages,
 }
@@ -62,6 +64,7 @@ impl ServeOptions {
             seed: 1,
             record: None,
             recording: None,
+            replace: false,
             messages: Messages::to_nobody(),
         }
     }
@@ -156,8 +159,8 @@ impl Served {
 pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     drop(ring::new()?);
     let backing = options.backend.path();
-    let record = options.record.as_deref().map(|path| Output::at(path, backing)).transpose()?;
-    let recording = options.recording.as_ref().map(|recording| recording.look(backing)).transpose()?;
+    let record = options.record.as_deref().map(|path| Output::at(path, backing, options.replace)).transpose()?;
+    let recording = options.recording.as_ref().map(|recording| recording.look(backing, options.replace)).transpose()?;
     let backend = options.backend.open(options.seed, options.shared)?;
     let mut card = backend.card().clone();
     let about = card.about.clone();
