@@ -270,7 +270,7 @@ impl<'a> Port<'a> {
                     (slot, result) = ring.take()?;
                 }
                 let io = self.pending[slot as usize].io;
-                if let Err(error) = check(result, &io) {
+                if let Err(error) = check(result, &self.files[io.file], &io) {
                     self.fail(io, error);
                 }
                 slot
@@ -348,7 +348,7 @@ fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io
         (IoOp::Discard, _) => allocate(file, FallocateFlags::PUNCH_HOLE, io)?,
         (IoOp::Zero, _) => allocate(file, FallocateFlags::ZERO_RANGE, io)?,
     };
-    if io.op.moves_data() && moved < length { Err(short(moved, length)) } else { Ok(()) }
+    if io.op.moves_data() && moved < length { Err(short(file, is_device, io, moved)) } else { Ok(()) }
 }
 
 fn allocate(file: BorrowedFd<'_>, mode: FallocateFlags, io: &Io) -> io::Result<usize> {
@@ -362,20 +362,55 @@ fn again<T>(call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
 }
 
 /// What an io_uring's result says.
-fn check(result: i32, io: &Io) -> io::Result<()> {
+fn check(result: i32, opened: &Opened, io: &Io) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));
     }
     let (moved, length) = (result as usize, io.bytes as usize);
-    if io.op.moves_data() && moved < length { Err(short(moved, length)) } else { Ok(()) }
+    if io.op.moves_data() && moved < length {
+        return Err(short(file_of(opened, io), opened.is_device, io, moved));
+    }
+    Ok(())
 }
 
-fn short(moved: usize, length: usize) -> io::Error {
-    io::Error::other(format!("only {moved} of {length} bytes were moved"))
+/// Why an I/O moved fewer bytes than it should: mostly, the file or device ends before it.
+fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Error {
+    let Io { offset, bytes, .. } = io;
+    io::Error::other(match rustix::fs::seek(file, rustix::fs::SeekFrom::End(0)) {
+        Ok(0) | Err(_) if is_device => "the device is gone, or has no medium".to_owned(),
+        Ok(end) if end < offset + bytes => {
+            let what = if is_device { "device" } else { "file" };
+            format!(
+                "the {what} has {end} bytes now, and this I/O needs {}; somebody has made it smaller",
+                offset + bytes
+            )
+        }
+        _ => format!("{moved} of {bytes} bytes were transferred"),
+    })
 }
 
 /// Whether the target cannot do it at all.
 fn is_unsupported(error: &io::Error) -> bool {
     let unsupported = [rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::NOTTY, rustix::io::Errno::NOSYS];
     unsupported.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn an_io_that_moves_too_little_names_the_cause() {
+        let mut file = tempfile::tempfile().unwrap();
+        let io = Io { op: IoOp::Read, file: 0, offset: 4096, bytes: 4096, buffered: true, ioprio: 0, task: 0, tag: 0 };
+        let told = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();
+        assert_eq!(told(&file, true), "the device is gone, or has no medium");
+        file.write_all(&[0; 5000]).unwrap();
+        assert!(told(&file, false).starts_with("the file has 5000 bytes now, and this I/O needs 8192"));
+        assert!(told(&file, true).starts_with("the device has 5000 bytes now"));
+        file.write_all(&[0; 5000]).unwrap();
+        assert_eq!(told(&file, true), "0 of 4096 bytes were transferred");
+    }
 }
