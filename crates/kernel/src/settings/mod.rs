@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `recorded.rs` | what was set before: recorded, compared, put back |
 //! | `session.rs` | changes settings while it lives |
-//! | `restore.rs` | puts back what a session that was killed has left |
+//! | `kept.rs` | what was set before a change that stays |
+//! | `restore.rs` | puts back what a session that was killed has left, and undoes a change that stays |
 //! | `drop_ins.rs` | likewise of what a setting has of controllers: drop-ins of systemd, and io.cost |
 //! | `installed_tests.rs` | what is made to last, held against systemd's own programs |
 //! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
@@ -16,27 +17,32 @@
 mod drop_ins;
 #[cfg(test)]
 mod installed_tests;
+mod kept;
 mod lasting;
 mod recorded;
 mod restore;
 mod session;
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::AttributeError;
-use crate::block::Identity;
+use crate::block::{BlockDevice, Identity};
 use crate::state::StateError;
 
 pub use drop_ins::{DropIn, Named, OfControllers};
+pub use kept::Before;
 pub use lasting::{Lasting, RULES, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded};
-pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, restore};
+pub use restore::{LeftAlone, Restoration, RestoreOptions, kept, left_over, restore, undo};
 pub use session::Session;
 
 /// The kind of entries in the state directory that journals are.
 const JOURNALS: &str = "settings";
+/// The kind of those that journals of changes that stay are.
+const KEPT: &str = "set";
 
 /// What is on the disk before anything is changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,6 +62,21 @@ struct Journal {
 
 /// The form of journals.
 const VERSION: u32 = 1;
+
+impl Journal {
+    /// A journal that this process begins now.
+    fn of(device: &BlockDevice, recorded: Recorded) -> Self {
+        Self {
+            version: VERSION,
+            pid: std::process::id(),
+            begun_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            boot_id: device.roots().boot_id(),
+            device: device.name().to_owned(),
+            identity: device.identity(),
+            recorded,
+        }
+    }
+}
 
 /// Why settings cannot be changed.
 #[derive(Debug, thiserror::Error)]

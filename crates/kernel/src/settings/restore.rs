@@ -1,8 +1,8 @@
-//! Puts back what a session that was killed has left.
+//! Puts back what a session that was killed has left, and undoes a change that stays.
 
 use serde::Serialize;
 
-use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
+use super::{Change, JOURNALS, Journal, KEPT, Recorded, SettingsError, VERSION};
 use crate::block::{BlockDevice, Identity};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, parse};
@@ -76,6 +76,25 @@ pub fn left_over(state: &StateDirectory) -> Vec<String> {
     state.entries(JOURNALS)
 }
 
+/// The devices whose settings [`Before`](super::Before) has recorded before a change that stays.
+#[must_use]
+pub fn kept(state: &StateDirectory) -> Vec<String> {
+    state.entries(KEPT)
+}
+
+/// Undoes the changes that stay of the device `name`, back to before the first one since the kernel's start.
+///
+/// # Errors
+/// As [`restore`].
+pub fn undo(
+    roots: &Roots,
+    state: &StateDirectory,
+    name: &str,
+    options: RestoreOptions,
+) -> Result<Restoration, SettingsError> {
+    of_kind(KEPT, roots, state, name, options)
+}
+
 /// Puts back what the journal of the device `name` says.
 ///
 /// # Errors
@@ -86,10 +105,20 @@ pub fn restore(
     name: &str,
     options: RestoreOptions,
 ) -> Result<Restoration, SettingsError> {
-    if !left_over(state).iter().any(|left| left == name) {
+    of_kind(JOURNALS, roots, state, name, options)
+}
+
+fn of_kind(
+    kind: &str,
+    roots: &Roots,
+    state: &StateDirectory,
+    name: &str,
+    options: RestoreOptions,
+) -> Result<Restoration, SettingsError> {
+    if !state.entries(kind).iter().any(|left| left == name) {
         return Ok(Restoration::Nothing);
     }
-    let mut entry = match state.lock(JOURNALS, name)? {
+    let mut entry = match state.lock(kind, name)? {
         Locked::ByUs(entry) => entry,
         Locked::ByAnother(text) => {
             let pid = parse::<Journal>(&text).map_or(0, |journal| journal.pid);
@@ -149,7 +178,7 @@ fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {
 }
 
 /// Whether it is the same device. The kernel counts disks as they come, so that the count tells, until it starts again.
-fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
+pub(super) fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
     match (then.sequence, now.sequence) {
         (Some(then), Some(now)) if !rebooted => then == now,
         _ => {

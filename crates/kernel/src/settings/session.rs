@@ -1,9 +1,8 @@
 //! Changes settings of a device while it lives.
 
 use std::fs::OpenOptions;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
+use super::{Change, JOURNALS, Journal, Recorded, SettingsError};
 use crate::attribute::{AttributeError, Declaration};
 use crate::block::BlockDevice;
 use crate::cgroup::{CGROUP, files};
@@ -62,16 +61,7 @@ impl Session {
         if !entry.text()?.trim().is_empty() {
             return Err(SettingsError::LeftOver { device: name });
         }
-        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let journal = Journal {
-            version: VERSION,
-            pid: std::process::id(),
-            begun_unix_s: begun.as_secs(),
-            boot_id: device.roots().boot_id(),
-            device: name,
-            identity: device.identity(),
-            recorded: Recorded::of(&device)?,
-        };
+        let journal = Journal::of(&device, Recorded::of(&device)?);
         entry.write(&journal)?;
         Ok(Self { device, journal, entry: Some(entry), changed: Vec::new(), wbt_under: None })
     }
