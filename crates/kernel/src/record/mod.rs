@@ -4,15 +4,17 @@
 //! |---|---|
 //! | `tracer.rs` | what is set for it, and that everything is put back |
 //! | `stream.rs` | what is a record in what the kernel gives |
+//! | `spool.rs` | where records are kept until they are written |
 //!
 //! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for
 //! the whole machine: nobody else may trace at the same time.
 
+mod spool;
 mod stream;
 mod tracer;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,13 +26,12 @@ use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
 use crate::state::{StateDirectory, StateError};
+use spool::Spool;
 use stream::Stream;
 use tracer::Tracer;
 
 pub use tracer::{LeftTracer, restore_tracer};
 
-/// So much is kept in memory, so that a short recording does not write to the device that it records.
-const MEMORY_BYTES: usize = 64 << 20;
 /// The kernel gives at most a page at a time.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -88,7 +89,7 @@ pub struct Recorder {
     tracer: Tracer,
     pipe_path: PathBuf,
     stream: Stream,
-    spool: SpooledTempFile,
+    spool: Spool,
     buffer: Vec<u8>,
     /// Since 1970.
     begun: Duration,
@@ -106,7 +107,7 @@ impl Recorder {
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe_path);
         let pipe = opened.map_err(|error| RecordError::Io { path: pipe_path.clone(), error })?;
-        let (spool, buffer) = (SpooledTempFile::new(MEMORY_BYTES), vec![0; READ_BYTES]);
+        let (spool, buffer) = (Spool::new(), vec![0; READ_BYTES]);
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer, begun })
     }
@@ -115,7 +116,7 @@ impl Recorder {
     /// some 8 MiB of events a CPU.
     ///
     /// # Errors
-    /// The kernel's events cannot be read, or there is no room to keep them.
+    /// The kernel's events cannot be read.
     pub fn take(&mut self) -> Result<(), RecordError> {
         let failed = |error| RecordError::Io { path: self.pipe_path.clone(), error };
         loop {
@@ -135,6 +136,18 @@ impl Recorder {
         self.stream.events()
     }
 
+    /// Bytes that were kept so far; the trace will have about as many.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.spool.bytes()
+    }
+
+    /// Why events are left out from now on, if they are: there is no room to keep them. Those before are kept.
+    #[must_use]
+    pub const fn no_room(&self) -> Option<&io::Error> {
+        self.spool.no_room()
+    }
+
     /// Ends it: the device is traced no more, and everything is put back.
     ///
     /// # Errors
@@ -145,7 +158,8 @@ impl Recorder {
         let names = self.tracer.names();
         drop(self.pipe);
         self.tracer.end()?;
-        Ok(Recorded { spool: self.spool, names, stream: self.stream, begun: self.begun })
+        let spool = self.spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
+        Ok(Recorded { spool, names, stream: self.stream, begun: self.begun })
     }
 }
 
@@ -183,9 +197,8 @@ impl Recorded {
     /// # Errors
     /// It cannot be written, or what was kept cannot be read.
     pub fn write(self, out: impl Write) -> Result<(), TraceError> {
-        let mut spool = self.spool;
+        let spool = self.spool;
         let name = "recorded.blktrace.0";
-        spool.rewind().map_err(|source| TraceError::Io { file: name.to_owned(), source })?;
         let mut writer = EventWriter::new(out);
         // First, as blktrace has it: so that a time in which nothing was asked is a trace, too.
         let payload =
