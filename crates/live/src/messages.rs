@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::quote::shortened;
+
 /// Bytes that wait to be written at most.
 const QUEUED_BYTES_MAX: usize = 256 << 10;
 /// Of one kind so many messages are said in a while.
@@ -58,6 +60,7 @@ struct State {
 
 impl State {
     fn say(&mut self, text: &str) {
+        let text = shortened(text);
         if self.queued_bytes + text.len() > QUEUED_BYTES_MAX {
             self.drop_some(1);
             return;
@@ -309,7 +312,7 @@ mod tests {
     fn who_speaks_never_waits_for_who_does_not_listen_and_memory_is_bounded() {
         let (listener, stalled) = mpsc::channel();
         let messages = Messages::to(Stalled(stalled));
-        let line = "x".repeat(1000);
+        let line = "word ".repeat(200);
         for _ in 0..2000 {
             messages.say(&line);
         }
@@ -320,6 +323,16 @@ mod tests {
         drop(listener);
         messages.say("at last");
         assert!(messages.finish(PATIENCE));
+    }
+
+    #[test]
+    fn a_message_longer_than_the_queue_is_shortened_and_written() {
+        let (sender, sent) = mpsc::channel();
+        let messages = Messages::to(Sent(sender));
+        messages.say(&format!("\"{}\" is no number", "9 ".repeat(QUEUED_BYTES_MAX)));
+        assert!(messages.finish(PATIENCE));
+        let said = sent.try_iter().collect::<String>();
+        assert!(said.ends_with("characters) is no number\n") && said.len() < 300, "{said}");
     }
 
     #[test]

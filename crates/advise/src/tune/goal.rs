@@ -102,7 +102,6 @@ const UNITS: &[BoundUnit] = &[
 
 /// What is wrong with a goal or a constraint, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}: {problem}\n  {text}\n  {:1$}^", "", .at)]
 pub struct GoalError {
     /// What was given.
     text: String,
@@ -110,6 +109,18 @@ pub struct GoalError {
     at: usize,
     /// What is wrong, and what would be right.
     problem: String,
+}
+
+/// Characters that are shown of a text at most, around the place that is wrong.
+const SHOWN_CHARS: usize = 160;
+
+impl fmt::Display for GoalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last_start = self.text.chars().count().saturating_sub(SHOWN_CHARS);
+        let start = self.at.saturating_sub(SHOWN_CHARS / 2).min(last_start);
+        let shown: String = self.text.chars().skip(start).take(SHOWN_CHARS).collect();
+        write!(f, "{shown}: {}\n  {shown}\n  {}^", self.problem, " ".repeat(self.at - start))
+    }
 }
 
 impl FromStr for Goal {

@@ -25,9 +25,11 @@ impl fmt::Display for RatesSummary {
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<_> = (0..HEADING.len()).map(width).collect();
         for row in &rows {
-            write!(f, "{:1$}", row[0], widths[0])?;
-            for (cell, width) in row.iter().zip(&widths).skip(1) {
-                write!(f, "  {cell:>width$}")?;
+            // A format's width is at most 65,535, and a file may have longer names of devices.
+            let blanks = |column: usize| " ".repeat(widths[column] - row[column].chars().count());
+            write!(f, "{}{}", row[0], blanks(0))?;
+            for (column, cell) in row.iter().enumerate().skip(1) {
+                write!(f, "  {}{cell}", blanks(column))?;
             }
             writeln!(f)?;
         }

@@ -1,0 +1,116 @@
+//! Messages of a bounded length: input that they quote, such as a line of a file, is cut.
+
+use std::borrow::Cow;
+
+/// Characters of input that a message quotes at most: of a text in double quotes, of a word, and of a line of a file
+/// that is shown behind its number.
+pub const QUOTED_CHARS_MAX: usize = 200;
+/// Characters of one line of a message at most.
+const LINE_CHARS_MAX: usize = 4000;
+/// What begins and ends a quote.
+const QUOTES: [char; 2] = ['"', '\''];
+/// Lines of a message at most.
+const LINES_MAX: usize = 100;
+
+/// A message whose quotes have at most [`QUOTED_CHARS_MAX`] characters.
+#[must_use]
+pub fn shortened(message: &str) -> Cow<'_, str> {
+    // No part can be too long.
+    if message.len() <= QUOTED_CHARS_MAX {
+        return message.into();
+    }
+    let mut lines: Vec<String> = message.lines().take(LINES_MAX).map(line_of).collect();
+    let more = message.lines().skip(LINES_MAX).count();
+    if more > 0 {
+        lines.push(format!("… ({more} more lines)"));
+    }
+    lines.join("\n").into()
+}
+
+fn line_of(line: &str) -> String {
+    // Without a quote or a word that is too long, a line of a file may still be: `12 | TEXT`.
+    let gutter = line.find(" | ").filter(|&at| line[..at].chars().all(|c| c.is_ascii_digit() || c == ' '));
+    if let Some(at) = gutter {
+        return cut(line, QUOTED_CHARS_MAX + at + 3).into_owned();
+    }
+    let mut short = String::with_capacity(line.len().min(LINE_CHARS_MAX));
+    let mut marks = QUOTES.to_vec();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(part_of(rest, &mut marks));
+        short += &cut(part, QUOTED_CHARS_MAX);
+        rest = after;
+    }
+    cut(&short, LINE_CHARS_MAX).into_owned()
+}
+
+/// The length in bytes of the first part of a line: a quote, blanks, or a word. `marks` begin quotes; one that has no end
+/// is looked for once.
+fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
+    if let Some(mark) = line.chars().next().filter(|mark| marks.contains(mark)) {
+        match end_of_quote(&line[1..], mark) {
+            Some(end) => return 1 + end,
+            None => marks.retain(|other| *other != mark),
+        }
+    }
+    let is_blank = line.starts_with(char::is_whitespace);
+    let mut before = ' ';
+    let mut ends = |(at, c): (usize, char)| {
+        // An apostrophe within a word begins no quote.
+        let begins = c == '"' || (c == '\'' && !before.is_alphanumeric());
+        before = c;
+        c.is_whitespace() != is_blank || (at > 0 && begins && marks.contains(&c))
+    };
+    line.char_indices().find(|&own| ends(own)).map_or(line.len(), |(at, _)| at)
+}
+
+/// Where a quote ends, behind its last mark. Marks in it are escaped as Rust does it.
+fn end_of_quote(text: &str, mark: char) -> Option<usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if c == mark && !escaped => return Some(at + 1),
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    None
+}
+
+/// The first characters of a text that has more than `chars_max`, and how many it has.
+fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        None => text.into(),
+        Some(_) if text.trim().is_empty() => text.chars().take(chars_max).collect(),
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_words_and_shown_lines_are_cut() {
+        let (long, words) = ("x".repeat(300_000), "a \\\"b\\\" ".repeat(50_000));
+        let cases = [
+            (format!("seek:3: {long} is no number; write one"), "(300000 characters) is no number; write one"),
+            (format!("seek:3: \"{words}\" is no number"), "(400002 characters) is no number"),
+            (format!("a: 1\n  |\n1 | {}\n  |{}^\nbad", "y z ".repeat(9), " ".repeat(30_000)), "^\nbad"),
+            (format!("12 | {words}\nwrong"), "(400005 characters)\nwrong"),
+            (format!("invalid value '{words}' for '--run-for <S>'"), "(400002 characters) for '--run-for <S>'"),
+            (format!("\"{long}"), "(300001 characters)"),
+            (words, "characters)"),
+            ("line\n".repeat(300_000), "… (299900 more lines)"),
+        ];
+        for (text, end) in cases {
+            let short = shortened(&text);
+            assert!(short.ends_with(end) && short.chars().count() < 4200, "{short}");
+        }
+    }
+
+    #[test]
+    fn a_message_without_long_parts_stays_as_it_is() {
+        let text = format!("{}\n  \"a b\": there is no é; {}", "name, ".repeat(300), "word ".repeat(50));
+        assert_eq!(shortened(&text), text);
+    }
+}
