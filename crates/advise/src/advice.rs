@@ -2,7 +2,7 @@
 
 use iosched::Setting;
 use iosched_kernel::settings::{OfControllers, Recorded};
-use iosched_lab::{Comparison, Doubt, Results};
+use iosched_lab::{Comparison, Doubt};
 use serde::Serialize;
 
 use crate::confirm::Confirmed;
@@ -40,17 +40,10 @@ pub struct Prediction {
 }
 
 impl<'a> Advice<'a> {
-    /// Of a search in simulation and of what was confirmed on the device; `of_device` is what its records say as a
-    /// comparison.
+    /// Of a search in simulation and of what was confirmed on the device.
     #[must_use]
-    pub fn of(
-        present: String,
-        model_fits: Option<bool>,
-        predicted: TuneResults<'a>,
-        confirmed: &'a Confirmed,
-        of_device: Option<&Results>,
-    ) -> Self {
-        let measured = TuneResults::of(&confirmed.header, &confirmed.runs);
+    pub fn of(present: String, model_fits: Option<bool>, predicted: TuneResults<'a>, confirmed: &'a Confirmed) -> Self {
+        let measured = confirmed.results();
         let goals = measured.header.goals;
         let comparisons = |standing: &Standing| -> Vec<Option<Comparison>> {
             standing.figures[..goals].iter().map(|figure| figure.as_ref()?.comparison).collect()
@@ -66,7 +59,7 @@ impl<'a> Advice<'a> {
         let predictions = measured.standings.iter().skip(1).map(prediction).collect();
         // That the recording is not whole is told of the advice.
         let told = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
-        let doubts = of_device.iter().flat_map(|results| &results.doubts).filter(told);
+        let doubts = confirmed.of_device.iter().flat_map(|results| &results.doubts).filter(told);
         let advised = measured.recommended().map(|own| &own.label);
         let (mut starved, others): (Vec<&Doubt>, Vec<&Doubt>) = doubts.partition(|doubt| match doubt {
             Doubt::Starved { settings, .. } => settings.is_empty() || advised.is_some_and(|own| settings.contains(own)),

@@ -1,17 +1,21 @@
 //! Runs on the device as confirming runs of the search, so that the same judge judges them.
 
 use iosched::Setting;
-use iosched_lab::{Figure, Records, RunRecord};
+use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord};
 
-use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneRun};
+use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneResults, TuneRun, Verdicts};
 
 /// Runs on a device, measured as the search measured its own.
 #[derive(Clone, Debug)]
 pub struct Confirmed {
     /// The plan of the search, with the device instead of its model and what was set there as baseline.
     pub header: TuneHeader,
-    /// The runs.
+    /// The runs of complete rounds.
     pub runs: Vec<TuneRun>,
+    /// What the device's records say as a comparison. Its verdicts are told; `None`: those of the runs alone.
+    pub of_device: Option<Results>,
+    /// How the settings are written, in the order of that comparison.
+    labels: Vec<String>,
 }
 
 impl Confirmed {
@@ -42,7 +46,31 @@ impl Confirmed {
             utilisation_percent: Figure::Utilisation.of(&own.result),
             values: measures.iter().map(|measure| measure.as_ref()?.of(&own.result)).collect(),
         };
-        let runs = records.on(0).map(|own| own.runs().map(run).collect()).unwrap_or_default();
-        Self { header, runs }
+        let device = records.on(0);
+        let complete = |setting: usize| device.map(|own| own.complete_runs(setting)).unwrap_or_default();
+        let runs = (0..plan.settings.len()).flat_map(complete).map(run).collect();
+        let labels = plan.settings.iter().map(|own| own.label.clone()).collect();
+        Self { header, runs, of_device: device.map(Results::of), labels }
+    }
+
+    /// What they say.
+    #[must_use]
+    pub fn results(&self) -> TuneResults<'_> {
+        match &self.of_device {
+            None => TuneResults::of(&self.header, &self.runs),
+            Some(results) => TuneResults::confirmed(&self.header, &self.runs, &self.verdicts(results)),
+        }
+    }
+
+    fn verdicts(&self, results: &Results) -> Verdicts {
+        let figures: Vec<_> = self.header.measures.iter().map(|own| results.named(&own.name)).collect();
+        let of = |(setting, label): (usize, &String)| {
+            let comparison = |own: &Option<&FigureResults>| own.as_ref()?.settings.get(setting)?.as_ref()?.comparison;
+            (label.clone(), figures.iter().map(comparison).collect())
+        };
+        Verdicts {
+            by_label: self.labels.iter().enumerate().map(of).collect(),
+            level: figures.first().and_then(|own| Some(own.as_ref()?.level)).unwrap_or_default(),
+        }
     }
 }

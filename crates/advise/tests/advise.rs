@@ -10,7 +10,8 @@ use iosched_disk::Profile;
 use iosched_kernel::settings::Recorded;
 use iosched_lab::verify::{Bench, Verification, VerifyError, for_records, verify};
 use iosched_lab::{
-    Control, DeviceRecord, Doubt, Experiment, MeasuredRecord, Records, Results, ValueRecord, workload_record,
+    Control, DeviceRecord, Doubt, Experiment, Figure, MeasuredRecord, Records, Results, ValueRecord, Verdict,
+    workload_record,
 };
 use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_workload::{TaskSet, Workload};
@@ -90,6 +91,9 @@ fn search(tasks: &str, profile: &str, present: &str, goal: &str) -> Tuned {
     tune(&tuning, &Control::new(2), |_| Ok(())).unwrap()
 }
 
+/// Runs of each setting on the device.
+const RUNS: u32 = 8;
+
 fn on_device(tasks: &str, profile: &str, present: &str, tried: &[Setting]) -> Records {
     let present: Setting = present.parse().unwrap();
     let (workload, profile) = (workload(tasks), Profile::named(profile).unwrap());
@@ -98,13 +102,14 @@ fn on_device(tasks: &str, profile: &str, present: &str, tried: &[Setting]) -> Re
         workload: workload_record(&workload),
         settings: all.map(for_records).collect(),
         baseline: 0,
-        runs: 5,
+        runs: RUNS,
         seed: 3,
         replay: Replay::Closed,
         warm_up_ns: 0,
         limit: Limit::default(),
         until_sure_percent: None,
         equal_within_percent: iosched_lab::EQUAL_WITHIN_PERCENT,
+        goals: vec!["mean(lookup)".parse().unwrap()],
         command: "iosched advise /dev/sda".to_owned(),
     };
     let mut bench = Played { workload, profile, set: present.clone(), present };
@@ -118,8 +123,7 @@ fn with_advice(tasks: &str, model: &str, device: &str, present: &str, check: imp
     let tried = candidates(&predicted, true, 4);
     let records = on_device(tasks, device, present, &tried);
     let confirmed = Confirmed::of(&search.header, &records);
-    let of_device = Results::of(records.on(0).unwrap());
-    let advice = Advice::of(present.to_owned(), Some(true), predicted, &confirmed, Some(&of_device));
+    let advice = Advice::of(present.to_owned(), Some(true), predicted, &confirmed);
     check(&advice);
 }
 
@@ -133,7 +137,7 @@ fn what_is_better_on_the_device_is_advised_with_its_evidence() {
         assert!(answer.starts_with(&format!("set {best}: mean(lookup) better by ")), "{answer}");
         assert!(answer.ends_with(" than with none, which was set"), "{answer}");
         // Every setting was tried as often as the present one, and the model is the device: it saw what would come.
-        assert!(advice.measured.standings.iter().all(|own| own.runs == 5));
+        assert!(advice.measured.standings.iter().all(|own| own.runs == RUNS as usize));
         let best = advice.predictions.iter().find(|own| own.label == best.to_string()).unwrap();
         let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());
         assert!((predicted.percent.unwrap() - measured.percent.unwrap()).abs() < 15.0, "{best:?}");
@@ -171,11 +175,13 @@ fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>
     let predicted = TuneResults::of(&search.header, &search.runs);
     let tried = [Setting::defaults("mq-deadline"), Setting::defaults("bfq")];
     let mut confirmed = Confirmed::of(&search.header, &on_device(TASKS, "sata-7200", "none", &tried));
+    confirmed.of_device = None;
+    confirmed.runs.retain(|run| run.run < 5);
     for run in &mut confirmed.runs {
         let setting = ["present", "mq-deadline", "bfq"].iter().position(|label| *label == run.setting).unwrap();
         run.values[0] = Some(value(setting, run.run));
     }
-    check(&Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None));
+    check(&Advice::of("none".to_owned(), Some(true), predicted, &confirmed));
 }
 
 #[test]
@@ -195,7 +201,7 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
             assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
         },
     );
-    // By itself bfq would be better; one of two comparisons shows as much by chance too often.
+    // By itself bfq would be better. One of many comparisons shows as much by chance too often, and the interval says so.
     let noise = [0.0, 1.2, -1.2, 1.9, -1.9];
     with_values(
         |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },
@@ -203,10 +209,35 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
             let answer = advice.answer();
             let bfq = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
             let found = bfq.figures[0].as_ref().unwrap().comparison.unwrap();
-            assert!(found.p.unwrap() < 0.05 && !found.verdict.differs(), "{found:?}");
-            assert!(answer.contains(": one of 2 comparisons may show as much by chance; "), "{answer}");
+            assert!(found.p.unwrap() < 0.05 && found.p.unwrap() > found.level, "{found:?}");
+            let (low, high) = found.interval.unwrap();
+            assert!(low < 0.0 && high > 0.0 && found.verdict == Verdict::CannotTell, "{found:?}");
+            assert!(answer.contains(": its runs differ too much from each other; "), "{answer}");
         },
     );
+}
+
+#[test]
+fn the_advice_and_the_comparison_below_it_have_one_verdict() {
+    let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
+    let tried = [Setting::defaults("mq-deadline"), Setting::defaults("bfq")];
+    let records = on_device(TASKS, "sata-7200", "none", &tried);
+    let confirmed = Confirmed::of(&search.header, &records);
+    let (above, below) = (confirmed.results(), Results::of(records.on(0).unwrap()));
+    let mut compared = 0;
+    for (number, measure) in above.header.measures.iter().enumerate() {
+        let Some(figure) = below.named(&measure.name) else { continue };
+        for (setting, record) in records.header.settings.iter().enumerate().skip(1) {
+            let standing = above.standings.iter().find(|own| own.label == record.label).unwrap();
+            let own = standing.figures[number].as_ref().and_then(|own| own.comparison);
+            assert_eq!(own, figure.settings[setting].as_ref().and_then(|own| own.comparison), "{}", measure.name);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 10, "{compared}");
+    // The goal is what is concluded from.
+    let goal = below.named("mean(lookup)").unwrap();
+    assert!(goal.concludes() && !below.figure(Figure::SyncP99).unwrap().concludes());
 }
 
 #[test]
@@ -214,16 +245,14 @@ fn who_starves_under_what_is_advised_is_told_first() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let predicted = || TuneResults::of(&search.header, &search.runs);
     let records = on_device(TASKS, "sata-7200", "none", &candidates(&predicted(), true, 4));
-    let confirmed = Confirmed::of(&search.header, &records);
-    let mut of_device = Results::of(records.on(0).unwrap());
-    let advice =
-        |of_device: &Results| Advice::of("none".to_owned(), Some(false), predicted(), &confirmed, Some(of_device));
-    let advised = advice(&of_device).recommended().unwrap().to_string();
+    let mut confirmed = Confirmed::of(&search.header, &records);
+    let advised =
+        Advice::of("none".to_owned(), Some(false), predicted(), &confirmed).recommended().unwrap().to_string();
     for (label, task) in [("another", "reader"), (advised.as_str(), "backup")] {
         let (settings, task) = (vec![label.to_owned()], task.to_owned());
-        of_device.doubts.push(Doubt::Starved { settings, task, percent: 1.0 });
+        confirmed.of_device.as_mut().unwrap().doubts.push(Doubt::Starved { settings, task, percent: 1.0 });
     }
-    let advice = advice(&of_device);
+    let advice = Advice::of("none".to_owned(), Some(false), predicted(), &confirmed);
     assert!(advice.doubts()[0].starts_with(&format!("{advised}: backup is starved")), "{:?}", advice.doubts());
     assert!(advice.reservations.iter().any(|own| own.starts_with("another: reader is starved")));
 }

@@ -169,7 +169,7 @@ fn tasks_files_and_every_output_format_work() {
     );
     let csv = with(&["--csv"]);
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,survives_all");
+    assert_eq!(lines[0], "figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level");
     assert!(lines[1].starts_with("throughput,MB/s,noop,") && lines[1].ends_with(",3,,,,baseline,,"), "{}", lines[1]);
     assert!(lines[2].starts_with("throughput,MB/s,\"cfq:slice_idle=0,quantum=4\","), "{}", lines[2]);
     let markdown = with(&["--markdown"]);

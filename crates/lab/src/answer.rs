@@ -70,7 +70,10 @@ impl Answer {
         for &(number, _) in &having {
             let (verdict, runs) = match number {
                 number if number == leader => (Verdict::Equal, None),
-                number => results.between(records, number, leader),
+                number => {
+                    let found = results.between(records, number, leader);
+                    (found.verdict, found.runs_needed)
+                }
             };
             if verdict == Verdict::CannotTell {
                 told = false;

@@ -1,17 +1,21 @@
-//! The verdict on one figure of one setting against the baseline: better or worse, equal, or that it cannot be told.
+//! The verdict on a metric of a setting against the baseline: better or worse, equal, or that it cannot be told.
 //!
-//! Runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is taken.
-//! Values of a model that is known to be off by so much have the interval widened by that much on either side. Then
+//! Every verdict that anybody is shown comes from [`judge`]. It reads the verdict from the interval that is shown
+//! beside it, by three rules, in this order:
 //!
-//!  - settings are *equal* if the whole interval lies within a bound that matters ([`Bounds::equal_within_percent`],
-//!    but never less than [`Figure::relevant_percent`]);
-//!  - else one is *better* or *worse* if the interval does not hold 0;
-//!  - else it *cannot be told*, and [`Comparison::runs_needed`] says how many runs would tell.
+//!  - the settings are *equal* if the whole interval lies within the bound of what matters
+//!    ([`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`]);
+//!  - one is *better* or *worse* if the interval does not hold 0;
+//!  - else it *cannot be told*: the interval holds 0 and a difference that matters. [`Comparison::runs_needed`] says how
+//!    many runs would tell.
 //!
-//! With one run there is no interval, and nothing can be told. Of a real device, where chance is not ours, a
-//! difference must also stand among all that are looked at together (Holm): of two equal settings, 19 comparisons in
-//! 20 then find no difference in any figure. Beside it stands the published rule: two settings differ where the bars
-//! of mean ± standard deviation do not touch ([`stat::bars_apart`]).
+//! Runs are paired by seed. The interval is the confidence interval of the mean paired difference (Student's t). It is
+//! widened on either side by the error of the device's model, where that is known. Its level is the one at which Holm's
+//! procedure decides among all comparisons that are made at once: of two equal settings, 19 sets of comparisons in 20
+//! find no difference in any metric. [`Comparison::level`] says it.
+//!
+//! With one run there is no interval, and nothing can be told. Beside the verdict stands the published rule: two
+//! settings differ where the bars of mean ± standard deviation do not touch ([`stat::bars_apart`]).
 
 use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
@@ -20,7 +24,7 @@ use crate::figure::{Direction, Figure};
 use crate::record::DeviceRecord;
 use crate::stat;
 
-/// Probability of a false "differs" that one comparison takes.
+/// Probability of even one false "differs" among all comparisons that are made at once.
 pub const SIGNIFICANCE: f64 = 0.05;
 /// Differences within this matter to nobody, if nobody says otherwise, per cent of the baseline.
 pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
@@ -120,8 +124,10 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Mean difference, in the figure's unit.
     pub difference: f64,
-    /// The 95 % confidence interval of the difference; `None` of a single run.
+    /// The confidence interval of the difference, widened by the model's error; `None` of a single run.
     pub interval: Option<(f64, f64)>,
+    /// Probability that the interval misses the true difference: what Holm's procedure leaves to this comparison.
+    pub level: f64,
     /// Mean difference in per cent; `None` if the baseline is 0.
     pub percent: Option<f64>,
     /// The interval in per cent.
@@ -130,7 +136,7 @@ pub struct Comparison {
     pub equal_within_percent: f64,
     /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
     pub model_error_percent: f64,
-    /// Probability of such a difference if there were none; `None` of a single run.
+    /// Probability of such a difference if there were none beyond the model's error; `None` of a single run.
     pub p: Option<f64>,
     /// The 95 % confidence interval of the difference by the bootstrap, which assumes no shape; `None` of a single run.
     pub bootstrap: Option<(f64, f64)>,
@@ -142,76 +148,155 @@ pub struct Comparison {
     pub runs_needed: Option<u32>,
     /// The published rule: the difference of the means is outside the standard deviations. `None` of a single run.
     pub published: Option<bool>,
-    /// Whether the difference stays significant among all comparisons made at once (Holm).
-    pub survives_all: bool,
-}
-
-/// Compares `values` with `base`, run by run.
-#[must_use]
-pub fn compare(figure: Figure, values: &[f64], base: &[f64], bounds: &Bounds) -> Comparison {
-    let base_mean = stat::mean(base);
-    let found = stat::paired(values, base);
-    let differences = stat::differences(values, base);
-    let difference = found.map_or_else(|| stat::mean(values) - base_mean, |found| found.mean);
-    let percent = |part: f64| (base_mean != 0.0).then(|| part / base_mean.abs() * 100.0);
-    let published = stat::standard_deviation(values)
-        .zip(stat::standard_deviation(base))
-        .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
-    // What is never negative is never less by more than all of it, however much runs scatter.
-    let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
-    let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
-    let interval = found.map(|found| (found.low.max(least), found.high));
-    let mut comparison = Comparison {
-        verdict: interval.map_or(Verdict::CannotTell, |interval| verdict(figure, interval, base_mean, bounds)),
-        difference,
-        interval,
-        percent: percent(difference),
-        interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
-        equal_within_percent: bounds.equal_in(figure.relevant_percent()),
-        model_error_percent: bounds.model_error_percent,
-        p: found.map(|found| found.p),
-        bootstrap: stat::bootstrap_interval(&differences),
-        rank_p: stat::signed_rank(&differences).filter(|_| found.is_some()),
-        runs_needed: None,
-        published,
-        survives_all: false,
-    };
-    comparison.settle(true, values, base, SIGNIFICANCE);
-    comparison
 }
 
 impl Comparison {
-    /// A difference that does not `stand` among all that are looked at together is none that can be told. Of what
-    /// cannot be told it is found how many runs would tell, each of which may err with the probability `significance`.
-    pub fn settle(&mut self, stands: bool, values: &[f64], base: &[f64], significance: f64) {
-        if self.verdict.differs() && !stands {
-            self.verdict = Verdict::CannotTell;
-        }
-        if self.verdict == Verdict::CannotTell {
-            self.runs_needed = runs_to_tell(self, values, base, significance);
-        }
-    }
-
-    /// Whether the interval leaves no doubt of the sign, however wrong the model is.
+    /// The same seen from the other side: the baseline against the setting, whose mean is `mean`.
     #[must_use]
-    pub fn has_sign(&self) -> bool {
-        let off = self.model_error_percent;
-        self.interval_percent.is_some_and(|(low, high)| low - off > 0.0 || high + off < 0.0)
+    pub fn turned(self, mean: f64) -> Self {
+        let turn = |(low, high): (f64, f64)| (-high, -low);
+        let percent = |part: f64| (mean != 0.0).then(|| part / mean.abs() * 100.0);
+        let interval = self.interval.map(turn);
+        Self {
+            verdict: self.verdict.turned(),
+            difference: -self.difference,
+            interval,
+            percent: percent(-self.difference),
+            interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
+            bootstrap: self.bootstrap.map(turn),
+            ..self
+        }
     }
 }
 
-fn verdict(figure: Figure, (low, high): (f64, f64), base_mean: f64, bounds: &Bounds) -> Verdict {
-    let of_base = |percent: f64| percent / 100.0 * base_mean.abs();
-    let model_error = of_base(bounds.model_error_percent);
-    let (low, high) = (low - model_error, high + model_error);
-    let equal_within = of_base(bounds.equal_in(figure.relevant_percent()));
+/// A metric of one setting and of another, run by run, and what its verdict is measured by.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'v> {
+    /// The metric.
+    pub figure: Figure,
+    /// Of the setting.
+    pub values: &'v [f64],
+    /// Of the setting that it is compared with.
+    pub base: &'v [f64],
+    /// What the verdict is measured by.
+    pub bounds: Bounds,
+    /// Whether something is concluded from it. Such comparisons are corrected for each other; all others are a family
+    /// of their own, so that the many do not hide what the few show.
+    pub concludes: bool,
+}
+
+/// How the probability of a false difference is shared between comparisons that something is concluded from and all
+/// others, so that both together err once in 20 times.
+const SHARES: [f64; 2] = [0.8, 0.2];
+
+/// All comparisons that are made at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// In the order in which they were asked for.
+    pub comparisons: Vec<Comparison>,
+    /// See [`Self::level`].
+    levels: [f64; 2],
+}
+
+impl Judged {
+    /// The level of any further comparison of the same settings: the hardest that Holm's procedure asks for.
+    #[must_use]
+    pub const fn level(&self, concludes: bool) -> f64 {
+        self.levels[family(concludes)]
+    }
+}
+
+const fn family(concludes: bool) -> usize {
+    if concludes { 0 } else { 1 }
+}
+
+/// Compares all `pairs` at once: the one place where verdicts come from.
+#[must_use]
+pub fn judge(pairs: &[Pair<'_>]) -> Judged {
+    let mut levels = [0.0; 2];
+    let mut own: Vec<f64> = vec![SIGNIFICANCE; pairs.len()];
+    for concludes in [true, false] {
+        let alpha = SIGNIFICANCE * SHARES[family(concludes)];
+        let p = |pair: &Pair<'_>| Some(stat::paired(pair.values, pair.base)?.p(pair.model_error()));
+        let tests = pairs.iter().enumerate().filter(|(_, pair)| pair.concludes == concludes);
+        let (at, p): (Vec<usize>, Vec<f64>) = tests.filter_map(|(at, pair)| Some((at, p(pair)?))).unzip();
+        levels[family(concludes)] = alpha / p.len().max(1) as f64;
+        for (at, level) in at.into_iter().zip(stat::holm(&p, alpha)) {
+            own[at] = level;
+        }
+    }
+    // So many runs are enough wherever a comparison stands among the others.
+    let of = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
+    Judged { comparisons: pairs.iter().zip(own).map(of).collect(), levels }
+}
+
+impl Pair<'_> {
+    /// Compares them where nothing else is compared, or at the [`Judged::level`] of what is.
+    #[must_use]
+    pub fn compare(&self, level: f64) -> Comparison {
+        self.compare_at(level, level)
+    }
+
+    fn of_base(&self, percent: f64) -> f64 {
+        percent / 100.0 * stat::mean(self.base).abs()
+    }
+
+    fn model_error(&self) -> f64 {
+        self.of_base(self.bounds.model_error_percent)
+    }
+
+    /// The interval is of `level`; runs that would tell are so many as to tell at the level `hardest`.
+    fn compare_at(&self, level: f64, hardest: f64) -> Comparison {
+        let Pair { figure, values, base, bounds, .. } = *self;
+        let base_mean = stat::mean(base);
+        let found = stat::paired(values, base);
+        let differences = stat::differences(values, base);
+        let difference = found.map_or_else(|| stat::mean(values) - base_mean, |found| found.mean);
+        let percent = |part: f64| (base_mean != 0.0).then(|| part / base_mean.abs() * 100.0);
+        let published = stat::standard_deviation(values)
+            .zip(stat::standard_deviation(base))
+            .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
+        // What is never negative is never less by more than all of it, however much runs scatter.
+        let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
+        let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
+        let model_error = self.model_error();
+        let interval = found.map(|found| {
+            let (low, high) = found.interval(level);
+            ((low - model_error).max(least), high + model_error)
+        });
+        let equal_within_percent = bounds.equal_in(figure.relevant_percent());
+        let verdict = interval.map_or(Verdict::CannotTell, |interval| {
+            verdict(figure.direction(), interval, self.of_base(equal_within_percent))
+        });
+        let comparison = Comparison {
+            verdict,
+            difference,
+            interval,
+            level,
+            percent: percent(difference),
+            interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
+            equal_within_percent,
+            model_error_percent: bounds.model_error_percent,
+            p: found.map(|found| found.p(model_error)),
+            bootstrap: stat::bootstrap_interval(&differences),
+            rank_p: stat::signed_rank(&differences).filter(|_| found.is_some()),
+            runs_needed: None,
+            published,
+        };
+        let runs_needed = (verdict == Verdict::CannotTell).then(|| runs_to_tell(&comparison, values, base, hardest));
+        Comparison { runs_needed: runs_needed.flatten(), ..comparison }
+    }
+}
+
+/// The verdict that an interval gives.
+fn verdict(direction: Direction, (low, high): (f64, f64), equal_within: f64) -> Verdict {
     if -equal_within <= low && high <= equal_within {
         return Verdict::Equal;
     }
     if low <= 0.0 && high >= 0.0 {
         return Verdict::CannotTell;
     }
-    match (figure.direction(), low > 0.0) {
+    match (direction, low > 0.0) {
         (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
         (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
         (Direction::Neither, true) => Verdict::More,
@@ -236,9 +321,15 @@ fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iosched_numbers::SplitMix64;
+    use proptest::prelude::*;
 
     fn compared(figure: Figure, values: &[f64], base: &[f64]) -> Comparison {
-        compare(figure, values, base, &Bounds::default())
+        judged(figure, values, base, Bounds::default())
+    }
+
+    fn judged(figure: Figure, values: &[f64], base: &[f64], bounds: Bounds) -> Comparison {
+        Pair { figure, values, base, bounds, concludes: true }.compare(SIGNIFICANCE)
     }
 
     fn within(percent: f64) -> Bounds {
@@ -281,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_is_sure_but_within_what_matters_is_equal() {
-        let judged = |figure, value, percent| compare(figure, &[value; 2], &[100.0; 2], &within(percent)).verdict;
+        let judged = |figure, value, percent| judged(figure, &[value; 2], &[100.0; 2], within(percent)).verdict;
         assert_eq!(judged(Figure::Finish, 104.9, 5.0), Verdict::Equal);
         assert_eq!(judged(Figure::Finish, 105.1, 5.0), Verdict::Worse);
         assert_eq!(judged(Figure::Finish, 104.9, 1.0), Verdict::Worse);
@@ -324,17 +415,13 @@ mod tests {
     fn a_difference_below_what_the_model_is_off_by_cannot_be_told() {
         let base = [100.0, 101.0, 99.0, 100.5];
         let better = base.map(|value| value * 0.8);
-        let judged = |percent: f64| {
-            let bounds = Bounds { model_error_percent: percent, ..Bounds::default() };
-            compare(Figure::SyncMean, &better, &base, &bounds)
-        };
-        assert_eq!(judged(15.0).verdict, Verdict::Better);
-        let found = judged(38.0);
+        let off = |percent: f64| Bounds { model_error_percent: percent, ..Bounds::default() };
+        assert_eq!(judged(Figure::SyncMean, &better, &base, off(15.0)).verdict, Verdict::Better);
+        let found = judged(Figure::SyncMean, &better, &base, off(38.0));
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
         assert!(found.describe("ms").ends_with(": the model is off by 38 %"), "{}", found.describe("ms"));
         // Nor is it sure that settings are equal that are so on a wrong model.
-        let bounds = Bounds { model_error_percent: 10.0, ..Bounds::default() };
-        assert_eq!(compare(Figure::SyncMean, &base, &base, &bounds).verdict, Verdict::CannotTell);
+        assert_eq!(judged(Figure::SyncMean, &base, &base, off(10.0)).verdict, Verdict::CannotTell);
     }
 
     #[test]
@@ -360,5 +447,101 @@ mod tests {
     fn against_nothing_there_is_no_percentage() {
         let found = compared(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]);
         assert_eq!((found.verdict, found.percent), (Verdict::Worse, None));
+    }
+
+    /// The rule of docs/method.md, from what is shown: the interval and the bound.
+    fn by_the_rule(figure: Figure, shown: &Comparison, base: &[f64]) -> Verdict {
+        let Some((low, high)) = shown.interval else { return Verdict::CannotTell };
+        let matters = shown.equal_within_percent / 100.0 * stat::mean(base).abs();
+        let holds_none = low <= 0.0 && 0.0 <= high;
+        let holds_what_matters = low < -matters || high > matters;
+        let rises = shown.difference > 0.0;
+        match (holds_none, holds_what_matters, figure.direction()) {
+            (_, false, _) => Verdict::Equal,
+            (true, true, _) => Verdict::CannotTell,
+            (false, true, Direction::Neither) => {
+                if rises {
+                    Verdict::More
+                } else {
+                    Verdict::Less
+                }
+            }
+            (false, true, direction) if rises == (direction == Direction::Higher) => Verdict::Better,
+            (false, true, _) => Verdict::Worse,
+        }
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<(Vec<f64>, Vec<f64>)>> {
+        // Means, what a setting changes, and noise of very different sizes; few runs, and one.
+        let sample = (1..12usize, -2.0..4.0f64, 0.2..3.0f64, -4.0..0.3f64, any::<u64>(), any::<bool>());
+        let made = sample.prop_map(|(runs, size, shift, noise, seed, exact)| {
+            let (size, noise) = (10f64.powf(size), if exact { 0.0 } else { 10f64.powf(noise) });
+            let mut rng = SplitMix64::new(seed);
+            let mut around = |mean: f64| (0..runs).map(|_| mean * (1.0 + noise * (rng.unit() - 0.5))).collect();
+            (around(size * shift), around(size))
+        });
+        proptest::collection::vec(made, 1..24)
+    }
+
+    proptest! {
+        #[test]
+        fn a_verdict_says_what_its_interval_says(
+            samples in samples(),
+            equal_within_percent in prop_oneof![Just(0.01), Just(5.0), Just(100.0)],
+            model_error_percent in prop_oneof![Just(0.0), Just(7.5), Just(400.0)],
+            concluding in 0..24usize,
+        ) {
+            let bounds = Bounds { equal_within_percent, model_error_percent };
+            let pair = |(at, (values, base)): (usize, &'_ (Vec<f64>, Vec<f64>))| {
+                let figure = Figure::ALL[at % Figure::ALL.len()];
+                (figure, values.clone(), base.clone(), at < concluding)
+            };
+            let owned: Vec<_> = samples.iter().enumerate().map(pair).collect();
+            let pairs: Vec<Pair<'_>> = owned
+                .iter()
+                .map(|(figure, values, base, concludes)| Pair { figure: *figure, values, base, bounds, concludes: *concludes })
+                .collect();
+            let judged = judge(&pairs);
+            prop_assert_eq!(judged.comparisons.len(), pairs.len());
+            for (pair, shown) in pairs.iter().zip(&judged.comparisons) {
+                prop_assert_eq!(shown.verdict, by_the_rule(pair.figure, shown, pair.base), "{:?}", shown);
+                prop_assert!(shown.interval.is_none_or(|(low, high)| low <= shown.difference && shown.difference <= high));
+                // The interval that is shown is no narrower than the one of this comparison alone.
+                let alone = pair.compare(SIGNIFICANCE);
+                prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|own| own.0 <= low)));
+            }
+            // By Holm's own words: no difference is found unless all of smaller p are.
+            for concludes in [true, false] {
+                let mut family: Vec<&Comparison> = pairs
+                    .iter()
+                    .zip(&judged.comparisons)
+                    .filter(|(pair, own)| pair.concludes == concludes && own.p.is_some())
+                    .map(|(_, own)| own)
+                    .collect();
+                family.sort_by(|a, b| a.p.partial_cmp(&b.p).unwrap());
+                let holds_none = |own: &&Comparison| own.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
+                let first = family.iter().position(holds_none).unwrap_or(family.len());
+                // Where p is the level but for rounding, either side is right.
+                let near = |own: &Comparison| own.p.is_some_and(|p| (p / own.level - 1.0).abs() < 1e-6);
+                let in_order = family[first..].iter().all(holds_none) || family.iter().any(|own| near(own));
+                prop_assert!(in_order);
+                prop_assert!(family.iter().all(|own| own.level >= judged.level(concludes)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_difference_that_many_comparisons_explain_cannot_be_told() {
+        // By itself it is sure (p is 0.02); among 20 others it is not, and its interval says so.
+        let (values, base) = ([8.0, 9.0, 7.6, 9.4, 8.6], [10.0; 5]);
+        let odd =
+            Pair { figure: Figure::SyncP99, values: &values, base: &base, bounds: Bounds::default(), concludes: true };
+        assert_eq!(odd.compare(SIGNIFICANCE).verdict, Verdict::Better);
+        let noise = [10.0, 13.0, 8.0, 9.5, 11.0];
+        let others = [Pair { values: &noise, ..odd }; 20];
+        let found = judge(&[&[odd][..], &others].concat()).comparisons[0];
+        let (low, high) = found.interval_percent.unwrap();
+        assert_eq!(found.verdict, Verdict::CannotTell);
+        assert!(low < -5.0 && high > 0.0, "{found:?}");
     }
 }

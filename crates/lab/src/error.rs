@@ -48,6 +48,16 @@ pub enum LabError {
         /// When the run ended, ns.
         finished_ns: u64,
     },
+    /// A goal or constraint that the workload has no figure for.
+    #[error("{measure}: {workload} has no such figure; {there_is}")]
+    NoSuchFigure {
+        /// As it is written.
+        measure: String,
+        /// The workload.
+        workload: String,
+        /// What there is.
+        there_is: String,
+    },
     /// The baseline is not among the settings.
     #[error("the baseline {baseline} is not one of the settings compared; those are {}", .labels.join(", "))]
     UnknownBaseline {

@@ -9,6 +9,7 @@ use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 use crate::cgroup::unknown_cgroup;
 use crate::error::LabError;
 use crate::experiment::{Alone, Experiment};
+use crate::goal::Goal;
 use crate::pool::{Control, Event, in_order, settled};
 use crate::record::{AloneRecord, Record, Records, RunRecord, TimelineRecord};
 
@@ -138,6 +139,9 @@ fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result
     for record in records.iter().flatten() {
         if let Record::Run(run) = record {
             counts(&run.result, plan.warm_up_ns)?;
+            if (run.device, run.setting, run.run) == (0, 0, 0) {
+                knows(&experiment.goals, &run.result, &experiment.header().workload.name)?;
+            }
         }
     }
     Ok(records)
@@ -152,6 +156,11 @@ pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError>
         return Err(LabError::OnlyWarmUp { warm_up_ns, finished_ns: result.finished_ns });
     }
     Ok(())
+}
+
+/// Whether a workload has what goals name, by its first run.
+pub(crate) fn knows(goals: &[Goal], first: &RunResult, workload: &str) -> Result<(), LabError> {
+    goals.iter().try_for_each(|goal| goal.measure.known(first, workload).map(|_| ()))
 }
 
 fn records_of(plan: &Plan<'_>, job: Job<'_>) -> Result<Vec<Record>, SimError> {

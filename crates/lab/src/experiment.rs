@@ -11,6 +11,7 @@ use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
 use crate::execute::check_plan;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
+use crate::goal::Goal;
 use crate::machine::MachineProfile;
 use crate::record::{
     DeviceRecord, Header, MachineRecord, MissingRecord, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind,
@@ -34,6 +35,8 @@ pub struct Experiment {
     pub seed: u64,
     /// Differences within so many per cent of the baseline matter to nobody.
     pub equal_within_percent: f64,
+    /// The figures that something is concluded from; none: the usual ones.
+    pub goals: Vec<Goal>,
     /// How a trace is replayed.
     pub replay: Replay,
     /// The machine.
@@ -93,6 +96,7 @@ impl Experiment {
             runs: 10,
             seed: 1,
             equal_within_percent: EQUAL_WITHIN_PERCENT,
+            goals: Vec::new(),
             replay: Replay::Closed,
             block_layer: BlockLayer::default(),
             machine: None,
@@ -299,6 +303,7 @@ impl Experiment {
             limit: self.limit,
             until_sure_percent: None,
             equal_within_percent: self.equal_within_percent,
+            goals: self.goals.iter().map(ToString::to_string).collect(),
             alone: self.alone_tasks(),
         }
     }

@@ -1,7 +1,7 @@
 //! The figures: what is measured of a run, its unit, and which way is better. Declared once.
 //!
-//! What applications report of themselves, and figures of single tasks, are declared when they are first seen:
-//! [`Figure::Application`], [`Figure::Task`].
+//! What applications report of themselves, figures of single tasks, and what goals name beside all of these, are
+//! declared when they are first seen: [`Figure::Application`], [`Figure::Task`], [`Figure::Goal`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use iosched_sim::{Histogram, RunResult, TaskResult};
 use iosched_workload::app;
 use serde::{Deserialize, Serialize, Serializer};
+
+use crate::goal::{Measure, MeasureRecord, Statistic};
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ impl From<app::Better> for Direction {
 pub enum Figure {
     /// What an application reports of itself.
     Application(Reported),
+    /// What a goal names, where it is none of the others.
+    Goal(Reported),
     /// What tasks of one name got.
     Task(Reported, TaskFigure),
     /// Bytes read and written per second of the run.
@@ -127,16 +131,19 @@ struct Spec {
     relevant_percent: f64,
     headline: bool,
     doc: &'static str,
+    /// Of what a goal names.
+    measure: Option<Measure>,
 }
 
 /// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
 const RELEVANT_PERCENT: f64 = 0.5;
 /// From this quantile on a figure is about the few slowest I/Os.
 pub const TAIL: f64 = 0.9;
-/// Names of tasks for which each has figures of its own, at most: beyond, nobody reads them.
+/// Names of tasks that have figures of their own, at most: nobody reads more.
 const TASK_NAMES_MAX: usize = 6;
-/// Names of tasks for which closing sentences speak of each, at most.
-const TASK_HEADLINES_MAX: usize = 3;
+/// Names of tasks that have a row wherever figures are shown, at most. Where there are no more, closing sentences speak
+/// of each.
+pub(crate) const TASK_NAMES_SHOWN: usize = 3;
 /// Quantiles come from buckets 1.6 % wide: what is smaller cannot be told from a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
@@ -156,8 +163,9 @@ macro_rules! figures {
                         relevant_percent: $relevant,
                         headline: $headline,
                         doc: $doc,
+                        measure: None,
                     },)*
-                    Self::Application(Reported(spec)) | Self::Task(Reported(spec), _) => spec,
+                    Self::Application(Reported(spec)) | Self::Goal(Reported(spec)) | Self::Task(Reported(spec), _) => spec,
                 }
             }
         }
@@ -199,37 +207,49 @@ impl Figure {
                 relevant_percent: RELEVANT_PERCENT,
                 headline: is_first(number),
                 doc: "as the application reports it",
+                measure: None,
             }))
         };
         figures.iter().enumerate().map(figure).collect()
     }
 
-    /// A figure that is measured by whoever asks for it, of that name, unit, direction and smallest relevant
-    /// difference.
+    /// What a goal names, as it is known of a workload.
     #[must_use]
-    pub fn measured(name: &str, unit: &str, direction: Direction, relevant_percent: f64) -> Self {
-        let (id, unit) = (name.to_owned(), unit.to_owned());
-        let (name, doc) = (id.clone(), "as it is asked for");
-        Self::Application(declared(Declaration { id, name, unit, direction, relevant_percent, headline: true, doc }))
+    pub(crate) fn of_goal(measure: Measure, record: &MeasureRecord) -> Self {
+        let MeasureRecord { name, unit, direction, relevant_percent } = record;
+        Self::Goal(declared(Declaration {
+            id: name.clone(),
+            name: name.clone(),
+            unit: unit.clone(),
+            direction: *direction,
+            relevant_percent: *relevant_percent,
+            headline: true,
+            doc: "as the goal names it",
+            measure: Some(measure),
+        }))
     }
 
-    /// The figures of single tasks, if they have names, at least two and not too many.
+    /// The figures of single tasks by name, where there are two or more names, and how many there are. Where they are
+    /// many, those that do most I/O come first, and the rest has none.
     #[must_use]
-    pub fn of_tasks(tasks: &[TaskResult]) -> Vec<Self> {
-        let mut names: Vec<&str> = Vec::new();
-        for task in tasks {
-            if !names.contains(&task.name.as_str()) {
-                names.push(&task.name);
+    pub fn of_tasks(tasks: &[TaskResult]) -> (Vec<Self>, usize) {
+        let mut names: Vec<(&str, u64)> = Vec::new();
+        for task in tasks.iter().filter(|task| !task.name.is_empty()) {
+            match names.iter_mut().find(|(name, _)| *name == task.name) {
+                Some((_, ios)) => *ios += task.latency.count(),
+                None => names.push((&task.name, task.latency.count())),
             }
         }
-        if names.contains(&"") || !(2..=TASK_NAMES_MAX).contains(&names.len()) {
-            return Vec::new();
+        let all = names.len();
+        let few = all <= TASK_NAMES_SHOWN;
+        if !few {
+            names.sort_by_key(|(_, ios)| std::cmp::Reverse(*ios));
+            names.truncate(TASK_NAMES_MAX);
         }
-        let headline = names.len() <= TASK_HEADLINES_MAX;
-        let figures = |name: &&str| {
-            [TaskFigure::Iops, TaskFigure::P99].map(|what| Self::Task(declared(what.declaration(name, headline)), what))
+        let figures = |(name, _): &(&str, u64)| {
+            TaskFigure::ALL.map(|what| Self::Task(declared(what.declaration(name, few)), what))
         };
-        names.iter().flat_map(figures).collect()
+        (if all < 2 { Vec::new() } else { names.iter().flat_map(figures).collect() }, all)
     }
 
     /// Its name in data: `sync_p99`.
@@ -284,6 +304,22 @@ impl Figure {
         }
     }
 
+    /// Of a figure that a goal names: what the goal measures.
+    pub(crate) fn measure(self) -> Option<&'static Measure> {
+        match self {
+            Self::Goal(Reported(spec)) => spec.measure.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Of a quantile that a goal names: which.
+    pub(crate) fn quantile_of_goal(self) -> Option<f64> {
+        match self.measure()? {
+            Measure::Latency(Statistic::Quantile(q), _) => Some(*q),
+            _ => None,
+        }
+    }
+
     /// For a quantile: which, and whether of sync I/Os.
     #[must_use]
     pub fn quantile(self) -> Option<(f64, bool)> {
@@ -312,7 +348,7 @@ impl Figure {
     #[must_use]
     pub fn is_tail(self) -> bool {
         let worst = matches!(self, Self::SyncWorst | Self::AsyncWorst | Self::Task(_, TaskFigure::P99));
-        worst || self.quantile().is_some_and(|(q, _)| q >= TAIL)
+        worst || self.quantile().is_some_and(|(q, _)| q >= TAIL) || self.measure().is_some_and(Measure::is_tail)
     }
 
     /// Its value in a run, in its unit, over the time that counts; `None` if it was not measured, as where the run
@@ -348,6 +384,7 @@ impl Figure {
                     TaskFigure::P99 => some(latency).map(|h| h.quantile_ns(0.99) as f64 / MS),
                 }
             }
+            Self::Goal(Reported(spec)) => spec.measure.as_ref()?.of(run),
             Self::Application(Reported(spec)) => {
                 let mut figures = run.app.iter().flat_map(|report| &report.figures);
                 figures.find(|own| own.name == spec.id && own.unit == spec.unit).map(|own| own.value)
@@ -364,6 +401,9 @@ impl Serialize for Figure {
 }
 
 impl TaskFigure {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Iops, Self::P99];
+
     /// What stands behind the task's name.
     const fn suffix(self) -> &'static str {
         match self {
@@ -385,7 +425,7 @@ impl TaskFigure {
             ),
         };
         let headline = headline && self == Self::Iops;
-        Declaration { id, name, unit: unit.to_owned(), direction, relevant_percent, headline, doc }
+        Declaration { id, name, unit: unit.to_owned(), direction, relevant_percent, headline, doc, measure: None }
     }
 }
 
@@ -398,6 +438,7 @@ struct Declaration {
     relevant_percent: f64,
     headline: bool,
     doc: &'static str,
+    measure: Option<Measure>,
 }
 
 /// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as
@@ -405,11 +446,11 @@ struct Declaration {
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Declaration { id, name, unit, direction, relevant_percent, headline, doc } = new;
+    let Declaration { id, name, unit, direction, relevant_percent, headline, doc, measure } = new;
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     *all.entry((name.clone(), unit.clone(), headline)).or_insert_with(|| {
         let (id, name, unit) = (kept(id), kept(name), kept(unit));
-        Reported(Box::leak(Box::new(Spec { id, name, unit, direction, relevant_percent, headline, doc })))
+        Reported(Box::leak(Box::new(Spec { id, name, unit, direction, relevant_percent, headline, doc, measure })))
     })
 }
 

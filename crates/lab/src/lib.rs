@@ -10,6 +10,7 @@
 //! | make the same runs on a real device | [`verify`](mod@verify) |
 //! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
 //! | know what that says of a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts, the [`Answer`] |
+//! | say which figure counts, in words | [`goal`] |
 //! | know which setting wins where | [`Overview`] |
 //! | run experiments that others published | [`reproduce`] |
 //! | hold a model against a recorded disk | [`validate`] |
@@ -36,6 +37,7 @@ mod figure;
 mod file;
 mod fio_json;
 pub mod foreign;
+pub mod goal;
 mod machine;
 mod nearest;
 mod number;
@@ -52,7 +54,7 @@ mod words;
 
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, idle_in_words, sure_sentence, verdicts_in_words};
 pub use blktrace::write_blktrace;
-pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, SIGNIFICANCE, Verdict, compare};
+pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, SIGNIFICANCE, Verdict, judge};
 pub use decisions::{decision_json, write_decisions};
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete};
 pub use error::LabError;

@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use crate::Direction;
-use crate::compare::{Bounds, Comparison, compare};
+use crate::compare::Comparison;
 use crate::doubt::Doubt;
 use crate::figure::Figure;
-use crate::record::{DeviceRecord, Header, Records};
+use crate::record::{Header, OnDevice, Records};
 use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 use crate::words::{labels, listed};
 
@@ -78,10 +78,7 @@ impl Overview {
         let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
         let first = devices.first().map_or(&[] as &[Doubt], |results| &results.doubts);
         Self {
-            figures: figures_of(devices)
-                .into_iter()
-                .filter_map(|figure| overview(&records.header, devices, figure))
-                .collect(),
+            figures: figures_of(devices).into_iter().filter_map(|figure| overview(records, devices, figure)).collect(),
             shared_doubts: first.iter().filter(shared).cloned().collect(),
         }
     }
@@ -143,10 +140,10 @@ impl Overview {
 }
 
 /// `None` if nothing is known of the figure on any device.
-fn overview(header: &Header, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
+fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
     let outcomes: Vec<Outcome> =
-        header.devices.iter().zip(devices).map(|(device, results)| outcome(header, device, results, figure)).collect();
-    let mut everywhere: Vec<usize> = (0..header.settings.len()).collect();
+        records.devices().zip(devices).map(|(device, results)| outcome(device, results, figure)).collect();
+    let mut everywhere: Vec<usize> = (0..records.header.settings.len()).collect();
     for outcome in &outcomes {
         if let Outcome::Best { settings, .. } = outcome {
             everywhere.retain(|setting| settings.contains(setting));
@@ -156,8 +153,8 @@ fn overview(header: &Header, devices: &[Results], figure: Figure) -> Option<Figu
     known.then_some(FigureOverview { figure, devices: outcomes, everywhere })
 }
 
-fn outcome(header: &Header, device: &DeviceRecord, results: &Results, figure: Figure) -> Outcome {
-    if header.settings.len() < 2 || results.rounds < 2 {
+fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
+    if device.header().settings.len() < 2 || results.rounds < 2 {
         return Outcome::Unknown;
     }
     let answer = &results.answer;
@@ -172,13 +169,14 @@ fn outcome(header: &Header, device: &DeviceRecord, results: &Results, figure: Fi
     }
     let group = answer.best.iter().find(|group| group.figures.contains(&figure));
     let (Some(group), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
-    match margin(header, device, all, &group.settings) {
+    match margin(device, all, &group.settings) {
         Some(margin) => Outcome::Best { settings: group.settings.clone(), told: group.told, margin },
         None => Outcome::Unknown,
     }
 }
 
-fn margin(header: &Header, device: &DeviceRecord, all: &FigureResults, best: &[usize]) -> Option<Margin> {
+fn margin(device: OnDevice<'_>, all: &FigureResults, best: &[usize]) -> Option<Margin> {
+    let header = device.header();
     let having = |setting: usize| Some((setting, all.settings.get(setting)?.as_ref()?));
     let leading = |settings: &mut dyn Iterator<Item = usize>| {
         settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {
@@ -186,10 +184,9 @@ fn margin(header: &Header, device: &DeviceRecord, all: &FigureResults, best: &[u
             _ => a.1.mean.total_cmp(&b.1.mean),
         })
     };
-    let (setting, own) = leading(&mut best.iter().copied())?;
+    let (setting, _) = leading(&mut best.iter().copied())?;
     let baseline = having(header.baseline).filter(|_| !best.contains(&header.baseline));
     let next = || leading(&mut (0..all.settings.len()).filter(|setting| !best.contains(setting)));
-    let (than, other) = baseline.or_else(next)?;
-    let bounds = Bounds::on(device, header.equal_within_percent, all.figure.is_tail());
-    Some(Margin { setting, than, comparison: compare(all.figure, &own.values, &other.values, &bounds) })
+    let (than, _) = baseline.or_else(next)?;
+    Some(Margin { setting, than, comparison: all.between(device, setting, than) })
 }

@@ -74,6 +74,9 @@ pub struct Header {
     /// Differences within so many per cent of the baseline matter to nobody.
     #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
     pub equal_within_percent: f64,
+    /// The figures that something is concluded from, as goals are written; none: the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<String>,
     /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
     pub alone: Vec<usize>,
 }

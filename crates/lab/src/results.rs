@@ -4,12 +4,13 @@ use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare};
+use crate::compare::{Bounds, Comparison, Pair, Verdict, judge};
 use crate::doubt::{Doubt, Finder};
 use crate::fairness::Fairness;
-use crate::figure::Figure;
+use crate::figure::{Figure, TASK_NAMES_SHOWN, TaskFigure};
+use crate::goal::{Goal, Measure, Statistic, Whose};
 use crate::number::significant;
-use crate::record::{Header, OnDevice, RunRecord, WorkloadKind};
+use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
 use crate::words::listed;
 
@@ -42,37 +43,41 @@ pub struct FigureResults {
     pub settings: Vec<Option<SettingFigure>>,
     /// I/Os that it rests on in the run with the fewest; `None` of figures that are not latencies.
     pub ios: Option<u64>,
-    /// Whether it is one of the few that closing sentences speak of.
+    /// Whether it is one of the few that closing sentences speak of: a goal, or where there are none, a usual one.
     pub headline: bool,
-    /// Probability of a false difference that each of its comparisons takes.
+    /// Whether it is a goal.
     #[serde(skip)]
-    pub significance: f64,
+    pub goal: bool,
+    /// Whether it has a row wherever figures are shown.
+    #[serde(skip)]
+    pub shown: bool,
+    /// The level of comparisons of settings that are both not the baseline.
+    #[serde(skip)]
+    pub level: f64,
 }
 
 impl FigureResults {
-    /// Whether something is concluded from it: a headline figure that does not rest on a handful of I/Os.
+    /// Whether something is concluded from it: a goal, or a headline figure that does not rest on a handful of I/Os.
     #[must_use]
     pub fn concludes(&self) -> bool {
-        self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
+        self.goal || self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
     }
 
-    /// What is known of a setting against another, and how many runs would tell where nothing is. Of the baseline and a
-    /// setting it is what that one's comparison says: of a pair everybody tells the same.
-    pub(crate) fn between(&self, records: OnDevice<'_>, own: usize, other: usize) -> (Verdict, Option<u32>) {
-        let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |own| &own.values);
+    /// A setting against another that both have the figure. Of the baseline and a setting it is what that one's
+    /// comparison says, so that everybody tells the same of a pair.
+    pub(crate) fn between(&self, records: OnDevice<'_>, own: usize, other: usize) -> Comparison {
         let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
+        let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |own| &own.values);
         let baseline = records.header().baseline;
-        let told = |found: Comparison| (found.verdict, found.runs_needed);
-        if let Some(found) = known(own).filter(|_| other == baseline) {
-            return told(found);
+        match (known(own), known(other)) {
+            (Some(found), _) if other == baseline => found,
+            (_, Some(found)) if own == baseline => found.turned(stat::mean(values(other))),
+            _ => {
+                let (figure, bounds) = (self.figure, bounds(records, self.figure));
+                let (values, base) = (values(own), values(other));
+                Pair { figure, values, base, bounds, concludes: self.concludes() }.compare(self.level)
+            }
         }
-        if let Some(found) = known(other).filter(|_| own == baseline) {
-            return (found.verdict.turned(), found.runs_needed);
-        }
-        let (own, other) = (values(own), values(other));
-        let mut found = compare(self.figure, own, other, &bounds(records, self.figure));
-        found.settle(found.p.is_none_or(|p| p <= self.significance), own, other, self.significance);
-        told(found)
     }
 }
 
@@ -85,8 +90,12 @@ pub struct Results {
     pub simulated_ns: u64,
     /// I/Os simulated in them.
     pub simulated_ios: u64,
-    /// Figures that at least one setting has: those that the application reports, then in the order of [`Figure::ALL`].
+    /// Figures that at least one setting has: goals, what the application reports, single tasks, then in the order of
+    /// [`Figure::ALL`].
     pub figures: Vec<FigureResults>,
+    /// Names of tasks that have figures of their own, and of all tasks.
+    #[serde(skip)]
+    pub task_names: (usize, usize),
     /// What makes them doubtful.
     pub doubts: Vec<Doubt>,
     /// The answer.
@@ -98,11 +107,7 @@ impl Results {
     #[must_use]
     pub fn of(records: OnDevice<'_>) -> Self {
         let fairness = Fairness::of(records);
-        let mut figures = figures(records, &fairness);
-        correct_for_many(&mut figures, records.is_measured());
-        if records.is_measured() {
-            keep_what_stands(&mut figures, records.header().baseline);
-        }
+        let (figures, task_names) = figures(records, &fairness);
         let alone = records.alone_runs().iter().map(|alone| {
             let end_ns = alone.result.last_completion_ns.unwrap_or(0);
             (end_ns, alone.result.ios)
@@ -116,6 +121,7 @@ impl Results {
             simulated_ios,
             answer: Answer::of(&figures, records),
             figures,
+            task_names,
             doubts: Vec::new(),
         };
         results.doubts = Finder { records, results: &results, fairness: &fairness }.all();
@@ -126,6 +132,12 @@ impl Results {
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<&FigureResults> {
         self.figures.iter().find(|results| results.figure == figure)
+    }
+
+    /// The results of what a goal names, as goals are written.
+    #[must_use]
+    pub fn named(&self, measure: &str) -> Option<&FigureResults> {
+        self.figures.iter().find(|results| Measure::of_figure(results.figure).to_string() == measure)
     }
 
     /// What is to be said of a setting against the baseline, without its name: differences in the headline figures,
@@ -234,10 +246,9 @@ impl Comparison {
     }
 
     /// Where it cannot be told: between which bounds the difference is, why that does not tell, and how many runs
-    /// would; it is one of `many` comparisons. "-30 to +12 %: its runs differ too much from each other; 40 runs of each
-    /// setting would tell".
+    /// would. "-30 to +12 %: its runs differ too much from each other; 40 runs of each setting would tell".
     #[must_use]
-    pub fn why_unsure(&self, many: usize, unit: &str) -> String {
+    pub fn why_unsure(&self, unit: &str) -> String {
         if self.interval.is_none() {
             return "one run of each setting shows no spread; two or more would tell more".to_owned();
         }
@@ -245,10 +256,9 @@ impl Comparison {
             Some(runs) => format!("{} of each setting would tell", runs_in_words(runs)),
             None => "no number of runs would tell".to_owned(),
         };
-        let why = match (self.runs_needed, self.has_sign()) {
-            (None, _) if self.model_error_percent > 0.0 => self.model_is_off(),
-            (_, true) => format!("one of {many} comparisons may show as much by chance"),
-            (_, false) => "its runs differ too much from each other".to_owned(),
+        let why = match self.runs_needed {
+            None if self.model_error_percent > 0.0 => self.model_is_off(),
+            _ => "its runs differ too much from each other".to_owned(),
         };
         let ends = self.both_ends(unit);
         format!("{}: {why}; {would}", ends.trim_start_matches(" (").trim_end_matches(')'))
@@ -273,7 +283,8 @@ pub fn figures_of<'a>(devices: impl IntoIterator<Item = &'a Results>) -> Vec<Fig
     all
 }
 
-fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
+/// All figures, and how many names of tasks have some, of how many.
+fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (usize, usize)) {
     let header = records.header();
     let runs: Vec<_> = (0..header.settings.len()).map(|setting| records.complete_runs(setting)).collect();
     let values = |figure: Figure, setting: usize| -> Option<Vec<f64>> {
@@ -284,28 +295,77 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
         (!values.is_empty() && values.len() == runs[setting].len()).then_some(values)
     };
     let mut all = Vec::new();
-    let own = [reported(&runs), of_tasks(header, &runs)].concat();
-    for figure in own.into_iter().chain(Figure::ALL.iter().copied()) {
+    let goals = goals(header, &runs);
+    let (of_tasks, names) = of_tasks(header, &runs);
+    let of_shown_tasks = &of_tasks[..of_tasks.len().min(TASK_NAMES_SHOWN * TaskFigure::ALL.len())];
+    let own = [goals.as_slice(), &reported(&runs), &of_tasks, Figure::ALL].concat();
+    let is_new = |(at, figure): &(usize, &Figure)| !own[..*at].contains(figure) && !is_goal_of_task(**figure, &goals);
+    for (_, &figure) in own.iter().enumerate().filter(is_new) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
         if values.iter().all(Option::is_none) {
             continue;
         }
-        let base = values.get(header.baseline).cloned().flatten();
-        let settings = values.into_iter().enumerate().map(|(setting, values)| {
+        let settings = values.into_iter().map(|values| {
             let values = values?;
-            let base = base.as_deref().filter(|_| setting != header.baseline);
-            Some(SettingFigure {
-                mean: stat::mean(&values),
-                sd: stat::standard_deviation(&values),
-                comparison: base.map(|base| compare(figure, &values, base, &bounds(records, figure))),
-                values,
-            })
+            let (mean, sd) = (stat::mean(&values), stat::standard_deviation(&values));
+            Some(SettingFigure { mean, sd, comparison: None, values })
         });
         let (settings, ios) = (settings.collect(), fewest_ios(records, figure));
-        let headline = is_headline(figure, header.workload.timed);
-        all.push(FigureResults { figure, settings, ios, headline, significance: SIGNIFICANCE });
+        let usual = is_headline(figure, &header.workload);
+        let goal = goals.contains(&figure);
+        let headline = if goals.is_empty() { usual } else { goal };
+        let shown = headline || usual || figure == Figure::Throughput || of_shown_tasks.contains(&figure);
+        all.push(FigureResults { figure, settings, ios, headline, goal, shown, level: 0.0 });
+    }
+    compare_with_baseline(&mut all, records);
+    (all, (of_tasks.len() / TaskFigure::ALL.len(), names))
+}
+
+/// What goals name, as far as any run has it; each once.
+fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for measure in header.goals.iter().filter_map(|text| Some(text.parse::<Goal>().ok()?.measure)) {
+        let found = runs.iter().flatten().find_map(|run| measure.figure(&run.result));
+        all.extend(found.filter(|figure| !all.contains(figure)));
     }
     all
+}
+
+/// Whether a goal names the same of a task.
+fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
+    let Figure::Task(_, TaskFigure::P99) = figure else { return false };
+    let name = figure.task().unwrap_or_default().to_owned();
+    let same = Measure::Latency(Statistic::Quantile(0.99), Whose::Task(name));
+    goals.iter().any(|goal| goal.measure() == Some(&same))
+}
+
+/// Compares every setting with the baseline in every figure, all at once.
+fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
+    let baseline = records.header().baseline;
+    let (mut pairs, mut places) = (Vec::new(), Vec::new());
+    for (number, results) in figures.iter().enumerate() {
+        let Some(base) = results.settings.get(baseline).and_then(Option::as_ref) else { continue };
+        let others = results.settings.iter().enumerate().filter(|(setting, _)| *setting != baseline);
+        for (setting, own) in others.filter_map(|(setting, own)| Some((setting, own.as_ref()?))) {
+            pairs.push(Pair {
+                figure: results.figure,
+                values: &own.values,
+                base: &base.values,
+                bounds: bounds(records, results.figure),
+                concludes: results.concludes(),
+            });
+            places.push((number, setting));
+        }
+    }
+    let judged = judge(&pairs);
+    for ((number, setting), comparison) in places.into_iter().zip(&judged.comparisons) {
+        if let Some(own) = &mut figures[number].settings[setting] {
+            own.comparison = Some(*comparison);
+        }
+    }
+    for results in figures {
+        results.level = judged.level(results.concludes());
+    }
 }
 
 /// What the application reports under any setting.
@@ -322,9 +382,9 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
-/// Figures of single tasks, where the workload gives them names of their own.
-fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
-    let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs);
+/// Figures of single tasks, jobs or processes, and how many names they have. The tasks of a program belong together.
+fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Figure>, usize) {
+    let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs | WorkloadKind::Trace);
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
     first.map(|run| Figure::of_tasks(of_workload(&run.result))).unwrap_or_default()
 }
@@ -335,69 +395,28 @@ fn of_workload(result: &RunResult) -> &[TaskResult] {
     &result.tasks[threads..]
 }
 
-/// What ends at a given time tells nothing by when it ends, but by what it got done until then.
-fn is_headline(figure: Figure, timed: bool) -> bool {
+/// What ends at a given time tells nothing by when it ends, but by what it got done until then. Nor does the rate of a
+/// process that does what was recorded.
+fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     match figure {
-        Figure::Finish => !timed,
-        Figure::Throughput => timed,
+        Figure::Finish => !workload.timed,
+        Figure::Throughput => workload.timed,
+        Figure::Task(..) if workload.kind == WorkloadKind::Trace => false,
         _ => figure.is_headline(),
     }
 }
 
 /// I/Os that a latency rests on in the run with the fewest.
 fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
+    if let Some(measure) = figure.measure() {
+        return records.runs().filter_map(|run| measure.ios(&run.result)).min();
+    }
     let is_sync = figure.is_latency_of_sync()?;
     let ios = records.runs().map(|run| {
         let latency = &run.result.latency;
         if is_sync { latency.reads.count() + latency.writes_sync.count() } else { latency.writes_async.count() }
     });
     ios.min()
-}
-
-impl FigureResults {
-    fn comparisons_mut(&mut self) -> impl Iterator<Item = &mut Comparison> {
-        self.settings.iter_mut().flatten().filter_map(|own| own.comparison.as_mut())
-    }
-}
-
-/// How the probability of a false difference is shared on a real device between figures that something is concluded
-/// from and all others, so that both together err once in 20 comparisons.
-const SHARES: [f64; 2] = [0.8, 0.2];
-
-/// Marks the comparisons that stay significant among all of them: those that something is concluded from by themselves,
-/// so that the many others do not hide what they show.
-fn correct_for_many(figures: &mut [FigureResults], measured: bool) {
-    for (concludes, share) in [true, false].into_iter().zip(SHARES) {
-        let significance = if measured { SIGNIFICANCE * share } else { SIGNIFICANCE };
-        let family = figures.iter_mut().filter(|results| results.concludes() == concludes);
-        let mut family: Vec<_> =
-            family.flat_map(FigureResults::comparisons_mut).filter(|comparison| comparison.p.is_some()).collect();
-        let p: Vec<f64> = family.iter().filter_map(|comparison| comparison.p).collect();
-        for (comparison, survives) in family.iter_mut().zip(stat::holm(&p, significance)) {
-            comparison.survives_all = survives;
-        }
-    }
-}
-
-/// On a real device, where two runs never are the same, a difference counts only if it stands among all of them.
-fn keep_what_stands(figures: &mut [FigureResults], baseline: usize) {
-    let families = [true, false].map(|concludes| {
-        let family = figures.iter().filter(|results| results.concludes() == concludes);
-        let compared = family.flat_map(|results| results.settings.iter().flatten());
-        compared.filter(|own| own.comparison.is_some_and(|found| found.p.is_some())).count()
-    });
-    for results in figures {
-        let (share, family) = if results.concludes() { (SHARES[0], families[0]) } else { (SHARES[1], families[1]) };
-        // What the hardest of them asks for: so many runs are enough wherever it stands among the others.
-        let significance = SIGNIFICANCE * share / family.max(1) as f64;
-        results.significance = significance;
-        let Some(base) = results.settings.get(baseline).cloned().flatten() else { continue };
-        for own in results.settings.iter_mut().flatten() {
-            if let Some(comparison) = &mut own.comparison {
-                comparison.settle(comparison.survives_all, &own.values, &base.values, significance);
-            }
-        }
-    }
 }
 
 /// What a figure's verdicts on the records' device are measured by.

@@ -4,7 +4,9 @@
 mod installed;
 
 use iosched_disk::Profile;
-use iosched_lab::{Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure};
+use iosched_lab::{
+    Comparison, Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure,
+};
 use iosched_numbers::SplitMix64;
 use iosched_sim::{RunResult, TaskResult};
 use iosched_workload::{TaskSet, Workload};
@@ -57,7 +59,14 @@ fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
             })));
         }
     }
-    Results::of(records.on(0).unwrap())
+    let results = Results::of(records.on(0).unwrap());
+    // Whatever is compared, a verdict says what its interval says.
+    for own in results.figures.iter().flat_map(|own| &own.settings).flatten() {
+        let Some(Comparison { verdict, interval: Some((low, high)), .. }) = own.comparison else { continue };
+        let holds_none = low <= 0.0 && high >= 0.0;
+        assert_eq!(holds_none && verdict != Verdict::Equal, verdict == Verdict::CannotTell, "{:?}", own.comparison);
+    }
+    results
 }
 
 /// A run in which every I/O takes about `ms`.

@@ -27,7 +27,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let (Some(baseline), Some(picture)) = (view.baseline(), picture(view)) else { return html! {} };
     html! {
         figure .wide .narrow {
-            figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
+            figcaption { "Difference from " (name(baseline)) " in per cent, with the confidence interval that the verdict follows from" }
             p .legend {
                 "Arrows behind names tell which side is good: ↓ lower is better, ↑ higher is better."
                 @if is_cut(view) {

@@ -37,9 +37,6 @@ pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> 
         (Doubt::ThinTail { figure: of, .. }, None) => *of == figure,
         (Doubt::NoFairness { .. } | Doubt::FairnessPartial { .. }, None) => figure == Figure::Fairness,
         (Doubt::Incomplete { alone_missing, .. }, None) => figure == Figure::Fairness && *alone_missing > 0,
-        (Doubt::ManyComparisons { fragile, .. }, Some(label)) => {
-            fragile.iter().any(|(of, about)| of == label && *about == figure)
-        }
         _ => false,
     };
     let doubts = view.doubts.iter().enumerate();

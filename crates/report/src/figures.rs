@@ -119,10 +119,11 @@ fn legend(view: &View<'_>) -> Markup {
             }
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {
-                "In brackets the 95 % confidence interval of the mean paired difference from the baseline. A difference is \
-                 told where that interval leaves no doubt that there is one and it is worth speaking of (0.5 % of the \
-                 baseline; 2 % for quantiles). ∗ marks where the published rule finds a difference: means whose \
-                 standard deviations do not reach each other."
+                "In brackets the confidence interval of the mean paired difference from the baseline: 95 % for all of them \
+                 together. The verdict follows from it: equal, if the interval lies within what matters ("
+                (view.header().equal_within_percent) " %); better or worse, if it does not hold 0; else nobody can tell. \
+                 ∗ marks where the published rule finds a difference: means whose standard deviations do not reach each \
+                 other."
             }
         }
     }

@@ -75,7 +75,7 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
         }
         p .legend {
             "The settings than which no other is better for sure, and how much better the one of the best mean is than " (name(baseline)) ", or than the next best where " (name(baseline))
-            " is among the best; with the 95 % confidence interval."
+            " is among the best; with the confidence interval."
         }
     }
 }

@@ -56,7 +56,7 @@ fn what_belongs_to_cgroups_and_was_not_tried_is_told_with_how_to_set_it() {
     records.header.settings[0].label = Setting::present().to_string();
     let confirmed = Confirmed::of(&search.header, &records);
     let predicted = TuneResults::of(&search.header, &search.runs);
-    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None);
+    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed);
     assert_eq!(advice.untried().expect("the search found something").label, capped);
     let setting: Setting = capped.parse().unwrap();
     let device = Named { node: "/dev/sda", number: "8:0" };
@@ -95,10 +95,11 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name() != "none");
     let mut on_device = experiment([Setting::defaults("none")].into_iter().chain(tried).collect());
     on_device.runs = 12;
+    on_device.goals = vec!["mean(lookup)".parse().unwrap()];
     let mut records = execute(&on_device, &Control::new(2), |_| Ok(())).unwrap().records;
     records.header.settings[0].label = Setting::present().to_string();
     let confirmed = Confirmed::of(&search.header, &records);
-    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None);
+    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed);
     let lasting = Lasting {
         commands: vec!["echo bfq > /sys/block/sda/queue/scheduler".to_owned()],
         rule_path: "/etc/udev/rules.d/90-iosched-sda.rules".to_owned(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use iosched::Setting;
 use iosched_disk::{Fit, Profile, Validated};
-use iosched_lab::{Bounds, Figure, Verdict, compare, stat};
+use iosched_lab::{Bounds, Figure, Pair as Compared, SIGNIFICANCE, Verdict, stat};
 use iosched_sim::{Plan, run};
 use serde::Serialize;
 
@@ -243,14 +243,12 @@ impl Pair {
             Quantity::Iops => Figure::Iops,
             Quantity::P99 => Figure::SyncP99,
         };
-        let [second, first] = &self.measured;
-        let is = compare(figure, second, first, &Bounds::default()).verdict;
-        if is == Verdict::CannotTell {
-            return None;
-        }
-        let [second, first] = &self.predicted;
-        let bounds = Bounds { model_error_percent: error_percent, ..Bounds::default() };
-        Some((is, compare(figure, second, first, &bounds).verdict))
+        let verdict = |[values, base]: &[Vec<f64>; 2], model_error_percent: f64| {
+            let bounds = Bounds { model_error_percent, ..Bounds::default() };
+            Compared { figure, values, base, bounds, concludes: true }.compare(SIGNIFICANCE).verdict
+        };
+        let is = verdict(&self.measured, 0.0);
+        (is != Verdict::CannotTell).then(|| (is, verdict(&self.predicted, error_percent)))
     }
 
     /// How far off the predicted difference is, per cent of the first; `None` if there is nothing to have a share of.

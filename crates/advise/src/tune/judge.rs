@@ -1,12 +1,12 @@
 //! What confirming runs say: which settings are as good as the best, and which of them is worth recommending.
 //!
-//! A setting is recommended over the baseline only if the house's verdict says that it is better in a goal and worse in
-//! none, also among all settings that were confirmed (Holm). Of settings that are as good as the best, the one that
+//! A setting is recommended over the baseline only if its verdicts ([`judge`]: all that were confirmed are judged at
+//! once) say that it is better in a goal and worse in none. Of settings that are as good as the best, the one that
 //! changes least is taken: so what makes no difference is left at its default.
 
 use std::collections::BTreeMap;
 
-use iosched_lab::{Bounds, Comparison, Direction, SIGNIFICANCE, Verdict, compare, stat};
+use iosched_lab::{Bounds, Comparison, Direction, Pair, SIGNIFICANCE, Verdict, judge, stat};
 
 use super::history::History;
 use super::record::Phase;
@@ -17,29 +17,72 @@ const AS_GOOD_PERCENT: f64 = 1.0;
 /// but no more than this, however little is known.
 const ERROR_PERCENT_MAX: f64 = 4.0;
 
+/// Verdicts of settings against the baseline that are known from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Verdicts {
+    /// By how a setting is written, and by measure.
+    pub(crate) by_label: BTreeMap<String, Vec<Option<Comparison>>>,
+    /// The level of comparisons of settings that are both not the baseline.
+    pub(crate) level: f64,
+}
+
 /// Confirming runs, looked at together.
 pub(super) struct Judge<'h, 'a> {
     history: &'h History<'a>,
     /// Candidates with at least two confirming runs, by number.
     pub(super) confirmed: Vec<usize>,
-    /// By confirmed candidate and goal, against the baseline.
-    comparisons: Vec<Vec<Comparison>>,
+    /// By confirmed candidate and measure, against the baseline, of which there are none.
+    comparisons: Vec<Vec<Option<Comparison>>>,
     /// By confirmed candidate: whether it is worse in a goal, looked at by itself.
     worse: Vec<bool>,
+    /// The level of comparisons of settings that are both not the baseline.
+    level: f64,
 }
 
 impl<'h, 'a> Judge<'h, 'a> {
+    /// By the runs alone.
     pub(super) fn of(history: &'h History<'a>) -> Self {
-        let enough = |number: &usize| history.paired(Phase::Confirm, *number, 0).0.len() >= 2;
-        let confirmed: Vec<usize> = (0..history.candidates.len()).filter(enough).collect();
-        let mut comparisons: Vec<Vec<Comparison>> = confirmed
+        let confirmed = confirmed(history);
+        let measures = history.header.measures.len();
+        let values: Vec<_> = confirmed
             .iter()
-            .map(|&number| (0..history.header.goals).map(|goal| against_baseline(history, number, goal)).collect())
+            .flat_map(|&number| (0..measures).map(move |measure| (number, measure)))
+            .filter(|(number, _)| *number != 0)
+            .map(|(number, measure)| (measure, pairs(history, number, 0, measure)))
             .collect();
-        let is_worse = |own: &Vec<Comparison>| own.iter().any(|own| own.verdict == Verdict::Worse);
-        let worse = comparisons.iter().map(is_worse).collect();
-        correct(&mut comparisons, history, &confirmed);
-        Self { history, confirmed, comparisons, worse }
+        let asked: Vec<Pair<'_>> = values.iter().map(|(measure, values)| pair(history, *measure, values)).collect();
+        let judged = judge(&asked);
+        let mut found = judged.comparisons.iter().copied();
+        let of = |&number: &usize| match number {
+            0 => vec![None; measures],
+            _ => found.by_ref().take(measures).map(Some).collect(),
+        };
+        let comparisons = confirmed.iter().map(of).collect();
+        Self::with(history, confirmed, comparisons, judged.level(true))
+    }
+
+    /// By verdicts that are known.
+    pub(super) fn by(history: &'h History<'a>, verdicts: &Verdicts) -> Self {
+        let confirmed = confirmed(history);
+        let label = |number: usize| history.candidates[number].setting.to_string();
+        let none = || vec![None; history.header.measures.len()];
+        let of = |&number: &usize| verdicts.by_label.get(&label(number)).cloned().unwrap_or_else(none);
+        let comparisons = confirmed.iter().map(of).collect();
+        Self::with(history, confirmed, comparisons, verdicts.level)
+    }
+
+    fn with(
+        history: &'h History<'a>,
+        confirmed: Vec<usize>,
+        comparisons: Vec<Vec<Option<Comparison>>>,
+        level: f64,
+    ) -> Self {
+        let is_worse = |&number: &usize| {
+            let alone = |goal| at_level(history, (number, 0), goal, SIGNIFICANCE).verdict;
+            (0..history.header.goals).any(|goal| alone(goal) == Verdict::Worse)
+        };
+        let worse = confirmed.iter().map(is_worse).collect();
+        Self { history, confirmed, comparisons, worse, level }
     }
 
     /// Whether all constraints hold on average.
@@ -51,14 +94,30 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.confirmed.iter().position(|&own| own == number)
     }
 
-    /// A confirmed candidate's goals against the baseline's.
-    pub(super) fn comparisons(&self, number: usize) -> Option<&[Comparison]> {
+    /// A confirmed candidate's measures against the baseline's.
+    pub(super) fn comparisons(&self, number: usize) -> Option<&[Option<Comparison>]> {
         Some(&self.comparisons[self.place(number)?])
+    }
+
+    fn goals(&self, number: usize) -> impl Iterator<Item = (usize, &Comparison)> {
+        let goals = self.comparisons(number).into_iter().flatten().take(self.history.header.goals);
+        goals.enumerate().filter_map(|(goal, own)| Some((goal, own.as_ref()?)))
+    }
+
+    /// A confirmed candidate against another in a goal.
+    pub(super) fn between(&self, number: usize, other: usize, goal: usize) -> Comparison {
+        let known = |number: usize| self.comparisons(number)?[goal];
+        let mean = || stat::mean(&pairs(self.history, number, other, goal).1);
+        match (known(number), known(other)) {
+            (Some(found), _) if other == 0 => found,
+            (_, Some(found)) if number == 0 => found.turned(mean()),
+            _ => at_level(self.history, (number, other), goal, self.level),
+        }
     }
 
     /// For sure better than the baseline in a goal.
     pub(super) fn is_better(&self, number: usize) -> bool {
-        self.comparisons(number).is_some_and(|own| own.iter().any(|own| own.verdict == Verdict::Better))
+        self.goals(number).any(|(_, own)| own.verdict == Verdict::Better)
     }
 
     /// Worse than the baseline in a goal, or so it seems: what may be worse is not recommended.
@@ -69,16 +128,16 @@ impl<'h, 'a> Judge<'h, 'a> {
     /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what
     /// matters.
     fn may_be_better(&self, number: usize) -> Option<usize> {
-        let may = |(goal, own): (usize, &Comparison)| {
-            let measure = &self.history.header.measures[goal];
+        let may = |(goal, own): &(usize, &Comparison)| {
+            let measure = &self.history.header.measures[*goal];
             // What cannot be told without an interval may be anything.
             let reach = |(low, high): (f64, f64)| {
                 let good = if measure.direction == Direction::Higher { high } else { -low };
-                good + own.model_error_percent > own.equal_within_percent
+                good > own.equal_within_percent
             };
             own.verdict == Verdict::CannotTell && own.interval_percent.is_none_or(reach)
         };
-        self.comparisons(number)?.iter().enumerate().position(may)
+        self.goals(number).find(may).map(|(goal, _)| goal)
     }
 
     /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be
@@ -95,11 +154,12 @@ impl<'h, 'a> Judge<'h, 'a> {
     pub(super) fn is_as_good(&self, number: usize, other: usize) -> bool {
         let header = self.history.header;
         (0..header.goals).all(|goal| {
-            let found = between(self.history, number, other, goal);
+            let found = at_level(self.history, (number, other), goal, SIGNIFICANCE);
             let direction = header.measures[goal].direction;
             let loss_percent = found.percent.unwrap_or(0.0) * if direction == Direction::Higher { -1.0 } else { 1.0 };
             // The interval reaches about two standard errors to each side.
-            let error = found.interval_percent.map_or(0.0, |(low, high)| (high - low) / 4.0).min(ERROR_PERCENT_MAX);
+            let reach = |(low, high): (f64, f64)| (high - low) / 2.0 - found.model_error_percent;
+            let error = (found.interval_percent.map_or(0.0, reach) / 2.0).min(ERROR_PERCENT_MAX);
             let tolerated = AS_GOOD_PERCENT.max(header.measures[goal].relevant_percent).max(error);
             found.verdict != Verdict::Worse && loss_percent <= tolerated
         })
@@ -162,8 +222,10 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 }
 
-fn against_baseline(history: &History<'_>, number: usize, measure: usize) -> Comparison {
-    between(history, number, 0, measure)
+/// Candidates with at least two confirming runs that the baseline has, too.
+fn confirmed(history: &History<'_>) -> Vec<usize> {
+    let enough = |number: &usize| history.paired(Phase::Confirm, *number, 0).0.len() >= 2;
+    (0..history.candidates.len()).filter(enough).collect()
 }
 
 /// The confirming runs that two candidates share.
@@ -172,26 +234,14 @@ fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> 
     own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?))).unzip()
 }
 
-/// A candidate's confirming runs against another's.
-pub(super) fn between(history: &History<'_>, number: usize, other: usize, measure: usize) -> Comparison {
-    let (own, theirs) = pairs(history, number, other, measure);
-    let (header, measure) = (history.header, &history.header.measures[measure]);
-    let bounds = Bounds::on(&header.device, header.equal_within_percent, measure.is_tail());
-    compare(measure.figure(), &own, &theirs, &bounds)
+fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>, Vec<f64>)) -> Pair<'v> {
+    let header = history.header;
+    let figure = header.measures[measure].figure();
+    let bounds = Bounds::on(&header.device, header.equal_within_percent, figure.is_tail());
+    Pair { figure, values, base, bounds, concludes: measure < header.goals }
 }
 
-/// Leaves the differences that stand among all comparisons with the baseline; of others it cannot be told.
-fn correct(comparisons: &mut [Vec<Comparison>], history: &History<'_>, confirmed: &[usize]) {
-    let family = || confirmed.iter().copied().enumerate().filter(|(_, number)| *number != 0);
-    let p: Vec<f64> = family().flat_map(|(at, _)| comparisons[at].iter().map(|own| own.p.unwrap_or(1.0))).collect();
-    let mut survives = stat::holm(&p, SIGNIFICANCE).into_iter();
-    // What the hardest of them asks for: so many runs are enough wherever it stands among the others.
-    let significance = SIGNIFICANCE / p.len().max(1) as f64;
-    for (at, number) in family() {
-        for (goal, own) in comparisons[at].iter_mut().enumerate() {
-            own.survives_all = survives.next().unwrap_or(false);
-            let (values, base) = pairs(history, number, 0, goal);
-            own.settle(own.survives_all, &values, &base, significance);
-        }
-    }
+/// A candidate's confirming runs against another's, looked at by themselves.
+fn at_level(history: &History<'_>, (number, other): (usize, usize), measure: usize, level: f64) -> Comparison {
+    pair(history, measure, &pairs(history, number, other, measure)).compare(level)
 }

@@ -6,10 +6,8 @@
 
 mod adapter;
 mod beside;
-mod goal;
 mod history;
 mod judge;
-mod measure;
 mod plan;
 mod record;
 mod results;
@@ -20,8 +18,10 @@ mod space;
 mod words;
 
 pub use beside::Controller;
-pub use goal::{Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Wish};
-pub use measure::{Measure, MeasureRecord, Statistic, Whose};
+pub use iosched_lab::goal::{
+    Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Measure, MeasureRecord, Statistic, Whose, Wish,
+};
+pub(crate) use judge::Verdicts;
 pub use plan::{BUDGET_MIN, TuneError, Tuned, Tuning, tune};
 pub use record::{ConstraintRecord, Phase, TuneHeader, TuneRecord, TuneRun, read};
 pub use results::{Finding, PutBack, Standing, StandingConstraint, StandingFigure, TuneResults};

@@ -9,13 +9,12 @@ use iosched_numbers::SplitMix64;
 use iosched_sim::{Plan, RunResult, run};
 
 use super::beside::{self, Controller};
-use super::goal::{Bound, Constraint, Goal};
 use super::history::History;
-use super::measure::{Measure, MeasureRecord};
 use super::record::{ConstraintRecord, TuneHeader, TuneRecord, TuneRun};
 use super::run::{Halt, Progress, Runner};
 use super::search::{Allotment, Search};
 use super::space::{Dimension, Selection, Space, SpaceError};
+use super::{Bound, Constraint, Goal, Measure, MeasureRecord};
 
 /// The least budget: with fewer runs nothing can be both found and confirmed.
 pub const BUDGET_MIN: u32 = 30;
@@ -51,16 +50,6 @@ pub enum TuneError {
     /// No goal.
     #[error("there is no goal: say what is to be good, as in --goal \"p99(sync)\"")]
     NoGoal,
-    /// A goal or constraint that the workload has no figure for.
-    #[error("{measure}: {workload} has no such figure; {there_is}")]
-    NoSuchFigure {
-        /// As it is written.
-        measure: String,
-        /// The workload.
-        workload: String,
-        /// What there is.
-        there_is: String,
-    },
     /// The unit of a bound.
     #[error("{constraint}: {problem}")]
     Bound {
@@ -180,18 +169,17 @@ impl Tuning {
         let mut all = Vec::new();
         for (number, measure) in measures.into_iter().enumerate() {
             let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
-            match measure.resolve(run).filter(|_| !no_company) {
-                Some(record) => all.push((measure, record)),
-                None if number < asked => {
-                    let there_is = if no_company {
-                        "fairness needs two tasks or more that can run alone, with 30 I/Os each".to_owned()
-                    } else {
-                        measure.there_is(run)
-                    };
-                    let workload = self.experiment.header().workload.name;
-                    return Err(TuneError::NoSuchFigure { measure: measure.to_string(), workload, there_is });
-                }
-                None => {}
+            let workload = self.experiment.header().workload.name;
+            let known = if no_company {
+                let there_is = "fairness needs two tasks or more that can run alone, with 30 I/Os each".to_owned();
+                Err(LabError::NoSuchFigure { measure: measure.to_string(), workload, there_is })
+            } else {
+                measure.known(run, &workload)
+            };
+            match known {
+                Ok(record) => all.push((measure, record)),
+                Err(error) if number < asked => return Err(error.into()),
+                Err(_) => {}
             }
         }
         Ok(all)

@@ -12,9 +12,8 @@ use iosched_lab::{
 use iosched_sim::{BlockLayer, Replay};
 use serde::{Deserialize, Serialize};
 
-use super::goal::{Bound, Constraint};
-use super::measure::MeasureRecord;
 use super::space::Space;
+use super::{Bound, Constraint, MeasureRecord};
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

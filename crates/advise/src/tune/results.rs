@@ -1,11 +1,11 @@
 //! What the records of a search say: what is recommended, how sure that is, and what each tunable is worth.
 
 use iosched::Setting;
-use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, stat};
+use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, SIGNIFICANCE, stat};
 use serde::Serialize;
 
 use super::history::History;
-use super::judge::{Judge, between};
+use super::judge::{Judge, Verdicts};
 use super::record::{Phase, TuneHeader, TuneRun};
 use super::shares::{Share, shares};
 use super::space::{Dimension, NOT_SET};
@@ -131,8 +131,22 @@ impl<'a> TuneResults<'a> {
     /// Of everything that was run.
     #[must_use]
     pub fn of(header: &'a TuneHeader, runs: &[TuneRun]) -> Self {
+        Self::judged(header, runs, |history| Judge::of(history))
+    }
+
+    /// Of runs on a device, whose verdicts are those of the comparison that its records are of.
+    #[must_use]
+    pub(crate) fn confirmed(header: &'a TuneHeader, runs: &[TuneRun], verdicts: &Verdicts) -> Self {
+        Self::judged(header, runs, |history| Judge::by(history, verdicts))
+    }
+
+    fn judged(
+        header: &'a TuneHeader,
+        runs: &[TuneRun],
+        judge: impl for<'h> FnOnce(&'h History<'a>) -> Judge<'h, 'a>,
+    ) -> Self {
         let history = History::of(header, runs);
-        let judge = Judge::of(&history);
+        let judge = judge(&history);
         let idle_percent = idle_percent(runs);
         // Of a device that is idle nothing is recommended, whatever looks better.
         let best = if idle_percent.is_some() { judge.allowed(0).then_some(0) } else { judge.best() };
@@ -219,11 +233,7 @@ impl Standing {
         let figure = |measure: usize| {
             let runs = candidate.runs(Phase::Confirm).values();
             let values: Vec<f64> = runs.filter_map(|values| values[measure]).collect();
-            let comparison = (number != 0).then(|| match judge.comparisons(number) {
-                // Those of the goals know of each other.
-                Some(own) if measure < header.goals => own[measure],
-                _ => between(history, number, 0, measure),
-            });
+            let comparison = judge.comparisons(number).and_then(|own| own[measure]);
             let (mean, sd) = (stat::mean(&values), stat::standard_deviation(&values));
             (!values.is_empty()).then_some(StandingFigure { mean, sd, comparison })
         };
@@ -243,8 +253,8 @@ fn constraint(history: &History<'_>, number: usize, constraint: usize) -> Standi
     let (own, base) = history.paired(Phase::Confirm, number, constraint.measure);
     let limits: Vec<f64> = base.iter().map(|base| constraint.limit(*base)).collect();
     let (value, limit) = (stat::mean(&own), stat::mean(&limits));
-    let sure = stat::paired(&own, &limits)
-        .is_some_and(|found| if constraint.at_least { found.low >= 0.0 } else { found.high <= 0.0 });
+    let interval = stat::paired(&own, &limits).map(|found| found.interval(SIGNIFICANCE));
+    let sure = interval.is_some_and(|(low, high)| if constraint.at_least { low >= 0.0 } else { high <= 0.0 });
     let kept = if constraint.at_least { value >= limit } else { value <= limit };
     StandingConstraint { value, limit, kept, sure }
 }
@@ -258,7 +268,7 @@ fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<Pu
         let setting = space.setting(&space.put_back(point, &[number]));
         let without = judge.confirmed.iter().find(|&&own| history.candidates[own].setting == setting);
         let comparisons = without.map_or_else(Vec::new, |&without| {
-            (0..history.header.goals).map(|goal| between(history, without, best, goal)).collect()
+            (0..history.header.goals).map(|goal| judge.between(without, best, goal)).collect()
         });
         let set = |level: usize| Some(dimension.values[level]).filter(|own| *own != Dimension::UNSET);
         PutBack {

@@ -6,8 +6,8 @@ use iosched_lab::pool::{Event, in_order, settled};
 use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, stat};
 use iosched_sim::{Plan, RunResult, SimError, run};
 
+use super::Measure;
 use super::history::History;
-use super::measure::Measure;
 use super::record::{Phase, TuneRecord, TuneRun};
 
 /// The number of the first run to confirm with: no search comes so far.

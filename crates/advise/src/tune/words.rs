@@ -139,8 +139,8 @@ impl TuneResults<'_> {
     /// +12 %: its runs differ too much from each other; 40 runs of each setting would tell".
     pub(crate) fn unsure_words(&self) -> Option<String> {
         let (own, goal, comparison) = self.unsure_comparison()?;
-        let (measure, many) = (&self.header.measures[goal], (self.standings.len() - 1) * self.header.goals);
-        Some(format!("{} may be, {} {}", own.label, measure.name, comparison.why_unsure(many, &measure.unit)))
+        let measure = &self.header.measures[goal];
+        Some(format!("{} may be, {} {}", own.label, measure.name, comparison.why_unsure(&measure.unit)))
     }
 
     /// That nothing waited.

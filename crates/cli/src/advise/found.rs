@@ -5,7 +5,7 @@ use iosched_advise::tune::{TuneResults, Tuned};
 use iosched_advise::{Advice, Confirmed};
 use iosched_disk::Profile;
 use iosched_kernel::settings::{Lasting, Recorded};
-use iosched_lab::{Records, Results};
+use iosched_lab::Records;
 
 /// What was found, step by step.
 pub(crate) struct Found {
@@ -31,8 +31,7 @@ impl Found {
         let present = self.present.setting().map_or_else(|_| self.present.scheduler.clone(), |own| own.to_string());
         let fits = self.profile.fit().map(|fit| fit.fits);
         let predicted = TuneResults::of(&self.search.header, &self.search.runs);
-        let of_device = self.records.on(0).map(Results::of);
-        Advice::of(present, fits, predicted, &self.confirmed, of_device.as_ref())
+        Advice::of(present, fits, predicted, &self.confirmed)
     }
 
     /// The page.

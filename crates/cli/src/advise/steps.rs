@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use iosched::{SECTOR_BYTES, Setting};
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
-use iosched_advise::tune::{Measure, Selection, TuneError, TuneResults, Tuned, Tuning, Wish};
+use iosched_advise::tune::{Goal, Measure, Selection, TuneError, TuneResults, Tuned, Tuning, Wish};
 use iosched_advise::{Confirmed, candidates, searchable, simulated};
 use iosched_disk::{FixedConfig, Profile};
 use iosched_kernel::settings::{Recorded, Session};
@@ -260,6 +260,8 @@ fn confirm(
     let target = plan.target()?;
     let all = [Setting::present()].into_iter().chain(best.iter().cloned());
     let settings: Vec<_> = all.map(for_records).collect();
+    let (mut goals, constraints) = plan.args.wanted()?;
+    goals.extend(constraints.into_iter().map(|own| Goal { measure: own.measure }));
     let mut record = workload_record(&plan.workload);
     record.timed |= plan.limits.run_for_ns.is_some();
     let verification = Verification {
@@ -273,6 +275,7 @@ fn confirm(
         limit: plan.limits.of_runs(),
         until_sure_percent: plan.args.until_sure,
         equal_within_percent: plan.args.verdicts.equal_within,
+        goals,
         command: plan.command(),
     };
     let mut bench = KernelBench::new(&target, &plan.state, &plan.work, &settings, plan.replay, plan.limits)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use iosched_lab::asked::DEVICE;
+use iosched_lab::goal::{Goal, Wish};
 
 use super::RealArgs;
 use crate::options::{Reading, ReplayMode, VerdictArgs, speed, whole};
@@ -22,11 +23,12 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
 /// others. With several devices that is done on each of them, and the end says which setting wins where.
 ///
-/// There are three verdicts on a figure, from the 95 % confidence interval of the mean paired difference to the
-/// baseline. Settings are equal if all of it is within --equal-within; else one is better or worse if it leaves no
-/// doubt that there is a difference; else it cannot be told, and how many runs would tell is said. The interval is
-/// widened by how wrong the device's profile is known to be. Beside it, * marks what the published rule calls a
-/// difference: means whose standard deviations do not reach each other.
+/// There are three verdicts on a metric. Each follows from the confidence interval that is shown with it, of the mean
+/// paired difference to the baseline. Settings are equal if the whole interval is within --equal-within. Else one is
+/// better or worse if the interval does not hold 0. Else nobody can tell, and the verdict says how many runs would.
+/// Intervals hold with 95 % confidence for all metrics and settings together (Holm), and are widened by the error that
+/// the device's profile is known to have. The mark * is for what the published rule calls a difference: means whose
+/// standard deviations do not reach each other.
 ///
 /// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
 /// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
@@ -68,6 +70,12 @@ pub(crate) struct CompareArgs {
     /// mq-deadline if none is given]
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
+
+    /// The metric that counts, as "p99(db)", "mean(sync)" or "throughput(backup)"; once for each. The answer and
+    /// --until-sure speak of goals alone, and the correction for many comparisons begins with them [default: time or
+    /// throughput, latencies, fairness and what a program reports]
+    #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
+    pub(crate) goals: Vec<Goal>,
 
     #[command(flatten)]
     pub(crate) real: RealArgs,
@@ -135,6 +143,15 @@ pub(crate) struct CompareArgs {
     pub(crate) write: WriteArgs,
 }
 
+fn goal(text: &str) -> Result<Goal, String> {
+    match text.parse::<Wish>().map_err(|error| error.to_string())? {
+        Wish::Goal(goal) => Ok(goal),
+        Wish::Constraint(own) => {
+            Err(format!("a comparison keeps no bounds: write \"{}\"; iosched tune and advise take bounds", own.measure))
+        }
+    }
+}
+
 impl CompareArgs {
     /// The modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
@@ -186,6 +203,7 @@ Examples:
   iosched compare --workload random-read.fio --scheduler cfq \\
       --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv
+  iosched compare --workload mixed.fio --goal \"p99(db)\"
   iosched compare --scheduler deadline --scheduler cfq:slice_idle=0..8/2
   iosched compare --on /srv/test --workload mixed.fio --scheduler none \\
       --scheduler bfq --until-sure 3

@@ -11,8 +11,9 @@ use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
 use iosched_lab::asked::{CommandLine, did_you_mean, replay, scanned};
+use iosched_lab::goal::Measure;
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
-use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
+use iosched_lab::{Control, Figure, LabError, SettingRecord, command_record, workload_record};
 
 use super::{CompareArgs, Comparing, Written, outputs};
 use crate::fail::{of_asked, usage};
@@ -57,6 +58,11 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let roots = Roots::default();
     let state = StateDirectory::usual()?;
     let work = work(args)?;
+    if args.goals.iter().any(|own| own.measure == Measure::Figure(Figure::Fairness)) {
+        return Err(usage(
+            "--goal fairness: it is known in simulation only; take a metric of a job, as in \"p99(reader)\"",
+        ));
+    }
     // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
@@ -94,6 +100,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         replay,
         until_sure_percent: real.until_sure,
         equal_within_percent: args.verdicts.equal_within,
+        goals: args.goals.clone(),
     };
     let Written { records, report, .. } = Written::of(args, &mut outputs(args))?;
     let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
@@ -225,6 +232,7 @@ fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: 
     line.options("--destroy-data", real.destroy_data.iter().map(|device| device.display()));
     line.options("--scheduler", settings.iter().map(|setting| &setting.label));
     line.option("--baseline", &settings[baseline].label);
+    line.options("--goal", &args.goals);
     line.option("--runs", args.runs());
     line.option("--seed", args.seed);
     line.equal_within(args.verdicts.equal_within);

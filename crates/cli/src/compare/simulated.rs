@@ -54,6 +54,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         replay: args.replay.map(Into::into),
         speed: args.speed,
         equal_within_percent: args.verdicts.equal_within,
+        goals: args.goals.clone(),
         warm_up_s,
         run_for_s,
     };

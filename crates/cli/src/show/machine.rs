@@ -137,7 +137,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
 pub(crate) fn csv(page: &Page<'_>) -> String {
     let several = page.overview.is_some();
     let mut text = if several { "device," } else { "" }.to_owned();
-    text.push_str("figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,survives_all\n");
+    text.push_str("figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level\n");
     for Sheet { header, device, results, .. } in &page.sheets {
         let device = if several { field(&device.name) + "," } else { String::new() };
         for results in &results.figures {
@@ -161,7 +161,7 @@ fn compared(comparison: &Comparison) -> String {
         optional(comparison.interval.map(|(low, _)| low)),
         optional(comparison.interval.map(|(_, high)| high)),
         comparison.verdict.id(),
-        comparison.survives_all
+        comparison.level
     )
 }
 
@@ -262,7 +262,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
         let _ = write!(
             text,
-            "\nAgainst {} (95 % confidence; \\* outside the standard deviations):\n\n",
+            "\nAgainst {} (95 % confidence in all; \\* outside the standard deviations):\n\n",
             labels[header.baseline]
         );
         let _ = writeln!(text, "| figure | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use iosched_lab::{
-    Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
-    grouped, significant, sure_sentence,
+    Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, TaskFigure, Verdict, WorkloadKind,
+    WorkloadRecord, grouped, significant, sure_sentence,
 };
 use iosched_sim::Replay;
 
@@ -95,18 +95,7 @@ pub(super) fn subject(
     about.extend(workload.is_part().then(|| "a part of the recording".to_owned()));
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
-    let what = match workload.kind {
-        WorkloadKind::Trace => "process",
-        WorkloadKind::Tasks | WorkloadKind::Application => "task",
-        WorkloadKind::Command => "command",
-        WorkloadKind::Jobs => "job",
-    };
-    let plural = match (workload.tasks, what) {
-        (1, what) => what.to_owned(),
-        (_, "process") => "processes".to_owned(),
-        (_, what) => format!("{what}s"),
-    };
-    about.push(format!("{} {plural}", grouped(workload.tasks)));
+    about.push(format!("{} {}", grouped(workload.tasks), plural(workload.tasks, task_word(workload.kind))));
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", "))];
     rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
@@ -129,6 +118,24 @@ pub(super) fn subject(
     text
 }
 
+/// What does I/O in a workload.
+const fn task_word(kind: WorkloadKind) -> &'static str {
+    match kind {
+        WorkloadKind::Trace => "process",
+        WorkloadKind::Tasks | WorkloadKind::Application => "task",
+        WorkloadKind::Command => "command",
+        WorkloadKind::Jobs => "job",
+    }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    match (count, what) {
+        (1, what) => what.to_owned(),
+        (_, "process") => "processes".to_owned(),
+        (_, what) => format!("{what}s"),
+    }
+}
+
 /// Three significant digits, thousands grouped.
 pub(super) fn seconds(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
@@ -137,7 +144,7 @@ pub(super) fn seconds(ns: u64) -> String {
 
 /// The figures that have a row: all of them, or those that something is concluded from.
 fn told<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
-    let told = |results: &&FigureResults| look.details || results.headline || results.figure == Figure::Throughput;
+    let told = |results: &&FigureResults| look.details || results.shown;
     sheet.results.figures.iter().filter(told).collect()
 }
 
@@ -158,7 +165,21 @@ fn figures(sheet: &Sheet<'_>, look: Look) -> String {
         figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
     };
     let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
-    set(&row_heads(&told), &columns, look)
+    set(&row_heads(&told), &columns, look) + &more_tasks(sheet, &told, look)
+}
+
+/// Tasks that have no row, and how to see them; nothing where all have one.
+fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String {
+    let (with_figures, all) = sheet.results.task_names;
+    let shown = told.iter().filter(|results| matches!(results.figure, Figure::Task(_, TaskFigure::Iops))).count();
+    if all < 2 || shown >= all {
+        return String::new();
+    }
+    let more =
+        if shown < with_figures { format!("--details shows the {with_figures} busiest, ") } else { String::new() };
+    let what = plural(all as u64 - shown as u64, task_word(sheet.header.workload.kind));
+    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" any of them", all - shown);
+    look.wrap(&text, "  ") + "\n"
 }
 
 fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
@@ -180,7 +201,7 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
 /// What a table of verdicts is headed.
 pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
     format!(
-        "against {baseline} (95 % confidence; equal: within {equal_within_percent} %; * outside the standard deviations):"
+        "against {baseline} (95 % confidence in all; equal: within {equal_within_percent} %; * outside the standard deviations):"
     )
 }
 

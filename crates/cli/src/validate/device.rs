@@ -281,6 +281,7 @@ fn on_device(
             limit: Limit::default(),
             until_sure_percent: None,
             equal_within_percent: EQUAL_WITHIN_PERCENT,
+            goals: Vec::new(),
             command: header.command.clone(),
         };
         let mut bench = KernelBench::new(place, &state, &work, &settings, Replay::Closed, Limits::default())?;

@@ -75,6 +75,39 @@ pub(crate) const CASES: &[Odd] = &[
         assert_eq!(found, heads, "{}", told.out);
         told.says(&["3 runs of each setting, 95 % confidence"]);
     }),
+    odd("the answer speaks of the goals that are named, and of nothing else", |place| {
+        let told = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
+        told.says(&["p99(lookup)"]);
+        let answer = told.out.lines().find(|line| line.starts_with("answer:")).unwrap();
+        assert!(answer.contains("p99(lookup)") && !answer.contains("finish"), "{answer}");
+        let header = place.read("records.jsonl");
+        assert!(header.contains(r#""goals":["p99(lookup)"]"#), "{header}");
+        assert!(header.contains("--goal 'p99(lookup)'"), "{header}");
+        let again = place.iosched(&["report", "records.jsonl", "-o", "page.html"]);
+        again.code(0);
+        assert!(place.read("page.html").contains("p99(lookup)"));
+    }),
+    odd("a goal that the workload has no metric for is refused with what there is", |place| {
+        place.file("tasks.toml", TASKS);
+        let common = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "records.jsonl", "--goal"];
+        place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
+        place.iosched(&[&common[..], &["p99(scan) <= 5 ms"]].concat()).refused(2, &["no bounds", "p99(scan)"]);
+        place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
+    }),
+    odd("two tasks have a row each, and of many the busiest have", |place| {
+        compare(place, &["-n", "2"]).says(&["scan p99", "lookup p99", "scan IOPS"]).never(&["more tasks"]);
+        let task = |pid: u32| {
+            let total = 40 + pid;
+            format!("[[tasks]]\npid = {pid}\nname = \"t{pid}\"\npattern = \"random\"\ntotal = {total}\n")
+        };
+        place.file("many.toml", (1..=9).map(task).collect::<String>());
+        let common = ["compare", "-w", "many.toml", "-n", "2", "-s", "noop", "-s", "cfq", "--records", "m.jsonl"];
+        let told = place.iosched(&common);
+        told.code(0).says(&["t9 p99", "t7 IOPS", "and 6 more tasks: --details shows the 6 busiest, --goal"]);
+        told.never(&["t6 p99"]);
+        let told = place.iosched(&[&common[..], &["--details"]].concat());
+        told.code(0).says(&["t4 p99", "and 3 more tasks: --goal"]).never(&["t3 p99"]);
+    }),
     odd("details tell every doubt, and without them one is told and the rest counted", |place| {
         let all = compare(place, &["-n", "2", "--details"]);
         let doubts = all.out.lines().filter(|line| line.starts_with("  - ")).count();
@@ -193,6 +226,17 @@ pub(crate) const CASES: &[Odd] = &[
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
+        // Also to the same intervals, and each follows from its own.
+        for figure in document["figures"].as_array().unwrap() {
+            let (comparison, id) = (&figure["settings"][1]["comparison"], figure["figure"].as_str().unwrap());
+            let line = csv.out.lines().find(|line| line.starts_with(&format!("{id},")) && line.contains(",cfq,"));
+            let fields: Vec<&str> = line.unwrap().split(',').collect();
+            let [low, high] = [0, 1].map(|end| comparison["interval"][end].as_f64().unwrap());
+            assert_eq!([fields[7], fields[8]].map(|end| end.parse::<f64>().unwrap()), [low, high], "{id}");
+            assert_eq!(fields[9], comparison["verdict"], "{id}");
+            let holds_none = low <= 0.0 && high >= 0.0;
+            assert_eq!(holds_none && fields[9] != "equal", fields[9] == "cannot_tell", "{comparison}");
+        }
         let known = ["better", "worse", "more", "less", "equal", "cannot_tell"];
         for verdict in verdicts(&document) {
             assert!(known.contains(&verdict.as_str()), "{verdict}");

@@ -22,6 +22,7 @@ use iosched_workload::{Workload, WorkloadError};
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
 use crate::experiment::Experiment;
+use crate::goal::Goal;
 use crate::machine::MachineProfile;
 
 pub use crate::nearest::{did_you_mean, listed, nearest};
@@ -144,6 +145,8 @@ pub struct Asked {
     pub speed: Option<f64>,
     /// Differences within so many per cent of the baseline matter to nobody.
     pub equal_within_percent: f64,
+    /// The figures that something is concluded from; none: the usual ones.
+    pub goals: Vec<Goal>,
     /// The first seconds of each run do not count.
     pub warm_up_s: f64,
     /// Each run ends after so long, warm-up aside.
@@ -165,6 +168,7 @@ impl Default for Asked {
             replay: None,
             speed: None,
             equal_within_percent: EQUAL_WITHIN_PERCENT,
+            goals: Vec::new(),
             warm_up_s: 0.0,
             run_for_s: None,
         }
@@ -235,6 +239,7 @@ impl Asked {
         experiment.runs = self.runs;
         experiment.seed = self.seed;
         experiment.equal_within_percent = self.equal_within_percent;
+        experiment.goals.clone_from(&self.goals);
         experiment.replay = replay;
         let limits = crate::verify::Limits { warm_up_ns: ns(self.warm_up_s), run_for_ns: self.run_for_s.map(ns) };
         (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
@@ -252,6 +257,7 @@ impl Asked {
         line.options("--device", &self.devices);
         line.options("--scheduler", experiment.settings().iter().map(|setting| &setting.label));
         line.option("--baseline", &header.settings[header.baseline].label);
+        line.options("--goal", &self.goals);
         line.option("--runs", self.runs);
         line.option("--seed", self.seed);
         line.equal_within(self.equal_within_percent);

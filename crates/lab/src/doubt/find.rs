@@ -65,7 +65,6 @@ impl Finder<'_> {
         self.tails(&mut doubts);
         self.sameness(&mut doubts);
         self.company(&mut doubts);
-        self.many(&mut doubts);
         self.starved(&mut doubts);
         if let Some(measured) = &self.records.device().measured {
             self.noise(&mut doubts);
@@ -157,6 +156,13 @@ impl Finder<'_> {
                 }
             }
         }
+        for results in &self.results.figures {
+            let Some((q, ios)) = results.figure.quantile_of_goal().zip(results.ios) else { continue };
+            let above = ios - (q * ios as f64).ceil() as u64;
+            if above < TAIL_IOS_MIN {
+                doubts.push(Doubt::ThinTail { figure: results.figure, ios, above });
+            }
+        }
     }
 
     /// All values of a setting, figure after figure.
@@ -202,24 +208,6 @@ impl Finder<'_> {
         } else if self.fairness.excluded > 0 {
             let excluded_percent = self.fairness.excluded_share * 100.0;
             doubts.push(Doubt::FairnessPartial { counted, excluded: self.fairness.excluded as u64, excluded_percent });
-        }
-    }
-
-    fn many(&self, doubts: &mut Vec<Doubt>) {
-        let mut comparisons = 0;
-        let mut fragile = Vec::new();
-        for results in &self.results.figures {
-            for (setting, own) in results.settings.iter().enumerate() {
-                let Some(comparison) = own.as_ref().and_then(|own| own.comparison.as_ref()) else { continue };
-                comparisons += 1;
-                // Of a real device the verdict says so.
-                if comparison.verdict.differs() && !comparison.survives_all {
-                    fragile.push((self.records.header().settings[setting].label.clone(), results.figure));
-                }
-            }
-        }
-        if !fragile.is_empty() {
-            doubts.push(Doubt::ManyComparisons { comparisons, fragile });
         }
     }
 

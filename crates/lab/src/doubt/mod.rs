@@ -114,13 +114,6 @@ pub enum Doubt {
         /// Their share of the I/Os, per cent.
         excluded_percent: f64,
     },
-    /// Differences that are significant each by itself, but not among so many comparisons.
-    ManyComparisons {
-        /// Comparisons made.
-        comparisons: u64,
-        /// What they are of: label and figure.
-        fragile: Vec<(String, Figure)>,
-    },
     /// What was found on a real device or its machine.
     Found {
         /// What.
@@ -222,8 +215,7 @@ impl Doubt {
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
             // Single figures; what nothing is concluded from is last.
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
-            Self::ManyComparisons { fragile, .. } if !fragile.iter().any(|(_, figure)| figure.is_headline()) => 10,
-            Self::FewIos { .. } | Self::ThinTail { .. } | Self::ManyComparisons { .. } => 7,
+            Self::FewIos { .. } | Self::ThinTail { .. } => 7,
             Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 8,
             Self::Simulated { .. } => 9,
         }
@@ -330,15 +322,6 @@ impl fmt::Display for Doubt {
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),
-            Self::ManyComparisons { comparisons, fragile } => {
-                let names: Vec<String> =
-                    fragile.iter().map(|(label, figure)| format!("{label} {}", figure.name())).collect();
-                write!(
-                    f,
-                    "of {comparisons} comparisons at 95 %, some differ by chance; these do not stand among so many (Holm): {}; take more --runs to make sure",
-                    listed(&names, "and")
-                )
-            }
             Self::Found { finding } => match finding.remedy() {
                 Some(remedy) => write!(f, "{finding}; {remedy}"),
                 None => write!(f, "{finding}"),

@@ -16,8 +16,9 @@ pub use error::VerifyError;
 pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
 
 use crate::error::LabError;
-use crate::execute::{Finished, Progress, counts};
+use crate::execute::{Finished, Progress, counts, knows};
 use crate::experiment::run_seed;
+use crate::goal::Goal;
 use crate::pool::Control;
 use crate::record::{
     DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord,
@@ -77,6 +78,8 @@ pub struct Verification {
     pub until_sure_percent: Option<f64>,
     /// Differences within so many per cent of the baseline matter to nobody.
     pub equal_within_percent: f64,
+    /// The figures that something is concluded from; none: the usual ones.
+    pub goals: Vec<Goal>,
     /// The command line that makes such records again: kept in them.
     pub command: String,
 }
@@ -100,6 +103,7 @@ impl Verification {
             limit: self.limit,
             until_sure_percent: self.until_sure_percent,
             equal_within_percent: self.equal_within_percent,
+            goals: self.goals.iter().map(ToString::to_string).collect(),
             alone: Vec::new(),
         }
     }
@@ -166,6 +170,9 @@ fn make_runs(
                 return Ok(Finished { records, interrupted: true });
             };
             counts(&result, verification.warm_up_ns)?;
+            if turn == 0 {
+                knows(&verification.goals, &result, &verification.workload.name)?;
+            }
             let timeline = result.io_timeline.take().filter(|_| run == 0).map(|io| Timeline::from(*io));
             let timeline =
                 timeline.map(|timeline| Record::Timeline(Box::new(TimelineRecord { device: 0, setting, timeline })));

@@ -106,6 +106,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
         limit: Limit::default(),
         until_sure_percent: None,
         equal_within_percent: crate::EQUAL_WITHIN_PERCENT,
+        goals: Vec::new(),
         command: String::new(),
     }
 }

@@ -47,29 +47,40 @@ fn students_t(freedom: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom).ok()
 }
 
-/// A difference of means, how sure it is, and how likely so large a one is by chance.
+/// A difference of means, and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// The difference itself.
     pub mean: f64,
-    /// Lower end of the 95 % confidence interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Probability of a difference at least as large if there were none (two-sided).
-    pub p: f64,
+    /// Its standard error; 0 if the difference is exact.
+    pub error: f64,
+    /// Degrees of freedom of that error.
+    pub freedom: f64,
 }
 
 impl Difference {
-    /// From the estimate, its standard error and its degrees of freedom. Without error the difference is exact.
-    fn of(mean: f64, error: f64, freedom: f64) -> Option<Self> {
-        if error == 0.0 {
-            return Some(Self { mean, low: mean, high: mean, p: if mean == 0.0 { 1.0 } else { 0.0 } });
+    /// The confidence interval that misses the true difference with the probability `level`.
+    #[must_use]
+    pub fn interval(&self, level: f64) -> (f64, f64) {
+        let half = match students_t(self.freedom) {
+            _ if self.error == 0.0 => 0.0,
+            Some(t) => t.inverse_cdf(1.0 - level / 2.0) * self.error,
+            None => f64::INFINITY,
+        };
+        (self.mean - half, self.mean + half)
+    }
+
+    /// Probability of a difference at least as large if the true one were no larger than `within` (two-sided). It is at
+    /// most `level` just where [`Self::interval`], widened by `within` on either side, does not hold 0.
+    #[must_use]
+    pub fn p(&self, within: f64) -> f64 {
+        let beyond = self.mean.abs() - within;
+        match students_t(self.freedom) {
+            _ if beyond <= 0.0 => 1.0,
+            _ if self.error == 0.0 => 0.0,
+            Some(t) => (2.0 * t.sf(beyond / self.error)).min(1.0),
+            None => 1.0,
         }
-        let t = students_t(freedom)?;
-        let half = t.inverse_cdf(0.975) * error;
-        let p = (2.0 * t.sf((mean / error).abs())).min(1.0);
-        Some(Self { mean, low: mean - half, high: mean + half, p })
     }
 }
 
@@ -85,7 +96,7 @@ pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
 pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let differences = differences(values, base);
     let error = standard_deviation(&differences)? / (differences.len() as f64).sqrt();
-    Difference::of(mean(&differences), error, (differences.len() - 1) as f64)
+    Some(Difference { mean: mean(&differences), error, freedom: (differences.len() - 1) as f64 })
 }
 
 /// The difference of the means of two samples that have nothing to do with each other (Welch). `None` if one has
@@ -96,23 +107,23 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let (a, b) = (part(values)?, part(base)?);
     let error = (a + b).sqrt();
     let freedom = (a + b).powi(2) / (a * a / (values.len() - 1) as f64 + b * b / (base.len() - 1) as f64);
-    Difference::of(mean(values) - mean(base), error, freedom)
+    Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
-/// Which of several tests stay significant at `alpha` when there are so many of them (Holm): the probability of even
-/// one false "differs" among them is at most `alpha`.
+/// The level at which Holm's procedure decides each of several tests: a test finds a difference if its `p` is no larger.
+/// The probability of even one false difference among them is at most `alpha`.
 #[must_use]
-pub fn holm(p: &[f64], alpha: f64) -> Vec<bool> {
+pub fn holm(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]).then(a.cmp(&b)));
-    let mut survives = vec![false; p.len()];
+    let level = |rank: usize| alpha / (p.len() - rank) as f64;
+    // From the first that finds nothing on, none does.
+    let found = order.iter().enumerate().take_while(|&(rank, &test)| p[test] <= level(rank)).count();
+    let mut levels = vec![0.0; p.len()];
     for (rank, &test) in order.iter().enumerate() {
-        if p[test] > alpha / (p.len() - rank) as f64 {
-            break;
-        }
-        survives[test] = true;
+        levels[test] = level(rank.min(found));
     }
-    survives
+    levels
 }
 
 /// Jain's fairness index: 1 if all are equal, 1/n if one has everything. `None` of fewer than two values, or if all
@@ -167,10 +178,14 @@ mod tests {
         // Differences 1, 2, 3: mean 2, deviation 1, error 1/sqrt 3; t(0.975, 2) = 4.302653.
         let found = paired(&[11.0, 22.0, 33.0], &[10.0, 20.0, 30.0]).unwrap();
         close(found.mean, 2.0);
-        close(found.low, 2.0 - 4.302_653 / 3f64.sqrt());
-        close(found.high, 2.0 + 4.302_653 / 3f64.sqrt());
+        let (low, high) = found.interval(0.05);
+        close(low, 2.0 - 4.302_653 / 3f64.sqrt());
+        close(high, 2.0 + 4.302_653 / 3f64.sqrt());
         // t = 2 sqrt 3 = 3.4641 with 2 degrees: p = 1 - t / sqrt(2 + t^2) = 1 - sqrt(12/14).
-        close(found.p, 1.0 - (12.0f64 / 14.0).sqrt());
+        close(found.p(0.0), 1.0 - (12.0f64 / 14.0).sqrt());
+        // Beyond 1, t is half as large.
+        close(found.p(1.0), 1.0 - (3.0f64 / 5.0).sqrt());
+        assert_eq!(found.p(2.0), 1.0);
     }
 
     #[test]
@@ -178,13 +193,14 @@ mod tests {
         // Equal deviations 1 and sizes 3: error sqrt(2/3), 4 degrees, t(0.975, 4) = 2.776445.
         let found = unpaired(&[4.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
         close(found.mean, 3.0);
-        close(found.high - found.mean, 2.776_445 * (2.0f64 / 3.0).sqrt());
+        close(found.interval(0.05).1 - found.mean, 2.776_445 * (2.0f64 / 3.0).sqrt());
     }
 
     #[test]
     fn without_variance_a_difference_is_exact() {
-        assert_eq!(paired(&[2.0; 4], &[2.0; 4]), Some(Difference { mean: 0.0, low: 0.0, high: 0.0, p: 1.0 }));
-        assert_eq!(paired(&[5.0; 4], &[2.0; 4]), Some(Difference { mean: 3.0, low: 3.0, high: 3.0, p: 0.0 }));
+        let [same, apart] = [2.0, 5.0].map(|value| paired(&[value; 4], &[2.0; 4]).unwrap());
+        assert_eq!((same.interval(0.05), same.p(0.0)), ((0.0, 0.0), 1.0));
+        assert_eq!((apart.interval(0.05), apart.p(0.0), apart.p(3.0)), ((3.0, 3.0), 0.0, 1.0));
         assert_eq!(paired(&[5.0], &[2.0]), None);
     }
 
@@ -195,8 +211,9 @@ mod tests {
         let noise = [0.1, -0.1, 0.2, -0.2, 0.0, 0.1];
         let values: Vec<f64> = base.iter().zip(noise).map(|(base, noise)| base + 1.0 + noise).collect();
         let (together, apart) = (paired(&values, &base).unwrap(), unpaired(&values, &base).unwrap());
-        assert!(together.low > 0.8 && together.high < 1.3, "{together:?}");
-        assert!(apart.low < 0.0 && apart.high > 0.0, "{apart:?}");
+        let [together, apart] = [together, apart].map(|found| found.interval(0.05));
+        assert!(together.0 > 0.8 && together.1 < 1.3, "{together:?}");
+        assert!(apart.0 < 0.0 && apart.1 > 0.0, "{apart:?}");
     }
 
     #[test]
@@ -212,8 +229,8 @@ mod tests {
     #[test]
     fn holm_as_by_hand() {
         // Sorted: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2: the rest falls with it.
-        assert_eq!(holm(&[0.04, 0.01, 0.03, 0.016], 0.05), [false, true, false, true]);
-        assert_eq!(holm(&[], 0.05), [] as [bool; 0]);
+        assert_eq!(holm(&[0.04, 0.01, 0.03, 0.016], 0.05), [0.05 / 2.0, 0.05 / 4.0, 0.05 / 2.0, 0.05 / 3.0]);
+        assert_eq!(holm(&[], 0.05), [] as [f64; 0]);
     }
 
     #[test]
@@ -228,16 +245,20 @@ mod tests {
     proptest! {
         #[test]
         fn an_interval_holds_its_mean_and_turns_with_the_sign(
-            pairs in proptest::collection::vec((-1e6..1e6f64, -1e6..1e6f64), 2..30)
+            pairs in proptest::collection::vec((-1e6..1e6f64, -1e6..1e6f64), 2..30),
+            level in 1e-4..0.2f64,
+            within in 0.0..1e6f64,
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let (there, back) = (paired(&a, &b).unwrap(), paired(&b, &a).unwrap());
-            prop_assert!(there.low <= there.mean && there.mean <= there.high);
-            prop_assert!((0.0..=1.0).contains(&there.p));
-            prop_assert!((there.low + back.high).abs() <= 1e-9 * there.low.abs().max(1.0));
-            // The interval holds 0 just when chance explains the difference.
-            if (there.p - 0.05).abs() > 1e-6 {
-                prop_assert_eq!(there.low <= 0.0 && there.high >= 0.0, there.p > 0.05);
+            let (low, high) = there.interval(level);
+            prop_assert!(low <= there.mean && there.mean <= high);
+            prop_assert!((low + back.interval(level).1).abs() <= 1e-9 * low.abs().max(1.0));
+            // The widened interval holds 0 just when chance, and what is within, explain the difference.
+            let p = there.p(within);
+            prop_assert!((0.0..=1.0).contains(&p));
+            if (p / level - 1.0).abs() > 1e-4 {
+                prop_assert_eq!(low - within <= 0.0 && high + within >= 0.0, p > level);
             }
         }
     }

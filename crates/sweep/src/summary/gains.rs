@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_lab::{significant, stat};
+use iosched_lab::{SIGNIFICANCE, significant, stat};
 use serde::Serialize;
 
 use super::volumes::Volume;
@@ -190,13 +190,13 @@ fn gain(strategy: Strategy, volumes: &[&Volume], higher_is_better: bool) -> Opti
     }
     let percent = |log: f64| (log.exp() - 1.0) * 100.0;
     let zeroes = vec![0.0; ratios.len()];
-    let found = stat::paired(&ratios, &zeroes);
+    let interval = stat::paired(&ratios, &zeroes).map(|found| found.interval(SIGNIFICANCE));
     let mean = stat::mean(&ratios);
     Some(Gain {
         strategy,
         settings,
         percent: percent(mean),
-        interval: found.map(|own| (percent(own.low), percent(own.high))),
+        interval: interval.map(|(low, high)| (percent(low), percent(high))),
         total_percent: (base_total > 0.0).then(|| (total / base_total - 1.0) * 100.0),
         is_gain: (mean < 0.0) != higher_is_better,
         volumes: ratios.len(),

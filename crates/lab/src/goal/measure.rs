@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use iosched_lab::{Comparison, Direction, Figure, TAIL};
 use iosched_sim::{Histogram, RunResult, TaskResult};
 use serde::{Deserialize, Serialize};
 
-use super::goal::Goal;
+use super::Goal;
+use crate::compare::Comparison;
+use crate::error::LabError;
+use crate::figure::{Direction, Figure, TAIL};
 
 const MS: f64 = 1e6;
 /// Whom figures can be of, beside the names of tasks.
@@ -108,18 +110,9 @@ impl MeasureRecord {
     /// The figure that comparisons are made in.
     #[must_use]
     pub fn figure(&self) -> Figure {
-        Figure::measured(&self.name, &self.unit, self.direction, self.relevant_percent)
-    }
-
-    /// Whether it is about the few slowest I/Os: see [`Figure::is_tail`].
-    #[must_use]
-    pub fn is_tail(&self) -> bool {
-        match self.name.parse::<Goal>().map(|goal| goal.measure) {
-            Ok(Measure::Latency(Statistic::Worst, _)) => true,
-            Ok(Measure::Latency(Statistic::Quantile(q), _)) => q >= TAIL,
-            Ok(Measure::Figure(figure)) => figure.is_tail(),
-            _ => false,
-        }
+        let measure =
+            self.name.parse().map_or_else(|_| Measure::Reported(self.name.clone()), |goal: Goal| goal.measure);
+        measure.usual_figure().unwrap_or_else(|| Figure::of_goal(measure, self))
     }
 
     /// A comparison in words: "better by 12 % (8 to 15 %)".
@@ -148,13 +141,13 @@ impl From<(&Measure, Figure)> for MeasureRecord {
 
 impl Measure {
     /// What is told of every run that has it.
-    pub(super) fn usual() -> impl Iterator<Item = Self> {
+    pub fn usual() -> impl Iterator<Item = Self> {
         let named = Figure::ALL.iter().filter(|figure| !matches!(figure, Figure::Fairness | Figure::Utilisation));
         named.map(|&figure| Self::of_figure(figure))
     }
 
     /// The name that goals have for a figure.
-    fn of_figure(figure: Figure) -> Self {
+    pub(crate) fn of_figure(figure: Figure) -> Self {
         let Some(sync) = figure.is_latency_of_sync() else { return Self::Figure(figure) };
         let statistic = match figure {
             Figure::SyncMean | Figure::AsyncMean => Statistic::Mean,
@@ -162,6 +155,51 @@ impl Measure {
             _ => Statistic::Quantile(figure.quantile().map_or(0.5, |(q, _)| q)),
         };
         Self::Latency(statistic, if sync { Whose::Sync } else { Whose::Async })
+    }
+
+    /// The figure of every run that it names.
+    fn usual_figure(&self) -> Option<Figure> {
+        Figure::ALL.iter().copied().find(|&figure| Self::of_figure(figure) == *self)
+    }
+
+    /// The figure that it names; `None` if `run` does not have it.
+    #[must_use]
+    pub fn figure(&self, run: &RunResult) -> Option<Figure> {
+        let record = self.resolve(run)?;
+        let reported = || run.app.as_ref().map(Figure::reported).unwrap_or_default();
+        match self {
+            Self::Reported(name) => reported().into_iter().find(|figure| figure.id() == name),
+            _ => self.usual_figure().or_else(|| Some(Figure::of_goal(self.clone(), &record))),
+        }
+    }
+
+    /// Whether it is about the few slowest I/Os: see [`Figure::is_tail`].
+    pub(crate) fn is_tail(&self) -> bool {
+        match self {
+            Self::Latency(Statistic::Worst, _) => true,
+            Self::Latency(Statistic::Quantile(q), _) => *q >= TAIL,
+            _ => false,
+        }
+    }
+
+    /// For a latency: how many I/Os of a run it rests on.
+    pub(crate) fn ios(&self, run: &RunResult) -> Option<u64> {
+        match self {
+            Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |own| own.count())),
+            _ => None,
+        }
+    }
+
+    /// That the workload has it, by one of its runs.
+    ///
+    /// # Errors
+    /// It does not; with what there is.
+    pub fn known(&self, run: &RunResult, workload: &str) -> Result<MeasureRecord, LabError> {
+        self.resolve(run).ok_or_else(|| LabError::NoSuchFigure {
+            measure: self.to_string(),
+            workload: workload.to_owned(),
+            there_is: self.there_is(run),
+        })
     }
 
     /// Unit, direction and what is relevant, learnt from a run that has it; `None` if `run` does not.
@@ -339,7 +377,7 @@ mod tests {
         let names: Vec<String> = Measure::usual().map(|measure| measure.to_string()).collect();
         assert!(["throughput", "p99.9(sync)", "worst(async)"].iter().all(|name| names.contains(&(*name).to_owned())));
         for name in names {
-            assert_eq!(name.parse::<super::super::Goal>().unwrap().measure.to_string(), name);
+            assert_eq!(name.parse::<Goal>().unwrap().measure.to_string(), name);
         }
     }
 }

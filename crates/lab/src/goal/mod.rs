@@ -1,11 +1,14 @@
 //! Goals and constraints as a person writes them: `p99(sync)`, `throughput >= 95%`, `worst(reader) <= 20 ms`.
 
+mod measure;
+
 use std::fmt;
 use std::str::FromStr;
 
-use iosched_lab::Figure;
+use measure::WHOSE;
+pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 
-use super::measure::{Measure, Statistic, WHOSE, Whose};
+use crate::figure::Figure;
 
 /// What is to be as good as possible. Which way that is follows from the figure: latencies short, throughput high.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,9 +182,11 @@ impl fmt::Display for Constraint {
 }
 
 impl Bound {
-    /// The bound in `unit`, that of a figure; a bound in per cent is left alone. `Err` if it was written in a unit of
-    /// another kind.
-    pub(super) fn in_unit(self, unit: &str) -> Result<Self, String> {
+    /// The bound in `unit`, that of a figure. A bound in per cent is left alone.
+    ///
+    /// # Errors
+    /// It was written in a unit of another kind.
+    pub fn in_unit(self, unit: &str) -> Result<Self, String> {
         let Self::Value(value, Some((own, kind, scale))) = self else { return Ok(self) };
         let figures = UNITS.iter().find(|known| known.0 == unit);
         match figures {
