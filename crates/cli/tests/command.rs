@@ -600,3 +600,19 @@ fn a_job_replays_a_log() {
     std::fs::write(here.join("b.fio"), "[again]\nread_iolog=none.log\n").unwrap();
     refused(&here, &["compare", "--workload", "b.fio"], 2, &["b.fio", "line 1", "read_iolog=none.log"]);
 }
+
+#[test]
+fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
+    let here = directory("no-fairness");
+    std::fs::write(here.join("jobs.toml"), TASKS).unwrap();
+    let usual = ["compare", "-w", "jobs.toml", "-s", "none", "-s", "bfq", "-n", "2", "--details"];
+    let (code, out, _) = run(&here, &usual);
+    assert_eq!(code, 0);
+    assert!(out.contains("s run each process alone, for fairness"), "{out}");
+    let (code, out, _) = run(&here, &[&usual[..], &["--no-fairness", "--records", "kept.jsonl"]].concat());
+    assert_eq!(code, 0);
+    assert!(!out.contains("fairness"), "{out}");
+    let (code, reported, _) = run(&here, &["report", "kept.jsonl", "--csv"]);
+    assert_eq!(code, 0, "{reported}");
+    refused(&directory("no-fairness-on"), &["compare", "--on", ".", "--no-fairness"], 2, &["--no-fairness", "--on"]);
+}

@@ -46,6 +46,8 @@ pub struct Experiment {
     pub warm_up_ns: u64,
     /// When runs stop early.
     pub limit: Limit,
+    /// Whether tasks also run alone, which the metric fairness needs.
+    pub fairness: bool,
     /// The command line that makes the records again: kept in them.
     pub command: String,
 }
@@ -102,6 +104,7 @@ impl Experiment {
             machine: None,
             warm_up_ns: 0,
             limit: Limit::default(),
+            fairness: true,
             command: String::new(),
         };
         experiment.add_device(profile)?;
@@ -254,9 +257,12 @@ impl Experiment {
     }
 
     /// The tasks that are to run alone: the busiest [`ALONE_TASKS_MAX`] with [`ALONE_IOS_MIN`] I/Os or more, by number;
-    /// none if fewer than two are left.
+    /// none if fewer than two are left, or without [`Self::fairness`].
     #[must_use]
     pub fn alone_tasks(&self) -> Vec<usize> {
+        if !self.fairness {
+            return Vec::new();
+        }
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
@@ -305,6 +311,7 @@ impl Experiment {
             equal_within_percent: self.equal_within_percent,
             goals: self.goals.iter().map(ToString::to_string).collect(),
             alone: self.alone_tasks(),
+            no_fairness: !self.fairness,
         }
     }
 }

@@ -79,6 +79,9 @@ pub struct Header {
     pub goals: Vec<String>,
     /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
     pub alone: Vec<usize>,
+    /// Tasks do not run alone on request, so the metric fairness is absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_fairness: bool,
 }
 
 /// What kind of workload it is.
@@ -386,6 +389,11 @@ impl AloneRecord {
     const fn key(&self) -> (usize, usize, usize) {
         (self.device, self.setting, self.task)
     }
+
+    /// When the task's last I/O was done, ns.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.result.last_completion_ns.unwrap_or(0)
+    }
 }
 
 impl TimelineRecord {
@@ -498,6 +506,12 @@ impl<'a> OnDevice<'a> {
         let all = &self.records.alone;
         let [from, to] = [self.device, self.device + 1].map(|device| all.partition_point(|a| a.device < device));
         &all[from..to]
+    }
+
+    /// Device time of its runs of tasks alone, ns.
+    #[must_use]
+    pub fn alone_ns(self) -> u64 {
+        self.alone_runs().iter().map(AloneRecord::end_ns).fold(0, u64::saturating_add)
     }
 
     /// Its timelines, by setting.

@@ -108,10 +108,7 @@ impl Results {
     pub fn of(records: OnDevice<'_>) -> Self {
         let fairness = Fairness::of(records);
         let (figures, task_names) = figures(records, &fairness);
-        let alone = records.alone_runs().iter().map(|alone| {
-            let end_ns = alone.result.last_completion_ns.unwrap_or(0);
-            (end_ns, alone.result.ios)
-        });
+        let alone = records.alone_runs().iter().map(|alone| (alone.end_ns(), alone.result.ios));
         let runs = records.runs().map(|run| (run.result.finished_ns, run.result.ios));
         let (simulated_ns, simulated_ios) =
             runs.chain(alone).fold((0u64, 0u64), |(ns, ios), (n, i)| (ns.saturating_add(n), ios + i));

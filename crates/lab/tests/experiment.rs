@@ -251,6 +251,20 @@ fn fairness_is_of_slowdowns_against_running_alone() {
 }
 
 #[test]
+fn without_fairness_no_task_runs_alone() {
+    let mut experiment = experiment(tasks(), &["noop", "cfq"], 2);
+    let usual = String::from_utf8(file(&experiment, 1)).unwrap();
+    assert!(!usual.contains("no_fairness"), "records of usual experiments stay as they are");
+    experiment.fairness = false;
+    let read = RecordReader::read(file(&experiment, 1).as_slice(), "last.jsonl").unwrap();
+    assert!(read.header.no_fairness && read.header.alone.is_empty() && read.alone.is_empty());
+    assert_eq!(read, records(&experiment));
+    let results = results(&read);
+    assert_eq!(results.figure(Figure::Fairness), None);
+    assert!(!results.doubts.iter().any(|doubt| doubt.to_string().contains("fairness")), "{:?}", results.doubts);
+}
+
+#[test]
 fn one_process_has_no_fairness() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 50\n";
     let workload = Workload::Tasks(TaskSet::parse("one.toml", text).unwrap().into());

@@ -35,7 +35,7 @@ const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, *, baseline=None, runs=10, seed=1, machine=None, replay=None, speed=None,
-    equal_within=5.0, run_for=None, warm_up=0.0, jobs=None
+    equal_within=5.0, run_for=None, warm_up=0.0, no_fairness=False, jobs=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn compare(
@@ -52,6 +52,7 @@ pub(crate) fn compare(
     equal_within: f64,
     run_for: Option<f64>,
     warm_up: f64,
+    no_fairness: bool,
     jobs: Option<usize>,
 ) -> PyResult<Comparison> {
     let mut policies = Policies::default();
@@ -74,6 +75,7 @@ pub(crate) fn compare(
         equal_within,
         run_for,
         warm_up,
+        no_fairness,
     };
     let experiment = question.experiment("compare")?;
     let mut written = Vec::new();

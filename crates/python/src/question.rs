@@ -23,6 +23,7 @@ pub(crate) struct Question<'a, 'py> {
     pub(crate) equal_within: f64,
     pub(crate) run_for: Option<f64>,
     pub(crate) warm_up: f64,
+    pub(crate) no_fairness: bool,
 }
 
 impl Question<'_, '_> {
@@ -54,6 +55,7 @@ impl Question<'_, '_> {
             equal_within_percent: self.equal_within,
             warm_up_s: self.warm_up,
             run_for_s: self.run_for,
+            no_fairness: self.no_fairness,
         };
         let profiles = devices.iter().map(|own| own.profile.clone()).collect();
         let mut experiment = asked.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;

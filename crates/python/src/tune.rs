@@ -178,6 +178,8 @@ pub(crate) fn tune(
         equal_within,
         run_for,
         warm_up,
+        // Tasks run alone here only if a goal needs it.
+        no_fairness: false,
     };
     let mut experiment = question.experiment("tune")?;
     experiment.command = format!("iosched.tune({}, …)", experiment.workload().name());

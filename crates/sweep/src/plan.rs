@@ -31,6 +31,7 @@ struct Axes {
     equal_within_percent: Option<f64>,
     run_for_s: Option<f64>,
     warm_up_s: Option<f64>,
+    no_fairness: Option<bool>,
 }
 
 /// Workloads: a path, pattern or URL, maybe with how it is read; or a command line.
@@ -244,6 +245,7 @@ impl Axes {
             equal_within_percent: self.equal_within_percent.or(other.equal_within_percent),
             run_for_s: self.run_for_s.or(other.run_for_s),
             warm_up_s: self.warm_up_s.or(other.warm_up_s),
+            no_fairness: self.no_fairness.or(other.no_fairness),
         }
     }
 
@@ -322,6 +324,7 @@ impl Axes {
                 equal_within_percent: self.equal_within_percent,
                 run_for_s: self.run_for_s,
                 warm_up_s: self.warm_up_s,
+                no_fairness: self.no_fairness.unwrap_or(false),
                 ..Question::default()
             },
         })
@@ -340,7 +343,7 @@ impl Device {
 
 /// Fields that no plan has, each with the one that may be meant.
 fn check_fields(text: &str) -> Result<(), String> {
-    const FIELDS: [&str; 12] = [
+    const FIELDS: [&str; 13] = [
         "workloads",
         "devices",
         "schedulers",
@@ -353,6 +356,7 @@ fn check_fields(text: &str) -> Result<(), String> {
         "equal_within_percent",
         "run_for_s",
         "warm_up_s",
+        "no_fairness",
     ];
     let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let check = |table: &toml::Table, more: &str| {

@@ -30,6 +30,9 @@ pub(crate) struct Question {
     pub(crate) equal_within_percent: Option<f64>,
     pub(crate) run_for_s: Option<f64>,
     pub(crate) warm_up_s: Option<f64>,
+    /// Not written where it is false: units of earlier versions keep their names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_fairness: bool,
     pub(crate) format: Option<String>,
     pub(crate) columns: Option<String>,
     pub(crate) partial: bool,
@@ -205,6 +208,7 @@ impl Unit {
             equal_within_percent: own.equal_within_percent.unwrap_or(usual.equal_within_percent),
             warm_up_s: own.warm_up_s.unwrap_or(0.0),
             run_for_s: own.run_for_s,
+            no_fairness: own.no_fairness,
             ..usual
         }
     }

@@ -172,6 +172,15 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
 }
 
 #[test]
+fn a_plan_without_fairness_makes_no_runs_of_tasks_alone() {
+    let fleet = Fleet::new(1);
+    let unit = |plan: &str| fleet.units(plan).units[0].clone();
+    let (usual, without) = (unit(PLAN), unit(&format!("no_fairness = true\n{PLAN}")));
+    assert!(!usual.to_json().unwrap().contains("no_fairness"), "units of earlier plans keep their names");
+    assert!(without.to_json().unwrap().contains("\"no_fairness\":true") && without.id() != usual.id());
+}
+
+#[test]
 fn rows_are_those_of_the_comparison() {
     let fleet = Fleet::new(1);
     let units = fleet.units(PLAN);

@@ -29,7 +29,7 @@ pub(crate) struct RealArgs {
     /// root, and put back; after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the
     /// kernel's defaults for what is not named; present is the scheduler that is there, as it is set. Files of cgroups,
     /// as none:io.max=backup:wbps=50000000, are those of the workload's, which are made for the runs and removed
-    #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs"])]
+    #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]
     pub(crate) on: Option<PathBuf>,
 
     /// Let the workload write to the device of --on, which destroys what is on it; the name is typed again, and whoever

@@ -57,6 +57,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         goals: args.goals.clone(),
         warm_up_s,
         run_for_s,
+        no_fairness: args.no_fairness,
     };
     let workload = open_workload(args.workload.as_deref(), &args.reading)?;
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {

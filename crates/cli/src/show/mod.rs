@@ -12,7 +12,7 @@ pub(crate) mod tuning;
 
 use std::path::PathBuf;
 
-use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};
+use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, OnDevice, Overview, Records, Results};
 
 pub(crate) use grid::{Column, Look, Tone, set};
 pub(crate) use machine::{csv, json, markdown};
@@ -46,6 +46,8 @@ pub(crate) struct Sheet<'a> {
     pub(crate) results: Results,
     /// What is doubtful there; what is so on every device stands in the overview.
     pub(crate) doubts: Vec<Doubt>,
+    /// Device time of runs for fairness alone, ns.
+    pub(crate) alone_ns: u64,
 }
 
 impl<'a> Page<'a> {
@@ -59,13 +61,14 @@ impl<'a> Page<'a> {
         let header = &gathered.header;
         let results: Vec<Results> = gathered.devices().map(Results::of).collect();
         let overview = (results.len() > 1).then(|| Overview::of(gathered, &results));
-        let sheet = |(device, results): (&'a DeviceRecord, Results)| {
+        let sheet = |(device, (results, alone_ns)): (&'a DeviceRecord, (Results, u64))| {
             let doubts = match &overview {
                 Some(overview) => overview.own_doubts(&results).cloned().collect(),
                 None => results.doubts.clone(),
             };
-            Sheet { header, device, results, doubts }
+            Sheet { header, device, results, doubts, alone_ns }
         };
+        let results = results.into_iter().zip(gathered.devices().map(OnDevice::alone_ns));
         let sheets = header.devices.iter().zip(results).map(sheet).collect();
         Self { header, sheets, overview, elapsed_s, records, next }
     }

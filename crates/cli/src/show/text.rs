@@ -80,6 +80,12 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let what = if measured { "run on the device" } else { "of disk time simulated" };
     let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
     let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {time} s {what}{elapsed}"), ""));
+    let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
+    if alone_ns > 0 {
+        let alone = seconds(alone_ns);
+        let line = format!("of these, {alone} s run each process alone, for fairness; --no-fairness leaves them out");
+        let _ = writeln!(text, "{}", look.wrap(&line, ""));
+    }
     text
 }
 

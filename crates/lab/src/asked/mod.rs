@@ -151,6 +151,8 @@ pub struct Asked {
     pub warm_up_s: f64,
     /// Each run ends after so long, warm-up aside.
     pub run_for_s: Option<f64>,
+    /// Tasks do not run alone; the metric fairness is absent.
+    pub no_fairness: bool,
 }
 
 impl Default for Asked {
@@ -171,6 +173,7 @@ impl Default for Asked {
             goals: Vec::new(),
             warm_up_s: 0.0,
             run_for_s: None,
+            no_fairness: false,
         }
     }
 }
@@ -241,6 +244,7 @@ impl Asked {
         experiment.equal_within_percent = self.equal_within_percent;
         experiment.goals.clone_from(&self.goals);
         experiment.replay = replay;
+        experiment.fairness = !self.no_fairness;
         let limits = crate::verify::Limits { warm_up_ns: ns(self.warm_up_s), run_for_ns: self.run_for_s.map(ns) };
         (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
         experiment.command = self.command(&experiment);
@@ -260,6 +264,9 @@ impl Asked {
         line.options("--goal", &self.goals);
         line.option("--runs", self.runs);
         line.option("--seed", self.seed);
+        if self.no_fairness {
+            line.word("--no-fairness");
+        }
         line.equal_within(self.equal_within_percent);
         line.length(self.run_for_s, self.warm_up_s);
         line.replay(experiment);

@@ -198,7 +198,8 @@ impl Finder<'_> {
         // The tasks of an application belong together: none of them is run alone.
         let kind = self.records.header().workload.kind;
         let together = matches!(kind, WorkloadKind::Application | WorkloadKind::Command) || self.records.is_measured();
-        if self.results.rounds == 0 || self.records.alone_missing() > 0 || together {
+        let unwanted = self.records.header().no_fairness;
+        if self.results.rounds == 0 || self.records.alone_missing() > 0 || together || unwanted {
             return;
         }
         if counted < 2 {

@@ -105,6 +105,7 @@ impl Verification {
             equal_within_percent: self.equal_within_percent,
             goals: self.goals.iter().map(ToString::to_string).collect(),
             alone: Vec::new(),
+            no_fairness: false,
         }
     }
 
