@@ -94,7 +94,7 @@ fn of_jobs(jobs: &fio::Jobs) -> Demand {
 }
 
 fn of_trace(trace: &Trace) -> Demand {
-    let does = |op| trace.entries().iter().any(|entry| entry.op() == op);
+    let does = |op| trace.entries().any(|entry| entry.op() == op);
     Demand {
         processes: u32::try_from(trace.processes().len()).ok(),
         outstanding_max: None,

@@ -488,7 +488,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         kind: WorkloadKind::Trace,
         fingerprint: fingerprint.text(),
         tasks: trace.processes().len() as u64,
-        requests: Some(trace.entries().len() as u64),
+        requests: Some(trace.len() as u64),
         reads: Some(reads),
         span_ns: Some(trace.span_ns()),
         timed: false,

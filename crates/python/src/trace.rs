@@ -33,7 +33,7 @@ impl PartialEq for Trace {
         let of = |trace: &Self| (trace.inner.name().to_owned(), trace.inner.resolution_ns());
         of(self) == of(other)
             && self.inner.processes() == other.inner.processes()
-            && self.inner.entries() == other.inner.entries()
+            && self.inner.entries().eq(other.inner.entries())
     }
 }
 
@@ -41,7 +41,7 @@ impl Eq for Trace {}
 
 impl Hash for Trace {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.inner.name(), self.inner.entries().len(), self.inner.span_ns()).hash(state);
+        (self.inner.name(), self.inner.len(), self.inner.span_ns()).hash(state);
     }
 }
 
@@ -54,7 +54,7 @@ impl Trace {
 
     fn requests(&self) -> impl Iterator<Item = (TraceRequest, &str)> {
         let processes = self.inner.processes();
-        self.inner.entries().iter().map(move |entry| {
+        self.inner.entries().map(move |entry| {
             let process = &processes[entry.process as usize];
             let request = TraceRequest {
                 arrival: Time::from_ns(entry.arrival_ns),
@@ -163,22 +163,23 @@ impl Trace {
     /// A table with a row for each I/O: arrival_ns, pid, process, op, sync, sector, nr_sectors, latency_ns.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
-            let entries = self.inner.entries();
+            let entries = || self.inner.entries();
             let processes = self.inner.processes();
-            let of = |entry: &iosched_workload::Entry| &processes[entry.process as usize];
-            let number =
-                |value: fn(&iosched_workload::Entry) -> u64| UInt64Array::from_iter_values(entries.iter().map(value));
+            let of = |entry: iosched_workload::Entry| &processes[entry.process as usize];
+            let number = |value: fn(&iosched_workload::Entry) -> u64| {
+                UInt64Array::from_iter_values(entries().map(|own| value(&own)))
+            };
             let is_sync =
-                |entry: &iosched_workload::Entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC);
+                |entry: iosched_workload::Entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC);
             Columns::default()
                 .with("arrival_ns", number(|entry| entry.arrival_ns))
-                .with("pid", UInt32Array::from_iter_values(entries.iter().map(|entry| of(entry).pid)))
-                .with("process", words(entries.iter().map(|entry| of(entry).name.as_str())))
-                .with("op", words(entries.iter().map(|entry| op_name(entry.op()))))
-                .with("sync", entries.iter().map(|entry| Some(is_sync(entry))).collect::<BooleanArray>())
+                .with("pid", UInt32Array::from_iter_values(entries().map(|entry| of(entry).pid)))
+                .with("process", words(entries().map(|entry| of(entry).name.as_str())))
+                .with("op", words(entries().map(|entry| op_name(entry.op()))))
+                .with("sync", entries().map(|entry| Some(is_sync(entry))).collect::<BooleanArray>())
                 .with("sector", number(iosched_workload::Entry::sector))
-                .with("nr_sectors", UInt32Array::from_iter_values(entries.iter().map(|entry| entry.nr_sectors)))
-                .with("latency_ns", entries.iter().map(iosched_workload::Entry::latency_ns).collect::<UInt64Array>())
+                .with("nr_sectors", UInt32Array::from_iter_values(entries().map(|entry| entry.nr_sectors)))
+                .with("latency_ns", entries().map(|entry| entry.latency_ns()).collect::<UInt64Array>())
                 .table()
         })
     }
@@ -200,12 +201,11 @@ impl Trace {
 
     /// What it is, in numbers.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let entries = self.inner.entries();
-        let of = |op: Op| entries.iter().filter(move |entry| entry.op() == op);
+        let of = |op: Op| self.inner.entries().filter(move |entry| entry.op() == op);
         let bytes = |op| of(op).map(|entry| u64::from(entry.nr_sectors) * 512).sum::<u64>();
         let info = PyDict::new(py);
         info.set_item("name", self.inner.name())?;
-        info.set_item("requests", entries.len())?;
+        info.set_item("requests", self.inner.len())?;
         info.set_item("reads", of(Op::Read).count())?;
         info.set_item("writes", of(Op::Write).count())?;
         info.set_item("bytes_read", bytes(Op::Read))?;
@@ -236,14 +236,14 @@ impl Trace {
     }
 
     fn __len__(&self) -> usize {
-        self.inner.entries().len()
+        self.inner.len()
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<iosched.Trace {}: {} I/Os of {} processes in {:.3} s>",
             self.inner.name(),
-            self.inner.entries().len(),
+            self.inner.len(),
             self.inner.processes().len(),
             self.inner.span_ns() as f64 / 1e9
         )

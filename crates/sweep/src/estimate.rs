@@ -12,6 +12,8 @@ use crate::unit::Unit;
 const TRIED: usize = 3;
 /// A request of a trace in memory, with what a run keeps of it, bytes.
 const REQUEST_BYTES: u64 = 64;
+/// Memory for requests of all traces together, unless `IOSCHED_ROWS_MIB` is set: the rest is in temporary files, bytes.
+const ROWS_BYTES: u64 = 256 << 20;
 /// What a run needs beside its workload, bytes.
 const RUN_BYTES: u64 = 8 << 20;
 
@@ -70,7 +72,7 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
     workloads.dedup();
     let largest = units.iter().map(Unit::bytes).max().unwrap_or(0);
     let requests_a_byte = tried.iter().map(|own| own.requests as f64 / own.bytes.max(1) as f64).fold(0.0, f64::max);
-    let memory_bytes = RUN_BYTES + largest + (largest as f64 * requests_a_byte) as u64 * REQUEST_BYTES;
+    let memory_bytes = memory_bytes(largest, requests_a_byte);
     Estimate {
         units: units.len(),
         runs: units.iter().map(Unit::runs).sum(),
@@ -80,6 +82,12 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
         memory_bytes,
         unreadable,
     }
+}
+
+/// Memory of a unit whose workload has so many bytes.
+fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
+    let whole = bytes.saturating_add((bytes as f64 * requests_a_byte) as u64 * REQUEST_BYTES);
+    RUN_BYTES + whole.min(ROWS_BYTES)
 }
 
 /// Time of a unit, by that of the tried one whose workload is nearest in size, in proportion.
@@ -96,7 +104,7 @@ fn probe(unit: &Unit, open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> R
     let workload = open(unit)?;
     let read_s = began.elapsed().as_secs_f64();
     let requests = match &workload {
-        Workload::Trace(trace) => trace.entries().len() as u64,
+        Workload::Trace(trace) => trace.len() as u64,
         _ => 0,
     };
     let one = unit.with_runs(1);
@@ -106,4 +114,15 @@ fn probe(unit: &Unit, open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> R
     one.make(workload, &Control::new(1))?;
     let run_s = began.elapsed().as_secs_f64();
     Ok(Tried { bytes: unit.bytes(), runs: one.runs() as f64 + alone, alone, read_s, run_s, requests })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimated_memory_does_not_grow_with_long_traces() {
+        assert_eq!(memory_bytes(1000, 0.1), RUN_BYTES + 1000 + 100 * REQUEST_BYTES);
+        assert_eq!(memory_bytes(1 << 30, 0.02), memory_bytes(1 << 40, 0.02));
+    }
 }

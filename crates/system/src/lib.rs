@@ -7,7 +7,7 @@
 //! | [`buffer`] | memory for data on its way, in parts that can be lent to the kernel |
 //! | [`inbox`] | what one thread is told by others, and the bell that wakes it |
 //! | [`map`] | memory of which pages that nothing was written to take none; what of it the kernel reads in place |
-//! | [`rows`] | rows of numbers, in a file where they are too many for memory |
+//! | [`rows`] | rows of numbers, in memory or in a temporary file |
 //! | [`apart`] | work in a process of its own that shares this one's memory |
 //! | [`call`] | system calls that no safe library has |
 //! | [`ublk`] | what is said to the ublk driver, and what it says |

@@ -1,158 +1,322 @@
-//! Rows of plain numbers, however many: in memory as long as they are few, else in a file without a name, of which the
-//! kernel keeps in memory what is looked at.
+//! Rows of plain numbers. A few stay in memory. Many go to a file without a name, and each reader has a small piece of
+//! it in memory: memory does not grow with the number of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
-use std::os::fd::AsFd;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use memmap2::MmapMut;
-use rustix::fs::FallocateFlags;
 
-/// Says how many MiB of rows of one kind stay in memory.
+/// Limits the memory of all rows of this process together, MiB.
 pub const VARIABLE: &str = "IOSCHED_ROWS_MIB";
-/// If nothing says so.
-const MEMORY_MIB: u64 = 1024;
-/// Rows on their way to the file, bytes.
+/// The limit if the variable is not set.
+const MEMORY_MIB: u64 = 256;
+/// Bytes of one write to a file, and of one request for memory.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Where files go if nothing says so: what may be a part of memory, as /tmp often is, is no place for them.
+/// Bytes that a reader has in memory at most.
+const WINDOW_BYTES: usize = 64 << 10;
+/// Rows of a reader's first read. Each further read is twice as long, up to the limit.
+const FIRST_ROWS: usize = 8;
+/// The directory of files if `TMPDIR` is not set: `/tmp` often is memory.
 const DIRECTORY: &str = "/var/tmp";
 
-fn memory_bytes() -> u64 {
-    static BYTES: OnceLock<u64> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let said = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-        said.unwrap_or(MEMORY_MIB).saturating_mul(1 << 20)
-    })
+/// Memory that rows may use.
+struct Budget {
+    limit_bytes: u64,
+    held_bytes: AtomicU64,
+}
+
+impl Budget {
+    /// Of all rows of this process.
+    fn shared() -> &'static Self {
+        static SHARED: OnceLock<Budget> = OnceLock::new();
+        SHARED.get_or_init(|| {
+            let given = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+            Self::new(given.unwrap_or(MEMORY_MIB).saturating_mul(1 << 20))
+        })
+    }
+
+    const fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, held_bytes: AtomicU64::new(0) }
+    }
+}
+
+/// A part of a budget. Dropping it gives the part back.
+struct Room {
+    budget: &'static Budget,
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes so many bytes more; `false`: the budget is used up.
+    fn grow(&mut self, bytes: u64) -> bool {
+        let more = |held: u64| held.checked_add(bytes).filter(|&held| held <= self.budget.limit_bytes);
+        let taken = self.budget.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.budget.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+fn directory() -> PathBuf {
+    let directory = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(DIRECTORY), PathBuf::from);
+    if directory.is_dir() { directory } else { std::env::temp_dir() }
 }
 
 /// A file that nobody else can find.
 fn nameless() -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let directory = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(DIRECTORY), PathBuf::from);
-    let directory = if directory.is_dir() { directory } else { std::env::temp_dir() };
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let path = directory.join(name);
+    let path = directory().join(name);
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }
 
-/// Rows that stay as they are.
+/// Says which file an error is about, and what to do.
+fn explained(error: &io::Error) -> io::Error {
+    let directory = directory().display().to_string();
+    let remedy = format!("set TMPDIR to another directory, or {VARIABLE} to more MiB of memory");
+    io::Error::new(error.kind(), format!("the temporary file in {directory}: {error}; {remedy}"))
+}
+
+/// Rows that do not change once they are written.
 pub struct Rows<T> {
     kept: Kept<T>,
+    failure: OnceLock<io::Error>,
 }
 
 enum Kept<T> {
-    Memory(Vec<T>),
-    File(MmapMut, PhantomData<T>),
+    Memory { rows: Vec<T>, _room: Room },
+    File { file: File, count: usize },
+}
+
+impl<T> From<Kept<T>> for Rows<T> {
+    fn from(kept: Kept<T>) -> Self {
+        Self { kept, failure: OnceLock::new() }
+    }
 }
 
 impl<T: Pod> Rows<T> {
-    /// So many rows of zeroes, to be filled. Where there is no room for a file, they are in memory.
-    #[must_use]
-    pub fn zeroed(count: usize) -> Self {
+    /// So many rows of zeroes, to be written.
+    ///
+    /// # Errors
+    /// They need a file, and it cannot be made.
+    pub fn zeroed(count: usize) -> io::Result<Self> {
+        Self::zeroed_within(Budget::shared(), count)
+    }
+
+    fn zeroed_within(budget: &'static Budget, count: usize) -> io::Result<Self> {
+        let mut room = Room { budget, bytes: 0 };
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
-        let file = (bytes > memory_bytes()).then(|| {
-            let file = nameless()?;
-            // Room is taken now: what is missing later is a signal and no error.
-            rustix::fs::fallocate(file.as_fd(), FallocateFlags::empty(), 0, bytes)?;
-            mapped(&file)
-        });
-        match file {
-            Some(Ok(map)) => Self { kept: Kept::File(map, PhantomData) },
-            _ => Self { kept: Kept::Memory(vec![T::zeroed(); count]) },
+        if room.grow(bytes) {
+            return Ok(Kept::Memory { rows: vec![T::zeroed(); count], _room: room }.into());
         }
+        let file = nameless().and_then(|file| file.set_len(bytes).map(|()| file));
+        Ok(Kept::File { file: file.map_err(|error| explained(&error))?, count }.into())
     }
 
     /// All rows that `rows` gives.
     ///
     /// # Errors
-    /// There are too many for memory, and no room for a file.
+    /// They need a file, and it cannot be made or is full.
     pub fn collect(rows: impl IntoIterator<Item = T>) -> io::Result<Self> {
         let mut filling = Filling::default();
         rows.into_iter().try_for_each(|row| filling.push(row))?;
         filling.finish()
     }
+
+    /// Writes rows from row number `first` on.
+    ///
+    /// # Errors
+    /// The file is full, or fails.
+    ///
+    /// # Panics
+    /// There are no rows of these numbers.
+    pub fn write_at(&mut self, first: usize, rows: &[T]) -> io::Result<()> {
+        match &mut self.kept {
+            Kept::Memory { rows: all, .. } => all[first..first + rows.len()].copy_from_slice(rows),
+            Kept::File { file, count } => {
+                assert!(first + rows.len() <= *count, "the rows exist");
+                let place = (first * size_of::<T>()) as u64;
+                file.write_all_at(bytemuck::cast_slice(rows), place).map_err(|error| explained(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of these numbers in order.
+    ///
+    /// # Panics
+    /// There are no rows of these numbers.
+    #[must_use]
+    pub fn cursor(&self, range: Range<usize>) -> Cursor<'_, T> {
+        let Range { start, end } = range;
+        assert!(start <= end && end <= self.len(), "the rows exist");
+        let (window, first) = match &self.kept {
+            Kept::Memory { rows, .. } => (Window::Whole(&rows[..end]), 0),
+            Kept::File { .. } => (Window::Piece(Vec::new()), start),
+        };
+        let most = WINDOW_BYTES / size_of::<T>().max(1);
+        Cursor { rows: self, next: start, end, window, first, most }
+    }
+}
+
+impl<T> Rows<T> {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.kept {
+            Kept::Memory { rows, .. } => rows.len(),
+            Kept::File { count, .. } => *count,
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first error of a reader. A reader ends where it cannot read, so check this before you use what you read.
+    #[must_use]
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.get()
+    }
 }
 
 impl<T> Default for Rows<T> {
     fn default() -> Self {
-        Self { kept: Kept::Memory(Vec::new()) }
+        Kept::Memory { rows: Vec::new(), _room: Room { budget: Budget::shared(), bytes: 0 } }.into()
     }
 }
 
-impl<T: Pod> Clone for Rows<T> {
-    fn clone(&self) -> Self {
-        let mut copy = Self::zeroed(self.len());
-        copy.copy_from_slice(self);
-        copy
+impl<T> std::fmt::Debug for Rows<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} rows", self.len())
     }
 }
 
-impl<T: Pod> Deref for Rows<T> {
-    type Target = [T];
+/// A reader of rows, in order.
+pub struct Cursor<'a, T> {
+    rows: &'a Rows<T>,
+    /// Number of the next row, and of the row behind the last.
+    next: usize,
+    end: usize,
+    window: Window<'a, T>,
+    /// Number of the window's first row.
+    first: usize,
+    /// Rows in a piece at most.
+    most: usize,
+}
+
+/// Rows at hand.
+enum Window<'a, T> {
+    /// All up to the end.
+    Whole(&'a [T]),
+    /// Some of the file.
+    Piece(Vec<T>),
+}
+
+impl<T: Pod> Cursor<'_, T> {
+    /// The same reader with at most so many bytes in memory; one row at least.
+    #[must_use]
+    pub fn with_window(self, bytes: usize) -> Self {
+        Self { most: (bytes / size_of::<T>().max(1)).clamp(1, self.most), ..self }
+    }
+
+    /// The next row, which stays the next.
+    #[inline]
+    pub fn peek(&mut self) -> Option<T> {
+        let rows = match &self.window {
+            Window::Whole(rows) => rows,
+            Window::Piece(rows) => rows.as_slice(),
+        };
+        match rows.get(self.next - self.first) {
+            Some(&row) => Some(row),
+            None => self.read(),
+        }
+    }
+
+    #[cold]
+    fn read(&mut self) -> Option<T> {
+        let (Kept::File { file, .. }, Window::Piece(rows)) = (&self.rows.kept, &mut self.window) else { return None };
+        let count = (2 * rows.len()).clamp(FIRST_ROWS.min(self.most), self.most).min(self.end - self.next);
+        rows.resize(count, T::zeroed());
+        self.first = self.next;
+        let place = (self.next * size_of::<T>()) as u64;
+        if let Err(error) = file.read_exact_at(bytemuck::cast_slice_mut(rows), place) {
+            let _ = self.rows.failure.set(explained(&error));
+            self.end = self.next;
+        }
+        if self.next == self.end {
+            *rows = Vec::new();
+        }
+        rows.first().copied()
+    }
+}
+
+impl<T: Pod> Iterator for Cursor<'_, T> {
+    type Item = T;
 
     #[inline]
-    fn deref(&self) -> &[T] {
-        match &self.kept {
-            Kept::Memory(rows) => rows,
-            Kept::File(map, _) => bytemuck::cast_slice(map),
-        }
+    fn next(&mut self) -> Option<T> {
+        let row = self.peek()?;
+        self.next += 1;
+        Some(row)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.next;
+        (left, Some(left))
     }
 }
 
-impl<T: Pod> DerefMut for Rows<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.kept {
-            Kept::Memory(rows) => rows,
-            Kept::File(map, _) => bytemuck::cast_slice_mut(map),
-        }
-    }
-}
-
-impl<T: Pod + std::fmt::Debug> std::fmt::Debug for Rows<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-fn mapped(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: the file has no name and only this process has it open, so that nobody shortens it or writes to it while
-    // it is mapped.
-    unsafe { MmapMut::map_mut(file) }
-}
+impl<T: Pod> ExactSizeIterator for Cursor<'_, T> {}
 
 /// Rows that come one after the other.
 pub struct Filling<T> {
     rows: Vec<T>,
-    /// Where earlier rows are, once there are many.
+    room: Room,
+    /// The earlier rows and their number, once memory is used up.
     file: Option<(File, usize)>,
-    memory_bytes: u64,
 }
 
 impl<T> Default for Filling<T> {
     fn default() -> Self {
-        Self { rows: Vec::new(), file: None, memory_bytes: memory_bytes() }
+        Self::within(Budget::shared())
+    }
+}
+
+impl<T> Filling<T> {
+    const fn within(budget: &'static Budget) -> Self {
+        Self { rows: Vec::new(), room: Room { budget, bytes: 0 }, file: None }
     }
 }
 
 impl<T: Pod> Filling<T> {
-    /// One more.
+    /// Adds a row.
     ///
     /// # Errors
-    /// There are too many for memory, and no room for a file.
+    /// Rows need a file, and it cannot be made or is full.
     #[inline]
     pub fn push(&mut self, row: T) -> io::Result<()> {
         self.rows.push(row);
         let bytes = self.rows.len() * size_of::<T>();
-        let full = if self.file.is_some() { bytes >= CHUNK_BYTES } else { bytes as u64 > self.memory_bytes };
-        if full { self.spill() } else { Ok(()) }
+        let limit = if self.file.is_some() { CHUNK_BYTES as u64 } else { self.room.bytes };
+        if bytes as u64 > limit { self.make_room() } else { Ok(()) }
     }
 
     /// How many there are.
@@ -168,6 +332,13 @@ impl<T: Pod> Filling<T> {
     }
 
     #[cold]
+    fn make_room(&mut self) -> io::Result<()> {
+        if self.file.is_none() && self.room.grow(CHUNK_BYTES as u64) {
+            return Ok(());
+        }
+        self.spill().map_err(|error| explained(&error))
+    }
+
     fn spill(&mut self) -> io::Result<()> {
         let (file, written) = match &mut self.file {
             Some(own) => own,
@@ -177,6 +348,7 @@ impl<T: Pod> Filling<T> {
         *written += self.rows.len();
         self.rows.clear();
         self.rows.shrink_to(CHUNK_BYTES / size_of::<T>().max(1));
+        self.room = Room { budget: self.room.budget, bytes: 0 };
         Ok(())
     }
 
@@ -185,46 +357,107 @@ impl<T: Pod> Filling<T> {
     /// # Errors
     /// As [`Self::push`].
     pub fn finish(mut self) -> io::Result<Rows<T>> {
-        if self.file.is_some() && !self.rows.is_empty() {
-            self.spill()?;
+        if self.file.is_some() {
+            self.spill().map_err(|error| explained(&error))?;
         }
-        match &self.file {
-            Some((file, _)) => Ok(Rows { kept: Kept::File(mapped(file)?, PhantomData) }),
+        let kept = match self.file {
+            Some((file, count)) => Kept::File { file, count },
             None => {
                 self.rows.shrink_to_fit();
-                Ok(Rows { kept: Kept::Memory(self.rows) })
+                Kept::Memory { rows: self.rows, _room: self.room }
             }
-        }
+        };
+        Ok(kept.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
-    #[test]
-    fn rows_are_the_same_in_memory_and_in_a_file_and_nothing_is_left_of_them() {
-        for (count, memory_bytes) in [(0, 0), (1, 0), (1000, 1 << 20), (300_000, 4096), (131_072, 0)] {
-            let mut filling = Filling::<u64> { memory_bytes, ..Filling::default() };
-            (0..count).for_each(|row| filling.push(row * 7).unwrap());
-            assert_eq!(filling.len(), count as usize);
-            let mut rows = filling.finish().unwrap();
-            assert_eq!(matches!(rows.kept, Kept::File(..)), count > 0 && memory_bytes < count * 8, "{count}");
-            assert!(rows.iter().copied().eq((0..count).map(|row| row * 7)));
-            assert_eq!(&*rows.clone(), &*rows);
-            rows.iter_mut().for_each(|row| *row += 1);
-            assert_eq!(rows.first().copied(), (count > 0).then_some(1));
-        }
-        assert_eq!(left(), [""; 0]);
+    fn budget(limit_bytes: u64) -> &'static Budget {
+        Box::leak(Budget::new(limit_bytes).into())
     }
 
-    /// What there is of this process's rows: files by name, open files, mappings.
-    fn left() -> Vec<String> {
-        let ours = format!(".iosched-rows-{}-", std::process::id());
-        let files = fs::read_dir(DIRECTORY).unwrap().filter_map(Result::ok).map(|entry| entry.path());
-        let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-        let mapped = fs::read_to_string("/proc/self/maps").unwrap();
-        let there = files.chain(open).map(|path| path.display().to_string());
-        there.chain(mapped.lines().map(String::from)).filter(|text| text.contains(&ours)).collect()
+    fn filled(budget: &'static Budget, count: u64) -> Rows<u64> {
+        let mut filling = Filling::within(budget);
+        (0..count).for_each(|row| filling.push(row * 7).unwrap());
+        assert_eq!(filling.len() as u64, count);
+        filling.finish().unwrap()
+    }
+
+    fn is_in_file<T>(rows: &Rows<T>) -> bool {
+        matches!(rows.kept, Kept::File { .. })
+    }
+
+    #[test]
+    fn rows_are_the_same_in_memory_and_in_a_nameless_file() {
+        for (count, limit_bytes) in [(0, 0), (1, 0), (1000, 1 << 20), (300_000, 4096), (131_072, 0)] {
+            let rows = filled(budget(limit_bytes), count);
+            assert_eq!(is_in_file(&rows), count > 0 && limit_bytes < count * 8, "{count}");
+            if let Kept::File { file, .. } = &rows.kept {
+                assert_eq!(file.metadata().unwrap().nlink(), 0);
+            }
+            assert!(rows.cursor(0..rows.len()).eq((0..count).map(|row| row * 7)));
+            assert!(rows.failure().is_none());
+            let mut narrow = rows.cursor(rows.len() / 3..rows.len()).with_window(1);
+            assert_eq!((narrow.len() as u64, narrow.peek()), (count - count / 3, narrow.clone_next()));
+        }
+    }
+
+    #[test]
+    fn rows_are_written_in_any_order_in_memory_and_in_a_file() {
+        for limit_bytes in [0, 1 << 20] {
+            let mut rows = Rows::zeroed_within(budget(limit_bytes), 1000).unwrap();
+            assert_eq!(is_in_file(&rows), limit_bytes == 0);
+            rows.write_at(500, &[5u64, 6]).unwrap();
+            rows.write_at(10, &[1]).unwrap();
+            let found: Vec<u64> = rows.cursor(0..1000).filter(|&row| row > 0).collect();
+            assert_eq!(found, [1, 5, 6]);
+        }
+    }
+
+    #[test]
+    fn all_rows_together_stay_within_the_budget() {
+        let own = budget(3 << 20);
+        let held = || own.held_bytes.load(Ordering::Relaxed);
+        let first = filled(own, 200_000);
+        let second = filled(own, 200_000);
+        let third = Rows::<u64>::zeroed_within(own, 200_000).unwrap();
+        assert!(!is_in_file(&first) && is_in_file(&second) && is_in_file(&third));
+        assert_eq!(held(), 2 << 20);
+        drop((first, second, third));
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
+    fn a_reader_has_a_small_piece_of_the_file_in_memory() {
+        let rows = filled(budget(0), 100_000);
+        let mut cursor = rows.cursor(0..100_000);
+        let mut most = 0;
+        while cursor.next().is_some() {
+            let Window::Piece(piece) = &cursor.window else { panic!("the rows are in a file") };
+            most = most.max(piece.capacity() * 8);
+        }
+        assert!((WINDOW_BYTES / 2..=WINDOW_BYTES).contains(&most), "{most}");
+        assert!(matches!(cursor.window, Window::Piece(piece) if piece.capacity() == 0));
+    }
+
+    #[test]
+    fn a_reader_ends_at_an_error_and_says_so() {
+        let rows = filled(budget(0), 100_000);
+        let Kept::File { file, .. } = &rows.kept else { panic!("the rows are in a file") };
+        file.set_len(800).unwrap();
+        assert!(rows.cursor(0..100_000).count() <= 100);
+        let error = rows.failure().unwrap().to_string();
+        assert!(error.contains("temporary file") && error.contains("TMPDIR"), "{error}");
+    }
+
+    impl Cursor<'_, u64> {
+        fn clone_next(&self) -> Option<u64> {
+            self.rows.cursor(self.next..self.end).next()
+        }
     }
 }

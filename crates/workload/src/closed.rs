@@ -12,99 +12,181 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
+use bytemuck::{Pod, Zeroable};
 use iosched_system::Rows;
+use iosched_system::rows::{Cursor, Filling};
 
-use crate::trace::Entry;
+use crate::trace::{Entry, Process, Trace};
 
 /// A latency that was not recorded is assumed to be at most this, ns: a disk's seek and rotation.
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
+/// Submissions that are brought into the order of processes at once.
+const CHUNK: usize = 1 << 15;
+/// Bytes in memory of all readers of one replay together, one for each process.
+const WINDOWS_BYTES: usize = 16 << 20;
+/// Bytes in memory that each of them has at least.
+const WINDOW_BYTES_MIN: usize = 256;
 
 /// The submissions of a trace by process.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct ByProcess {
-    /// Numbers of entries, process after process, in order of time within each.
-    order: Rows<u32>,
-    /// The entries themselves in that order: whoever follows processes reads memory in order, too.
-    entries: Rows<Entry>,
-    /// Where each process begins in `order`; one more for the end.
+    /// Process after process, in order of time within each.
+    rows: Arc<Rows<Entry>>,
+    /// Number of the first of these rows.
+    base: usize,
+    /// Where each process begins behind it; one more for the end.
     starts: Vec<u32>,
+    /// Why the rows could not be put into this order: then there are none.
+    failure: OnceLock<io::Error>,
 }
 
 impl ByProcess {
-    pub(crate) fn of(entries: &[Entry], processes: usize) -> Self {
-        let mut starts = vec![0u32; processes + 1];
-        for entry in entries {
-            starts[entry.process as usize + 1] += 1;
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let starts = starts(trace.processes());
+        let failure = OnceLock::new();
+        if trace.processes().len() == 1 {
+            let (rows, range) = trace.rows();
+            return Self { rows: Arc::clone(rows), base: range.start, starts, failure };
         }
-        for i in 0..processes {
-            starts[i + 1] += starts[i];
+        match sorted(trace, &starts) {
+            Ok(rows) => Self { rows: rows.into(), base: 0, starts, failure },
+            Err(error) => {
+                let rows = Arc::new(Rows::default());
+                Self { rows, base: 0, starts: vec![0; starts.len()], failure: error.into() }
+            }
         }
-        let mut next = starts.clone();
-        let mut order = Rows::zeroed(entries.len());
-        let mut own = Rows::zeroed(entries.len());
-        for (i, entry) in entries.iter().enumerate() {
-            let place = &mut next[entry.process as usize];
-            order[*place as usize] = i as u32;
-            own[*place as usize] = *entry;
-            *place += 1;
-        }
-        Self { order, entries: own, starts }
     }
 
     /// A process' entries, in order of time.
     #[inline]
     #[must_use]
-    pub fn entries(&self, process: usize) -> &[Entry] {
-        &self.entries[self.range(process)]
+    pub fn entries(&self, process: usize) -> Cursor<'_, Entry> {
+        self.reader(self.range(process))
     }
 
-    /// Their numbers in [`Trace::entries`](crate::Trace::entries).
+    /// The last `count` of a process' entries, or all if there are fewer.
     #[inline]
     #[must_use]
-    pub fn numbers(&self, process: usize) -> &[u32] {
-        &self.order[self.range(process)]
+    pub fn last(&self, process: usize, count: usize) -> Cursor<'_, Entry> {
+        let Range { start, end } = self.range(process);
+        self.reader(end.saturating_sub(count).max(start)..end)
     }
 
-    fn range(&self, process: usize) -> std::ops::Range<usize> {
-        self.starts[process] as usize..self.starts[process + 1] as usize
+    fn reader(&self, range: Range<usize>) -> Cursor<'_, Entry> {
+        self.rows.cursor(range).with_window(self.window_bytes())
+    }
+
+    /// What a reader of one process has in memory: there may be as many readers as processes.
+    fn window_bytes(&self) -> usize {
+        (WINDOWS_BYTES / self.starts.len()).max(WINDOW_BYTES_MIN)
+    }
+
+    pub(crate) fn rows(&self) -> &Arc<Rows<Entry>> {
+        &self.rows
+    }
+
+    pub(crate) fn range(&self, process: usize) -> Range<usize> {
+        self.base + self.starts[process] as usize..self.base + self.starts[process + 1] as usize
+    }
+
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.failure.get().or_else(|| self.rows.failure())
+    }
+}
+
+/// Where each process begins if its submissions follow those of the process before it; one more for the end.
+fn starts(processes: &[Process]) -> Vec<u32> {
+    let mut end = 0;
+    let ends = processes.iter().map(|process| {
+        end += process.requests as u32;
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+fn sorted(trace: &Trace, starts: &[u32]) -> io::Result<Rows<Entry>> {
+    let mut entries = trace.entries();
+    let mut rows = Rows::zeroed(entries.len())?;
+    let mut next = starts.to_vec();
+    let mut chunk: Vec<Entry> = Vec::new();
+    loop {
+        chunk.clear();
+        chunk.extend(entries.by_ref().take(CHUNK));
+        if chunk.is_empty() {
+            return Ok(rows);
+        }
+        chunk.sort_by_key(|entry| entry.process);
+        for own in chunk.chunk_by(|a, b| a.process == b.process) {
+            let next = &mut next[own[0].process as usize];
+            rows.write_at(*next as usize, own)?;
+            *next += own.len() as u32;
+        }
+    }
+}
+
+/// What a submission waited for.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Wait {
+    /// How many submissions of the process back that one is; 0 for none.
+    pub(crate) lag: u32,
+    think_ns: [u32; 2],
+}
+
+impl Wait {
+    const fn new(lag: u32, think_ns: u64) -> Self {
+        Self { lag, think_ns: [think_ns as u32, (think_ns >> 32) as u32] }
+    }
+
+    /// Think time after its completion, ns; without one, arrival in ns since the start.
+    pub(crate) const fn think_ns(self) -> u64 {
+        self.think_ns[0] as u64 | (self.think_ns[1] as u64) << 32
     }
 }
 
 /// For every submission of a trace, the one it waited for. See the module page.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ClosedLoop {
-    /// In the order of [`ByProcess`]: how many submissions of the process back the one it waited for is; 0 for none.
-    lags: Rows<u32>,
-    /// Likewise: think time after it, ns; without one, arrival in ns since the start.
-    think_ns: Rows<u64>,
+    /// In the order of [`ByProcess`].
+    waits: Rows<Wait>,
     starts: Vec<u32>,
     /// Largest lag of each process.
     reach: Vec<u32>,
     unknown: u64,
+    window_bytes: usize,
+    /// Why there are no rows.
+    failure: OnceLock<io::Error>,
 }
 
 impl ClosedLoop {
     pub(crate) fn of(by_process: &ByProcess) -> Self {
-        let count = by_process.entries.len();
-        let (lags, think_ns) = (Rows::zeroed(count), Rows::zeroed(count));
-        let mut closed = Self { lags, think_ns, starts: by_process.starts.clone(), ..Self::default() };
-        for process in 0..by_process.starts.len() - 1 {
-            closed.add_process(by_process.starts[process] as usize, by_process.entries(process));
+        let (starts, window_bytes) = (by_process.starts.clone(), by_process.window_bytes());
+        let processes = starts.len() - 1;
+        let mut closed = Self { starts, window_bytes, ..Self::default() };
+        let mut waits = Filling::default();
+        let filled = (0..processes).try_for_each(|process| closed.add_process(by_process, process, &mut waits));
+        match filled.and_then(|()| waits.finish()) {
+            Ok(waits) => Self { waits, ..closed },
+            Err(error) => {
+                let (starts, reach) = (vec![0; processes + 1], vec![0; processes]);
+                Self { starts, reach, failure: error.into(), ..closed }
+            }
         }
-        closed
     }
 
-    /// Its submissions stand from `first` on.
-    fn add_process(&mut self, first: usize, own: &[Entry]) {
-        let assumed_ns =
-            if own.iter().any(|entry| entry.latency_ns().is_none()) { median_gap_ns(own).min(ASSUMED_NS) } else { 0 };
+    fn add_process(&mut self, by_process: &ByProcess, process: usize, waits: &mut Filling<Wait>) -> io::Result<()> {
+        let own = || by_process.entries(process);
+        let assumed_ns = if own().any(|entry| entry.latency_ns().is_none()) { typical_gap_ns(&own) } else { 0 };
         let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         let mut latest: Option<(u64, usize)> = None;
         let mut reach = 0;
-        let mut later = 0;
-        for i in 0..own.len() {
-            let arrival_ns = own[i].arrival_ns;
+        let mut later = own();
+        for (i, entry) in own().enumerate() {
+            let arrival_ns = entry.arrival_ns;
             while let Some(&Reverse(done)) = under_way.peek()
                 && done.0 <= arrival_ns
             {
@@ -115,29 +197,26 @@ impl ClosedLoop {
                 Some((done_ns, on)) => ((i - on) as u32, arrival_ns - done_ns),
                 None => (0, arrival_ns),
             };
-            (self.lags[first + i], self.think_ns[first + i]) = (lag, think_ns);
+            waits.push(Wait::new(lag, think_ns))?;
             reach = reach.max(lag);
-            let latency_ns = own[i].latency_ns().unwrap_or_else(|| {
+            let latency_ns = entry.latency_ns().unwrap_or_else(|| {
                 self.unknown += 1;
-                later = later.max(i + 1);
-                while later < own.len() && own[later].arrival_ns == arrival_ns {
-                    later += 1;
+                while later.peek().is_some_and(|later| later.arrival_ns <= arrival_ns) {
+                    later.next();
                 }
-                let gap_ns = if later < own.len() { own[later].arrival_ns - arrival_ns } else { u64::MAX };
+                let gap_ns = later.peek().map_or(u64::MAX, |later| later.arrival_ns - arrival_ns);
                 assumed_ns.min(gap_ns)
             });
             under_way.push(Reverse((arrival_ns.saturating_add(latency_ns), i)));
         }
         self.reach.push(reach);
+        Ok(())
     }
 
-    /// Of the process' submission number `i`: how many back the one it waited for is, and the think time after that
-    /// one's completion in ns; or 0 and its arrival in ns since the start.
-    #[inline]
-    #[must_use]
-    pub fn wait(&self, process: usize, i: usize) -> (u32, u64) {
-        let at = self.starts[process] as usize + i;
-        (self.lags[at], self.think_ns[at])
+    /// What each of the process' submissions waited for.
+    pub(crate) fn waits(&self, process: usize) -> Cursor<'_, Wait> {
+        let range = self.starts[process] as usize..self.starts[process + 1] as usize;
+        self.waits.cursor(range).with_window(self.window_bytes)
     }
 
     /// The most that any of the process' submissions looks back.
@@ -151,17 +230,37 @@ impl ClosedLoop {
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
+
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.failure.get().or_else(|| self.waits.failure())
+    }
 }
 
-/// The median time between submissions of a process, simultaneous ones aside, ns.
-fn median_gap_ns(own: &[Entry]) -> u64 {
-    let times = own.iter().map(|entry| entry.arrival_ns);
-    let mut gaps: Vec<u64> = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).filter(|&gap| gap > 0).collect();
-    if gaps.is_empty() {
-        return ASSUMED_NS;
-    }
-    let middle = gaps.len() / 2;
-    *gaps.select_nth_unstable(middle).1
+/// The median time between submissions of a process, simultaneous ones aside, but at most [`ASSUMED_NS`]. Found in two
+/// passes: which part of the range it is in, and where there.
+fn typical_gap_ns<'a>(own: &impl Fn() -> Cursor<'a, Entry>) -> u64 {
+    const PARTS: u64 = 4096;
+    const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
+    let gaps = || {
+        let times = || own().map(|entry| entry.arrival_ns);
+        times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
+    };
+    // The number of the part that holds the gap of this rank, and the gap's rank there.
+    let find = |counts: &[usize], rank: usize| {
+        let mut before = 0;
+        let part = counts.iter().position(|&count| {
+            before += count;
+            before > rank
+        })?;
+        Some((part as u64, rank + counts[part] - before))
+    };
+    let mut high = vec![0usize; PARTS as usize];
+    gaps().for_each(|gap| high[(gap / PARTS) as usize] += 1);
+    let middle = high.iter().sum::<usize>() / 2;
+    let Some((part, rank)) = find(&high, middle) else { return ASSUMED_NS };
+    let mut low = vec![0usize; PARTS as usize];
+    gaps().filter(|gap| gap / PARTS == part).for_each(|gap| low[(gap % PARTS) as usize] += 1);
+    find(&low, rank).map_or(ASSUMED_NS, |(place, _)| part * PARTS + place)
 }
 
 #[cfg(test)]
@@ -185,7 +284,7 @@ mod tests {
             })
         });
         let trace = Trace::collect("t", 1, requests).unwrap();
-        (0..submissions.len()).map(|i| trace.closed_loop().wait(0, i)).collect()
+        trace.closed_loop().waits(0).map(|wait| (wait.lag, wait.think_ns())).collect()
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A trace on a smaller device than it was recorded on: [`Placement`](iosched_trace::Placement) says where its sectors
 //! go, here they go there.
 
+use std::io;
+
 use iosched::Sector;
 use iosched_system::Rows;
 use iosched_trace::{Extent, Fit};
@@ -9,23 +11,22 @@ use crate::trace::Trace;
 
 impl Trace {
     /// See [`Trace::fitted`].
-    pub(crate) fn fit(&self, capacity_sectors: Sector) -> (Option<Self>, Fit) {
+    pub(crate) fn fit(&self, capacity_sectors: Sector) -> io::Result<(Option<Self>, Fit)> {
         if self.end_sector() <= capacity_sectors {
-            return (None, Fit::AsIs);
+            return Ok((None, Fit::AsIs));
         }
         let placement = self.extent().placed_on(capacity_sectors);
-        let mut entries = Rows::zeroed(self.entries().len());
-        for (row, entry) in entries.iter_mut().zip(self.entries()) {
+        let rows = Rows::collect(self.entries().map(|entry| {
             let (sector, nr_sectors) = placement.place(entry.sector(), entry.nr_sectors);
-            *row = entry.moved(sector, nr_sectors);
-        }
-        let trace = self.with_entries(entries, self.processes().to_vec());
-        (Some(trace), placement.fit())
+            entry.moved(sector, nr_sectors)
+        }))?;
+        let trace = self.with_rows(rows.into(), 0..self.len(), self.processes().to_vec());
+        Ok((Some(trace), placement.fit()))
     }
 
     fn extent(&self) -> Extent {
         let mut extent = Extent::new();
-        self.entries().iter().for_each(|entry| extent.add(entry.op(), entry.sector(), entry.nr_sectors));
+        self.entries().for_each(|entry| extent.add(entry.op(), entry.sector(), entry.nr_sectors));
         extent
     }
 }
@@ -59,15 +60,15 @@ mod tests {
 
     #[test]
     fn what_fits_is_left_alone() {
-        let (fitted, fit) = trace(&[(0, 8), (1000, 8)]).fit(1008);
+        let (fitted, fit) = trace(&[(0, 8), (1000, 8)]).fit(1008).unwrap();
         assert!(fitted.is_none() && fit == Fit::AsIs);
     }
 
     #[test]
     fn what_touches_too_much_wraps() {
-        let (fitted, fit) = trace(&[(0, 8), (5 * GRANULE, 8)]).fit(GRANULE + 10);
+        let (fitted, fit) = trace(&[(0, 8), (5 * GRANULE, 8)]).fit(GRANULE + 10).unwrap();
         assert_eq!(fit, Fit::Wrapped { touched_sectors: 2 * GRANULE });
-        let sectors: Vec<u64> = fitted.unwrap().entries().iter().map(Entry::sector).collect();
+        let sectors: Vec<u64> = fitted.unwrap().entries().map(|entry| entry.sector()).collect();
         assert_eq!(sectors, [0, 5 * GRANULE % (GRANULE + 10)]);
     }
 
@@ -82,17 +83,17 @@ mod tests {
                 sector / GRANULE..(sector + u64::from(nr_sectors)).div_ceil(GRANULE)
             });
             let needed = granules.collect::<std::collections::BTreeSet<_>>().len() as u64 * GRANULE;
-            let (fitted, fit) = whole.fit(needed + spare);
+            let (fitted, fit) = whole.fit(needed + spare).unwrap();
             prop_assume!(fitted.is_some());
             let small = fitted.unwrap();
             let shrunk = matches!(fit, Fit::GapsShrunk { .. });
             prop_assert!(shrunk);
             prop_assert!(small.end_sector() <= needed + spare);
-            for (a, x) in whole.entries().iter().zip(small.entries()) {
+            for (a, x) in whole.entries().zip(small.entries()) {
                 prop_assert_eq!(a.nr_sectors, x.nr_sectors);
-                for (b, y) in whole.entries().iter().zip(small.entries()) {
+                for (b, y) in whole.entries().zip(small.entries()) {
                     prop_assert_eq!(a.sector().cmp(&b.sector()), x.sector().cmp(&y.sector()));
-                    let end = |e: &Entry| e.sector() + u64::from(e.nr_sectors);
+                    let end = |e: Entry| e.sector() + u64::from(e.nr_sectors);
                     prop_assert!(end(a) != b.sector() || end(x) == y.sector());
                 }
             }

@@ -1,7 +1,7 @@
 //! What tasks do: synthetic programs, scenarios and trace replay. Neither time nor device is here.
 //!
 //! A [`Workload`] is a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML file or a
-//! recorded [`Scenario`]; a [`Trace`], loaded once and shared by all runs; or [`fio::Jobs`], read from a fio job file.
+//! recorded [`Scenario`]; a [`Trace`], read once and shared by all runs; or [`fio::Jobs`], read from a fio job file.
 //! Who runs it draws from it: a [`Program`] gives a task's next I/O and think time, a trace gives entries, a
 //! [`ClosedLoop`] what waited for what, a [`fio::Generator`] a job's next I/O.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod trace;
 
 pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
+pub use iosched_system::rows::Cursor;
 pub use iosched_trace::{Fit, ReadOptions};
 pub use program::Program;
 pub use replay::{Followers, Replay};
@@ -32,7 +33,7 @@ pub use tasks::{
     Arrival, Cgroup, CgroupMove, CgroupRemoval, Class, Count, Hints, Pattern, Phase, PriorityChange, Task, TaskOp,
     TaskSet, Think, WeightChange,
 };
-pub use trace::{Entry, Process, Trace};
+pub use trace::{Entries, Entry, Process, Trace};
 
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::closed::ClosedLoop;
+use iosched_system::rows::Cursor;
+
+use crate::closed::Wait;
 use crate::trace::{Entry, Trace};
 
 /// How a trace's times are used.
@@ -32,7 +34,10 @@ const PENDING: u64 = u64::MAX;
 /// Waits for no completion.
 const NOTHING: u32 = u32::MAX;
 
-struct Follower {
+struct Follower<'a> {
+    /// Its submissions to come, and what each waits for.
+    entries: Cursor<'a, Entry>,
+    waits: Cursor<'a, Wait>,
     /// Number of its next submission.
     next: u32,
     /// The submission whose completion it waits for.
@@ -48,10 +53,8 @@ struct Follower {
 /// Whoever runs them [takes](Followers::take) a process' next submission when it is [due](Followers::due_ns), and tells
 /// what is [done](Followers::completed).
 pub struct Followers<'a> {
-    trace: &'a Trace,
-    closed: &'a ClosedLoop,
     first: usize,
-    followers: Vec<Follower>,
+    followers: Vec<Follower<'a>>,
     /// When the latest submissions of each process completed, ns; ring after ring.
     rings: Vec<u64>,
 }
@@ -66,39 +69,39 @@ impl<'a> Followers<'a> {
         let mut ring = 0;
         for process in processes {
             let ring_length = closed.reach(process) + 1;
-            followers.push(Follower { next: 0, waits_for: NOTHING, ring, ring_length });
+            let (entries, waits) = (trace.by_process().entries(process), closed.waits(process));
+            followers.push(Follower { entries, waits, next: 0, waits_for: NOTHING, ring, ring_length });
             ring += ring_length as usize;
         }
-        Self { trace, closed, first, followers, rings: vec![PENDING; ring] }
+        Self { first, followers, rings: vec![PENDING; ring] }
     }
 
     /// When the next submission of a process is due, ns, which may be past. `None`: it has none left, or waits for a
     /// completion, and may be asked again when [`completed`](Self::completed) says so.
     pub fn due_ns(&mut self, process: usize) -> Option<u64> {
         let state = &mut self.followers[process - self.first];
-        if state.next as usize >= self.trace.by_process().entries(process).len() {
-            return None;
+        let wait = state.waits.peek()?;
+        if wait.lag == 0 {
+            return Some(wait.think_ns());
         }
-        let (lag, think_ns) = self.closed.wait(process, state.next as usize);
-        if lag == 0 {
-            return Some(think_ns);
-        }
-        let on = state.next - lag;
+        let on = state.next - wait.lag;
         let done_ns = self.rings[state.ring + (on % state.ring_length) as usize];
         if done_ns == PENDING {
             state.waits_for = on;
             return None;
         }
-        Some(done_ns.saturating_add(think_ns))
+        Some(done_ns.saturating_add(wait.think_ns()))
     }
 
-    /// A process' next submission, with its number in the process: it is submitted now.
-    pub fn take(&mut self, process: usize) -> (u32, Entry) {
+    /// A process' next submission, with its number in the process: it is submitted now. `None`: it has none left.
+    pub fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         let state = &mut self.followers[process - self.first];
+        let entry = state.entries.next()?;
+        state.waits.next();
         let tag = state.next;
         state.next += 1;
         self.rings[state.ring + (tag % state.ring_length) as usize] = PENDING;
-        (tag, self.trace.by_process().entries(process)[tag as usize])
+        Some((tag, entry))
     }
 
     /// A submission is done. Whether the process waited for it.
@@ -113,12 +116,5 @@ impl<'a> Followers<'a> {
             state.waits_for = NOTHING;
         }
         waited
-    }
-
-    /// Whether every process has submitted all it has.
-    #[must_use]
-    pub fn all_submitted(&self) -> bool {
-        let entries = |number: usize| self.trace.by_process().entries(self.first + number).len();
-        self.followers.iter().enumerate().all(|(number, state)| state.next as usize >= entries(number))
     }
 }

@@ -1,12 +1,14 @@
-//! A recorded trace in memory, to be replayed by many runs at once.
+//! A recorded trace, to be replayed by many runs at once. A long one is in a temporary file, which each run reads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use iosched::{Flags, Op, Sector};
-use iosched_system::rows::{Filling, Rows};
+use iosched_system::rows::{Cursor, Filling, Rows};
 use iosched_trace::{
     Completeness, Fit, InCgroup, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings,
 };
@@ -85,7 +87,7 @@ impl Entry {
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 32, "traces of hundreds of millions of submissions are kept in memory");
+const _: () = assert!(size_of::<Entry>() == 32, "traces have hundreds of millions of submissions");
 
 /// A process of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +106,11 @@ pub struct Process {
 #[derive(Debug, Default)]
 pub struct Trace {
     name: String,
-    entries: Rows<Entry>,
+    rows: Arc<Rows<Entry>>,
+    /// Those that are its own.
+    range: Range<usize>,
+    /// It is one process of a trace, whatever number its rows have there.
+    alone: bool,
     processes: Vec<Process>,
     /// Those that processes were put into, also where these are left out.
     cgroups: Vec<String>,
@@ -117,7 +123,32 @@ pub struct Trace {
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
+    /// Why it could not be brought onto a device.
+    failure: OnceLock<io::Error>,
 }
+
+/// The submissions of a trace, in order of time.
+pub struct Entries<'a> {
+    rows: Cursor<'a, Entry>,
+    alone: bool,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry> {
+        let entry = self.rows.next()?;
+        Some(if self.alone { Entry { process: 0, ..entry } } else { entry })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
 
 /// Submissions on their way into a trace.
 #[derive(Default)]
@@ -235,7 +266,9 @@ impl Trace {
         if filling.entries.is_empty() {
             return Err(WorkloadError::NoRequests { file: name.to_owned() });
         }
-        trace.entries = filling.entries.finish().map_err(no_room)?;
+        let rows = filling.entries.finish().map_err(no_room)?;
+        trace.range = 0..rows.len();
+        trace.rows = rows.into();
         Ok(trace)
     }
 
@@ -287,8 +320,46 @@ impl Trace {
 
     /// The submissions, in order of time.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub fn entries(&self) -> Entries<'_> {
+        Entries { rows: self.rows.cursor(self.range.clone()), alone: self.alone }
+    }
+
+    /// How many submissions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Where its submissions are.
+    pub(crate) fn rows(&self) -> (&Arc<Rows<Entry>>, Range<usize>) {
+        (&self.rows, self.range.clone())
+    }
+
+    /// Whether all of the trace could be read up to now. Check this after you have used it: readers end early where
+    /// they cannot read.
+    ///
+    /// # Errors
+    /// The temporary file that holds a long trace failed, or was full.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let failures = [
+            self.failure.get(),
+            self.rows.failure(),
+            self.by_process.get().and_then(ByProcess::failure),
+            self.closed.get().and_then(ClosedLoop::failure),
+        ];
+        match failures.into_iter().flatten().next() {
+            None => Ok(()),
+            Some(error) => {
+                let source = io::Error::new(error.kind(), error.to_string());
+                Err(WorkloadError::Io { file: self.name.clone(), source })
+            }
+        }
     }
 
     /// The processes, in the order of their first submissions.
@@ -335,15 +406,16 @@ impl Trace {
     /// Time from the first submission to the last, ns.
     #[must_use]
     pub fn span_ns(&self) -> u64 {
-        self.entries.last().map_or(0, |entry| entry.arrival_ns)
+        let Range { start, end } = self.range;
+        self.rows.cursor(end.saturating_sub(1).max(start)..end).next().map_or(0, |entry| entry.arrival_ns)
     }
 
     /// Whether the recording says when its I/Os completed, most of them at least. Without that, nobody knows which I/O
     /// waited for which.
     #[must_use]
     pub fn knows_completions(&self) -> bool {
-        let known = self.entries().iter().filter(|entry| entry.latency_ns().is_some()).count();
-        2 * known > self.entries().len()
+        let known = self.entries().filter(|entry| entry.latency_ns().is_some()).count();
+        2 * known > self.len()
     }
 
     /// What was wrong with the file.
@@ -358,12 +430,15 @@ impl Trace {
         &self.completeness
     }
 
-    /// The same trace with other submissions, in order of time, of the same processes.
-    pub(crate) fn with_entries(&self, entries: Rows<Entry>, processes: Vec<Process>) -> Self {
+    /// The same trace with other submissions, in order of time, of these processes.
+    pub(crate) fn with_rows(&self, rows: Arc<Rows<Entry>>, range: Range<usize>, processes: Vec<Process>) -> Self {
+        let end = |entry: Entry| entry.sector() + u64::from(entry.nr_sectors);
         Self {
             name: self.name.clone(),
-            end_sector: entries.iter().map(|e| e.sector() + u64::from(e.nr_sectors)).max().unwrap_or(0),
-            entries,
+            end_sector: rows.cursor(range.clone()).map(end).max().unwrap_or(0),
+            rows,
+            range,
+            alone: self.alone,
             processes,
             cgroups: self.cgroups.clone(),
             resolution_ns: self.resolution_ns,
@@ -374,6 +449,7 @@ impl Trace {
             by_process: OnceLock::new(),
             closed: OnceLock::new(),
             fits: Mutex::default(),
+            failure: OnceLock::new(),
         }
     }
 
@@ -382,10 +458,8 @@ impl Trace {
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {
         let kept = self.processes.get(process)?.clone();
-        let own = self.entries.iter().filter(|entry| entry.process as usize == process);
-        let mut entries = Rows::zeroed(usize::try_from(kept.requests).unwrap_or(0));
-        entries.iter_mut().zip(own).for_each(|(row, &entry)| *row = Entry { process: 0, ..entry });
-        Some(self.with_entries(entries, vec![kept]))
+        let own = self.by_process();
+        Some(Self { alone: true, ..self.with_rows(Arc::clone(own.rows()), own.range(process), vec![kept]) })
     }
 
     /// This trace on a device of `capacity_sectors`, at least 1: `None` and [`Fit::AsIs`] if it fits as it is. Found
@@ -399,7 +473,10 @@ impl Trace {
         if let Some(known) = fits.iter().find(|known| known.capacity_sectors == capacity_sectors) {
             return (known.trace.clone(), known.fit);
         }
-        let (trace, fit) = self.fit(capacity_sectors);
+        let (trace, fit) = self.fit(capacity_sectors).unwrap_or_else(|error| {
+            let _ = self.failure.set(error);
+            (None, Fit::AsIs)
+        });
         let trace = trace.map(Arc::new);
         fits.push(Fitted { capacity_sectors, trace: trace.clone(), fit });
         (trace, fit)
@@ -408,7 +485,7 @@ impl Trace {
     /// The submissions of each process. Found when first asked for.
     #[must_use]
     pub fn by_process(&self) -> &ByProcess {
-        self.by_process.get_or_init(|| ByProcess::of(&self.entries, self.processes.len()))
+        self.by_process.get_or_init(|| ByProcess::of(self))
     }
 
     /// What waited for what. Found when first asked for; the runs share it.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use iosched::{Flags, IoPriority, Op, SECTOR_BYTES};
 use iosched_numbers::SplitMix64;
 use iosched_workload::outcome::{Note, TaskResult};
-use iosched_workload::{Entry, Fit, Followers, Replay, Trace};
+use iosched_workload::{Cursor, Entry, Fit, Followers, Replay, Trace};
 
 use super::ground::{Access, Ground, Need};
 use super::message::Message;
@@ -43,6 +43,7 @@ impl<'t> PreparedTrace<'t> {
         let reach_bytes = trace.end_sector().saturating_mul(SECTOR_BYTES);
         let ground = Ground::new(target, Need::Disk { reach_bytes })?;
         let (fitted, fit) = trace.fitted((ground.pieces[0].bytes / SECTOR_BYTES).max(1));
+        trace.check()?;
         Ok(Self { recorded: trace, fitted, fit, ground })
     }
 
@@ -69,6 +70,7 @@ impl<'t> PreparedTrace<'t> {
             gathered.add(recorder, &counts);
         }
         self.add_notes(options.replay, &mut gathered.result.notes);
+        self.trace().check()?;
         Ok(run.ended(gathered, &shared))
     }
 
@@ -99,7 +101,8 @@ impl<'t> PreparedTrace<'t> {
             Replay::Closed => Mode::Closed(Followers::new(trace, range.clone())),
             Replay::Open { speed } => {
                 let streams = range.clone().map(|process| SplitMix64::entity(options.seed, process as u64 + 1));
-                Mode::Open { speed, next: vec![0; range.len()], jitter: streams.collect() }
+                let entries = range.clone().map(|process| (0, trace.by_process().entries(process))).collect();
+                Mode::Open { speed, entries, jitter: streams.collect() }
             }
         };
         let mut part = TracePart { trace, first: range.start, mode, due: BinaryHeap::new(), stopped: false };
@@ -118,8 +121,8 @@ impl<'t> PreparedTrace<'t> {
         if unknown > 0 {
             notes.push(Note::CompletionsUnknown { ios: unknown });
         }
-        let is_async = |entry: &&Entry| entry.op() == Op::Write && !entry.flags().contains(Flags::SYNC);
-        let ios = trace.entries().iter().filter(is_async).count() as u64;
+        let is_async = |entry: &Entry| entry.op() == Op::Write && !entry.flags().contains(Flags::SYNC);
+        let ios = trace.entries().filter(is_async).count() as u64;
         if ios > 0 {
             notes.push(Note::AsyncAsDirect { ios });
         }
@@ -128,20 +131,20 @@ impl<'t> PreparedTrace<'t> {
 
 /// Whether a trace changes data.
 pub(super) fn writes(trace: &Trace) -> bool {
-    trace.entries().iter().any(|entry| !matches!(entry.op(), Op::Read | Op::Flush))
+    trace.entries().any(|entry| !matches!(entry.op(), Op::Read | Op::Flush))
 }
 
 /// The longest I/O of a trace that moves data, bytes.
 pub(super) fn longest_io(trace: &Trace) -> u64 {
-    let moving = trace.entries().iter().filter(|entry| matches!(entry.op(), Op::Read | Op::Write));
+    let moving = trace.entries().filter(|entry| matches!(entry.op(), Op::Read | Op::Write));
     moving.map(|entry| u64::from(entry.nr_sectors) * SECTOR_BYTES).max().unwrap_or(0)
 }
 
 enum Mode<'a> {
     Open {
         speed: f64,
-        /// Of each process, the number of its next submission.
-        next: Vec<usize>,
+        /// Of each process, the number of its next submission, and those from that on.
+        entries: Vec<(u32, Cursor<'a, Entry>)>,
         jitter: Vec<SplitMix64>,
     },
     Closed(Followers<'a>),
@@ -163,9 +166,9 @@ impl TracePart<'_> {
     fn schedule(&mut self, process: usize, not_before_ns: u64) {
         let due_ns = match &mut self.mode {
             Mode::Closed(followers) => followers.due_ns(process),
-            Mode::Open { speed, next, jitter } => {
+            Mode::Open { speed, entries, jitter } => {
                 let place = process - self.first;
-                self.trace.by_process().entries(process).get(next[place]).map(|entry| {
+                entries[place].1.peek().map(|entry| {
                     let at_ns =
                         if *speed == 1.0 { entry.arrival_ns } else { (entry.arrival_ns as f64 / *speed) as u64 };
                     // Times are as exact as they were recorded.
@@ -182,14 +185,14 @@ impl TracePart<'_> {
         }
     }
 
-    /// A process' next submission: its number in the process, and what it is.
-    fn take(&mut self, process: usize) -> (u32, Entry) {
+    /// A process' next submission: its number in the process, and what it is. `None`: it has none left.
+    fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         match &mut self.mode {
             Mode::Closed(followers) => followers.take(process),
-            Mode::Open { next, .. } => {
-                let next = &mut next[process - self.first];
-                *next += 1;
-                (*next as u32 - 1, self.trace.by_process().entries(process)[*next - 1])
+            Mode::Open { entries, .. } => {
+                let (number, entries) = &mut entries[process - self.first];
+                *number += 1;
+                Some((*number - 1, entries.next()?))
             }
         }
     }
@@ -204,7 +207,7 @@ impl Part for TracePart<'_> {
             && port.under_way() < UNDER_WAY_MAX
         {
             self.due.pop();
-            let (number, entry) = self.take(process);
+            let Some((number, entry)) = self.take(process) else { continue };
             let bytes = u64::from(entry.nr_sectors) * SECTOR_BYTES;
             let stable = entry.flags().intersects(Flags::FUA);
             let op = match entry.op() {

@@ -64,7 +64,9 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
             return;
         };
         let process = event.task;
-        let (tag, entry) = self.followers.take(process as usize);
+        let Some((tag, entry)) = self.followers.take(process as usize) else {
+            return;
+        };
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
         if core.submit(
             process,

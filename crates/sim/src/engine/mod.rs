@@ -307,6 +307,7 @@ pub(crate) fn run_trace<D: Device>(
     let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
+    trace.check()?;
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
     let cgroups = create_cgroups(&mut driver, trace)?;
@@ -320,10 +321,12 @@ pub(crate) fn run_trace<D: Device>(
         let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| cgroups[name]);
         core.add_task(process.pid, &process.name, iosched::IoPriority::default(), cgroup);
     }
-    match replay {
+    let result = match replay {
         Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), false, limit, interrupt),
         Replay::Closed => drive(core, closed::Closed::new(trace), false, limit, interrupt),
-    }
+    }?;
+    trace.check()?;
+    Ok(result)
 }
 
 /// Runs fio jobs.

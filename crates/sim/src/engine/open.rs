@@ -1,19 +1,16 @@
 //! Open replay: recorded I/Os at their recorded times, however fast the device is.
 //!
-//! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the I/O it has at hand;
-//! those it would have submitted meanwhile are in the trace anyway, so only its place in the trace is kept.
+//! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the I/O it has at hand. The
+//! trace has those that it would have submitted meanwhile: only a place in the trace is kept for each process.
 
 use iosched::Part;
 use iosched_disk::Device;
 use iosched_numbers::SplitMix64;
-use iosched_workload::{Entry, Trace};
+use iosched_workload::{Cursor, Entries, Entry, Trace};
 
 use super::Source;
 use super::core::{Core, NewIo};
 use crate::observer::Observer;
-
-/// The process does not wait.
-const NOT_WAITING: u32 = u32::MAX;
 
 /// The latest moment of a slowed-down replay, ns.
 const LAST_NS: u64 = 1 << 62;
@@ -21,38 +18,36 @@ const LAST_NS: u64 = 1 << 62;
 /// A trace in open replay.
 pub(super) struct Open<'a> {
     trace: &'a Trace,
-    entries: &'a [Entry],
-    /// Number of the next entry, and when it is due.
-    next: usize,
+    entries: Entries<'a>,
+    /// The next entry, and when it is due.
+    next: Option<Entry>,
     next_ns: u64,
     speed: f64,
     jitter: Option<SplitMix64>,
-    /// Of each process that waits: the next of its own submissions.
-    waiting: Vec<u32>,
+    /// Of each process: how many of its entries are not due yet.
+    left: Vec<u32>,
+    /// Of each process that waits: its entries from the next on.
+    waiting: Vec<Option<Cursor<'a, Entry>>>,
 }
 
 impl<'a> Open<'a> {
     pub(super) fn new(trace: &'a Trace, speed: f64, seed: u64) -> Self {
         let jitter = (trace.resolution_ns() > 1).then(|| SplitMix64::entity(seed, 1));
-        let waiting = vec![NOT_WAITING; trace.processes().len()];
-        let mut open = Self { trace, entries: trace.entries(), next: 0, next_ns: 0, speed, jitter, waiting };
+        let left: Vec<u32> = trace.processes().iter().map(|process| process.requests as u32).collect();
+        let waiting = left.iter().map(|_| None).collect();
+        let mut open = Self { trace, entries: trace.entries(), next: None, next_ns: 0, speed, jitter, left, waiting };
         open.schedule();
         open
     }
 
-    /// When an entry is due, ns; within the recording's resolution.
-    #[inline]
-    fn due_ns(&self, entry: &Entry) -> u64 {
-        if self.speed == 1.0 { entry.arrival_ns } else { ((entry.arrival_ns as f64 / self.speed) as u64).min(LAST_NS) }
-    }
-
     #[inline]
     fn schedule(&mut self) {
-        let Some(entry) = self.entries.get(self.next) else {
+        self.next = self.entries.next();
+        let Some(entry) = &self.next else {
             self.next_ns = u64::MAX;
             return;
         };
-        let mut due_ns = self.due_ns(entry);
+        let mut due_ns = due_ns(entry, self.speed);
         if let Some(jitter) = &mut self.jitter {
             due_ns = due_ns.saturating_add(jitter.next_u64() % self.trace.resolution_ns());
         }
@@ -62,22 +57,27 @@ impl<'a> Open<'a> {
 
     /// The process submits what it could not while it waited.
     fn catch_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
-        let by_process = self.trace.by_process();
-        let (own, numbers) = (by_process.entries(task as usize), by_process.numbers(task as usize));
-        let mut at = self.waiting[task as usize] as usize;
-        while let Some(entry) = own.get(at)
-            && (numbers[at] as usize) < self.next
-            && !core.is_exhausted()
-        {
-            at += 1;
-            core.count_late(1);
-            if !core.submit(task, &io(entry, self.due_ns(entry))) {
-                self.waiting[task as usize] = at as u32;
-                return;
+        let waiting = &mut self.waiting[task as usize];
+        let left = self.left[task as usize] as usize;
+        if let Some(entries) = waiting {
+            while entries.len() > left
+                && !core.is_exhausted()
+                && let Some(entry) = entries.next()
+            {
+                core.count_late(1);
+                if !core.submit(task, &io(&entry, due_ns(&entry, self.speed))) {
+                    return;
+                }
             }
         }
-        self.waiting[task as usize] = NOT_WAITING;
+        *waiting = None;
     }
+}
+
+/// When an entry is due, ns; within the recording's resolution.
+#[inline]
+fn due_ns(entry: &Entry, speed: f64) -> u64 {
+    if speed == 1.0 { entry.arrival_ns } else { ((entry.arrival_ns as f64 / speed) as u64).min(LAST_NS) }
 }
 
 #[inline]
@@ -103,15 +103,15 @@ impl<D: Device, O: Observer> Source<D, O> for Open<'_> {
 
     #[inline]
     fn event(&mut self, core: &mut Core<D, O>) {
-        let Some(entry) = self.entries.get(self.next) else {
+        let Some(entry) = self.next else {
             return;
         };
-        let task = entry.process;
-        let asked_ns = self.next_ns;
-        self.next += 1;
-        if self.waiting[task as usize] == NOT_WAITING && !core.submit(task, &io(entry, asked_ns)) {
-            let numbers = self.trace.by_process().numbers(task as usize);
-            self.waiting[task as usize] = numbers.partition_point(|&number| (number as usize) < self.next) as u32;
+        let (task, asked_ns) = (entry.process, self.next_ns);
+        let left = &mut self.left[task as usize];
+        *left -= 1;
+        let waiting = &mut self.waiting[task as usize];
+        if waiting.is_none() && !core.submit(task, &io(&entry, asked_ns)) {
+            *waiting = Some(self.trace.by_process().last(task as usize, *left as usize));
         }
         self.schedule();
     }
