@@ -12,7 +12,8 @@ use crate::unit::Unit;
 const TRIED: usize = 3;
 /// A request of a trace in memory, with what a run keeps of it, bytes.
 const REQUEST_BYTES: u64 = 64;
-/// Memory for requests of all traces together, unless `IOSCHED_ROWS_MIB` is set: the rest is in temporary files, bytes.
+/// Memory for requests of all traces together, unless `IOSCHED_ROWS_MIB` is set: the rest is in
+/// temporary files, bytes.
 const ROWS_BYTES: u64 = 256 << 20;
 /// What a run needs beside its workload, bytes.
 const RUN_BYTES: u64 = 8 << 20;

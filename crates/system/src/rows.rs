@@ -1,5 +1,5 @@
-//! Rows of plain numbers. A few stay in memory. Many go to a file without a name, and each reader has a small piece of
-//! it in memory: memory does not grow with the number of rows.
+//! Rows of plain numbers. A few stay in memory. Many go to a file without a name, and each reader
+//! has a small piece of it in memory: memory does not grow with the number of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -189,7 +189,8 @@ impl<T> Rows<T> {
         self.len() == 0
     }
 
-    /// The first error of a reader. A reader ends where it cannot read, so check this before you use what you read.
+    /// The first error of a reader. A reader ends where it cannot read, so check this before you
+    /// use what you read.
     #[must_use]
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.get()

@@ -98,7 +98,8 @@ impl ByProcess {
     }
 }
 
-/// Where each process begins if its submissions follow those of the process before it; one more for the end.
+/// Where each process begins if its submissions follow those of the process before it; one more for
+/// the end.
 fn starts(processes: &[Process]) -> Vec<u32> {
     let mut end = 0;
     let ends = processes.iter().map(|process| {
@@ -236,8 +237,8 @@ impl ClosedLoop {
     }
 }
 
-/// The median time between submissions of a process, simultaneous ones aside, but at most [`ASSUMED_NS`]. Found in two
-/// passes: which part of the range it is in, and where there.
+/// The median time between submissions of a process, simultaneous ones aside, but at most
+/// [`ASSUMED_NS`]. Found in two passes: which part of the range it is in, and where there.
 fn typical_gap_ns<'a>(own: &impl Fn() -> Cursor<'a, Entry>) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");

@@ -1,9 +1,10 @@
 //! What tasks do: synthetic programs, scenarios and trace replay. Neither time nor device is here.
 //!
-//! A [`Workload`] is a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML file or a
-//! recorded [`Scenario`]; a [`Trace`], read once and shared by all runs; or [`fio::Jobs`], read from a fio job file.
-//! Who runs it draws from it: a [`Program`] gives a task's next I/O and think time, a trace gives entries, a
-//! [`ClosedLoop`] what waited for what, a [`fio::Generator`] a job's next I/O.
+//! A [`Workload`] is a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML
+//! file or a recorded [`Scenario`]; a [`Trace`], read once and shared by all runs; or
+//! [`fio::Jobs`], read from a fio job file. Who runs it draws from it: a [`Program`] gives a task's
+//! next I/O and think time, a trace gives entries, a [`ClosedLoop`] what waited for what, a
+//! [`fio::Generator`] a job's next I/O.
 #![forbid(unsafe_code)]
 
 pub mod app;

@@ -93,7 +93,8 @@ impl<'a> Followers<'a> {
         Some(done_ns.saturating_add(wait.think_ns()))
     }
 
-    /// A process' next submission, with its number in the process: it is submitted now. `None`: it has none left.
+    /// A process' next submission, with its number in the process: it is submitted now. `None`: it
+    /// has none left.
     pub fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         let state = &mut self.followers[process - self.first];
         let entry = state.entries.next()?;

@@ -1,4 +1,5 @@
-//! A recorded trace, to be replayed by many runs at once. A long one is in a temporary file, which each run reads.
+//! A recorded trace, to be replayed by many runs at once. A long one is in a temporary file, which
+//! each run reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -341,8 +342,8 @@ impl Trace {
         (&self.rows, self.range.clone())
     }
 
-    /// Whether all of the trace could be read up to now. Check this after you have used it: readers end early where
-    /// they cannot read.
+    /// Whether all of the trace could be read up to now. Check this after you have used it: readers
+    /// end early where they cannot read.
     ///
     /// # Errors
     /// The temporary file that holds a long trace failed, or was full.

@@ -102,7 +102,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Leave out the runs of each process alone, up to half of the time; the metric fairness is then absent
+    /// Leave out the runs of each process alone, up to half of the time; the metric fairness is
+    /// then absent
     #[arg(long)]
     pub(crate) no_fairness: bool,
 

@@ -185,7 +185,8 @@ impl TracePart<'_> {
         }
     }
 
-    /// A process' next submission: its number in the process, and what it is. `None`: it has none left.
+    /// A process' next submission: its number in the process, and what it is. `None`: it has none
+    /// left.
     fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         match &mut self.mode {
             Mode::Closed(followers) => followers.take(process),

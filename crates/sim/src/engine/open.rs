@@ -1,7 +1,8 @@
 //! Open replay: recorded I/Os at their recorded times, however fast the device is.
 //!
-//! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the I/O it has at hand. The
-//! trace has those that it would have submitted meanwhile: only a place in the trace is kept for each process.
+//! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the
+//! I/O it has at hand. The trace has those that it would have submitted meanwhile: only a place in
+//! the trace is kept for each process.
 
 use iosched::Part;
 use iosched_disk::Device;
