@@ -10,7 +10,7 @@ use iosched_live::reactor::Served;
 
 use crate::fail::usage;
 use crate::output::{self, say};
-use crate::served::{DiskArgs, Ending, about, end};
+use crate::served::{Chosen, DiskArgs, Ending, about, end};
 
 /// Mount a disk as a file, with an elevator in its path
 ///
@@ -50,7 +50,8 @@ Examples:
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let MountArgs { disk, directory, allow_other, read_only } = args;
     let ending = Ending::on_signal()?;
-    let opened = disk.open(None)?;
+    let chosen = disk.choose(None)?;
+    let opened = disk.open(&chosen, None)?;
     let full = fuse::check(&disk.name(), directory)?;
     hides_nothing(&full)?;
     ending.starts();
@@ -63,13 +64,10 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    let announced = announce(&served, disk, &mounted);
+    announce(&served, &chosen, &mounted);
     let unmounter = mounted.unmounter();
     let place = unmounter.directory().display().to_string();
     ending.by(move || unmount(&unmounter));
-    if let Err(error) = announced {
-        say!("warning: {error}");
-    }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let unmounted = mounted.wait();
@@ -109,17 +107,16 @@ fn unmount(unmounter: &Unmounter) -> bool {
     }
 }
 
-fn announce(served: &Served, args: &DiskArgs, mounted: &Mounted) -> Result<()> {
+fn announce(served: &Served, chosen: &Chosen, mounted: &Mounted) {
     let (name, directory) = (served.handle.name(), mounted.directory());
     output::announce(&format!(
         "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\n\
          stop with Ctrl-C or: umount {at}\n",
         disk = directory.join(name).display(),
-        about = about(served, args)?,
+        about = about(served, chosen),
         control = directory.join("block").join(name).display(),
         at = shown(directory),
     ));
-    Ok(())
 }
 
 /// A path as a shell takes it.

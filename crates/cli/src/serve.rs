@@ -16,7 +16,9 @@ use iosched_live::{Handle, OwnedListener};
 use crate::exports::{ExportArgs, changes, describe};
 use crate::fail::usage;
 use crate::output::say;
-use crate::served::{DiskArgs, Ending, about, address, bind, bind_control, check_sockets, wait};
+use crate::served::{
+    DiskArgs, Ending, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
+};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -100,7 +102,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
     // What can be wrong with the disk is found before anything is done that others see.
-    let disk = args.disk.open(args.exports.file())?;
+    let shares = exports.shares();
+    let chosen = args.disk.choose(shares)?;
+    let disk = args.disk.open(&chosen, args.exports.file())?;
     ending.starts();
     let Doors { listeners, places, socket } = doors(args)?;
     let limits = Limits {
@@ -113,7 +117,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
-    let about = about(&served, &args.disk)?;
+    let about = about(&served, &chosen);
+    warn_if_ignored(&served.handle, shares, by_options);
     if let Some(hangups) = hangups {
         reread_exports(args, declared, served.handle.clone(), hangups)?;
     }
@@ -151,6 +156,9 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             };
             if disk.set_exports(exports.clone()).is_err() {
                 return;
+            }
+            if exports.shares() != declared.shares() {
+                warn_if_ignored(&disk, exports.shares(), |shares| format!("set {}", shares.written()));
             }
             let changes = changes(&declared, &exports);
             changes.iter().for_each(|change| say!("export {change}"));

@@ -10,7 +10,7 @@ use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
-use iosched_live::{OwnedListener, is_printable, reactor};
+use iosched_live::{Handle, OwnedListener, Shares, is_printable, reactor};
 
 use iosched_lab::asked::setting;
 
@@ -35,9 +35,10 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The elevator, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64
-    #[arg(short, long, value_name = "SETTING", default_value = "cfq", value_parser = setting)]
-    scheduler: Setting,
+    /// The scheduler, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq; where exports
+    /// declare weights, as --for shared]
+    #[arg(short, long, value_name = "SETTING", value_parser = setting)]
+    scheduler: Option<Setting>,
 
     /// What the disk is for, if that is to say the scheduler, and the depth unless it is said
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
@@ -100,6 +101,15 @@ impl Purpose {
     }
 }
 
+/// How a disk is scheduled.
+pub(crate) struct Chosen {
+    setting: Setting,
+    depth: Option<u32>,
+    shows_depth: bool,
+    /// It was chosen to keep these.
+    kept: Option<Shares>,
+}
+
 /// A disk that is ready to be served: what can be wrong with it has been found, and nothing has changed yet.
 pub(crate) struct Opened {
     disk: reactor::Opened,
@@ -123,15 +133,21 @@ impl DiskArgs {
         Ok(())
     }
 
-    fn setting(&self) -> Result<Setting> {
-        match self.purpose {
-            Some(purpose) => Ok(purpose.scheduler().parse()?),
-            None => Ok(self.scheduler.clone()),
-        }
+    /// The scheduler and depth that keep what is declared, unless others are named.
+    pub(crate) fn choose(&self, declared: Option<Shares>) -> Result<Chosen> {
+        let kept = declared.filter(|&shares| shares == Shares::Weights && self.scheduler.is_none());
+        let purpose = self.purpose.or(kept.map(|_| Purpose::Shared));
+        let setting = match (purpose, &self.scheduler) {
+            (Some(purpose), _) => purpose.scheduler().parse()?,
+            (None, Some(named)) => named.clone(),
+            (None, None) => Setting::defaults("cfq"),
+        };
+        let kept = kept.filter(|_| self.purpose.is_none());
+        Ok(Chosen { setting, depth: self.depth.or(purpose.map(Purpose::depth)), shows_depth: purpose.is_some(), kept })
     }
 
-    /// Gets it ready to be served by a command that reads the file `exports`.
-    pub(crate) fn open(&self, exports: Option<&Path>) -> Result<Opened> {
+    /// Prepares the disk for a command that reads the file `exports`.
+    pub(crate) fn open(&self, chosen: &Chosen, exports: Option<&Path>) -> Result<Opened> {
         self.check_name()?;
         backing::check(&self.backing, self.force)?;
         let outputs = Outputs::new(Replacing { is_allowed: self.overwrite, option: "--overwrite" });
@@ -144,9 +160,9 @@ impl DiskArgs {
             name: self.name(),
             backend: self.backing.clone(),
             shared: self.force,
-            setting: self.setting()?,
+            setting: chosen.setting.clone(),
             registry: Registry::linux(),
-            depth: self.depth.or(self.purpose.map(Purpose::depth)),
+            depth: chosen.depth,
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
             record,
@@ -309,13 +325,27 @@ pub(crate) fn end(served: Served) -> Result<()> {
     wait(served)
 }
 
-/// A disk for people: what it is on, its size and its elevator; what its purpose stands for, if it has one.
-pub(crate) fn about(served: &Served, args: &DiskArgs) -> Result<String> {
-    let how = match args.purpose {
-        None => args.setting()?.to_string(),
-        Some(purpose) => format!("{}, depth {}", args.setting()?, args.depth.unwrap_or(purpose.depth())),
-    };
-    Ok(format!("{}, {}, {how}", served.about, size(served.handle.capacity_bytes())))
+/// A disk for people: what it is on, its size and its scheduler, and why it has that one if nobody named it.
+pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
+    let Chosen { setting, depth, shows_depth, kept } = chosen;
+    let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
+    let why = kept.map(|shares| format!(" (keeps the declared {})", shares.declared())).unwrap_or_default();
+    format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))
+}
+
+/// Says what to do if a disk's scheduler takes no notice of what exports declare; `way` is what would keep it.
+pub(crate) fn warn_if_ignored(disk: &Handle, declared: Option<Shares>, way: impl Fn(Shares) -> String) {
+    let Some(shares) = declared else { return };
+    // A disk that has ended ignores nothing.
+    let ignored = disk.control(move |disk, _| disk.ignores(shares).then(|| disk.queue().scheduler()));
+    if let Ok(Some(scheduler)) = ignored {
+        say!("warning: {scheduler} ignores the declared {}; {}, which keeps them", shares.declared(), way(shares));
+    }
+}
+
+/// What keeps shares when a disk is served.
+pub(crate) fn by_options(shares: Shares) -> String {
+    format!("use {}", shares.options())
 }
 
 /// Listens on a unix socket, and says if a dead server's was there.

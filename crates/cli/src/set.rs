@@ -10,10 +10,11 @@ use iosched::Registry;
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::RULES;
 use iosched_lab::asked::did_you_mean;
+use iosched_live::Shares;
 
 use crate::fail::{is_usage, usage};
 use crate::lasting::LastingRules;
-use crate::output::{self, WriteArgs};
+use crate::output::{self, WriteArgs, say};
 use crate::tree::{Disks, Named};
 
 /// Write attributes of disks
@@ -95,10 +96,12 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
         None => LastingRules::default(),
     };
     let mut done: Vec<String> = Vec::new();
+    let mut written: Vec<Named> = Vec::new();
     for assignment in &assignments {
         let value = only(&mut disks, assignment).and_then(|file| {
             let value = set(&mut disks, &file, &assignment.value)?;
             lasting.add(&file, assignment.value.trim());
+            written.push(file);
             Ok(value)
         });
         let value = value.map_err(|error| with_done(error, &done))?;
@@ -106,7 +109,27 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
         output::print(&format!("{line}\n"))?;
         done.push(line);
     }
+    [Shares::Weights, Shares::Priorities].into_iter().for_each(|shares| warn_if_ignored(&mut disks, &written, shares));
     lasting.write(&mut disks).map_err(|error| with_done(error, &done))
+}
+
+/// Says what to do if shares of a served disk were written that its scheduler takes no notice of.
+fn warn_if_ignored(disks: &mut Disks, written: &[Named], shares: Shares) {
+    let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
+        ["groups" | "clients", _, "weight"] => shares == Shares::Weights,
+        ["clients", _, "ioprio"] => shares == Shares::Priorities,
+        _ => false,
+    };
+    let Some(file) = written.iter().find(is_share) else { return };
+    let Some(scheduler) = disks.scheduler(&file.disk) else { return };
+    let tunable = |name: &str| {
+        let text = disks.tree.read(&file.disk.path_of(&format!("{TUNABLES}{name}"))).ok()?;
+        text.trim().parse().ok()
+    };
+    if shares.are_ignored_by(&scheduler, tunable) {
+        let (declared, kept) = (shares.declared(), shares.written());
+        say!("warning: {scheduler} ignores {declared}; set {kept}, which keeps them");
+    }
 }
 
 /// What is known to be wrong with any assignment is told before anything is written.

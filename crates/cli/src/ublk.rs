@@ -11,7 +11,7 @@ use iosched_live::ublk::{self, Devices, Stopper};
 
 use crate::exports::{ExportArgs, describe};
 use crate::output::{self, say};
-use crate::served::{DiskArgs, Ending, about, bind_control, end};
+use crate::served::{Chosen, DiskArgs, Ending, about, bind_control, by_options, end, warn_if_ignored};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
 ///
@@ -61,7 +61,8 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     let ending = Ending::on_signal()?;
     args.disk.check_name()?;
     let exports = args.exports.load(&args.disk.name())?;
-    let disk = args.disk.open(args.exports.file())?;
+    let chosen = args.disk.choose(exports.shares())?;
+    let disk = args.disk.open(&chosen, args.exports.file())?;
     ublk::check()?;
     ending.starts();
     let control = args.control.as_deref().map(bind_control).transpose()?;
@@ -75,9 +76,8 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
         }
     };
     let stopper = devices.stopper();
-    if let Err(error) = announce(&served, &devices, args) {
-        say!("warning: {error}");
-    }
+    warn_if_ignored(&served.handle, exports.shares(), by_options);
+    announce(&served, &chosen, &devices, args);
     ending.by(move || stop(&stopper));
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
@@ -101,8 +101,8 @@ fn stop(stopper: &Stopper) -> bool {
     stopped.is_ok()
 }
 
-fn announce(served: &Served, devices: &Devices, args: &UblkArgs) -> Result<()> {
-    say!("{}: {}", served.handle.name(), about(served, &args.disk)?);
+fn announce(served: &Served, chosen: &Chosen, devices: &Devices, args: &UblkArgs) {
+    say!("{}: {}", served.handle.name(), about(served, chosen));
     for warning in &devices.warnings {
         say!("warning: {warning}");
     }
@@ -112,5 +112,4 @@ fn announce(served: &Served, devices: &Devices, args: &UblkArgs) -> Result<()> {
     let lines =
         devices.as_slice().iter().map(|device| format!("{}: {}\n", device.path().display(), describe(&device.export)));
     output::announce(&lines.collect::<String>());
-    Ok(())
 }

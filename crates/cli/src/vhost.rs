@@ -13,7 +13,9 @@ use iosched_live::vhost::{self, Door};
 
 use crate::exports::{ExportArgs, describe};
 use crate::output::{self, say};
-use crate::served::{DiskArgs, Ending, about, bind, bind_control, check_sockets, wait};
+use crate::served::{
+    Chosen, DiskArgs, Ending, about, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
+};
 
 /// Make a disk the disk of virtual machines, with an elevator in its path
 ///
@@ -67,7 +69,8 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let sockets = args.sockets.iter().map(|path| ("--socket", path));
     let sockets = sockets.chain(args.nbd.iter().map(|path| ("--nbd", path)));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
-    let disk = args.disk.open(args.exports.file())?;
+    let chosen = args.disk.choose(exports.shares())?;
+    let disk = args.disk.open(&chosen, args.exports.file())?;
     ending.starts();
     let listeners = args.sockets.iter().map(|path| bind(path)).collect::<Result<Vec<_>>>()?;
     let doors = listeners.into_iter().zip(&each).map(|(listener, export)| Door { listener, export: export.clone() });
@@ -79,9 +82,10 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let served = disk.serve(config)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let sockets = vhost::serve(&served.handle, &exports, doors)?;
+    warn_if_ignored(&served.handle, exports.shares(), by_options);
     ending.stops(&served);
     sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
-    announce(&served, args, &each)?;
+    announce(&served, &chosen, args, &each);
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
@@ -100,8 +104,8 @@ fn with_nbd(listener: std::os::unix::net::UnixListener, exports: &Exports) -> Co
     }
 }
 
-fn announce(served: &Served, args: &VhostArgs, each: &[Export]) -> Result<()> {
-    say!("{}: {}", served.handle.name(), about(served, &args.disk)?);
+fn announce(served: &Served, chosen: &Chosen, args: &VhostArgs, each: &[Export]) {
+    say!("{}: {}", served.handle.name(), about(served, chosen));
     let nbd = args.nbd.as_deref().map(Path::display);
     nbd.iter().for_each(|path| say!("nbd+unix:///?socket={path}"));
     if let Some(path) = &args.control {
@@ -110,5 +114,4 @@ fn announce(served: &Served, args: &VhostArgs, each: &[Export]) -> Result<()> {
     let lines = args.sockets.iter().zip(each);
     let lines = lines.map(|(socket, export)| format!("{}: {}\n", socket.display(), describe(export)));
     output::announce(&lines.collect::<String>());
-    Ok(())
 }

@@ -121,6 +121,58 @@ fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
 }
 
 #[test]
+fn declared_shares_are_kept_or_the_server_says_how() {
+    let here = directory("serve-shares");
+    let weights = ["memory:1M", "--export", "db,weight=800", "--export", "backup,weight=200"];
+    let classes = ["memory:1M", "--export", "db", "--export", "backup,class=idle"];
+    let cfq = "memory, 1 MiB, cfq";
+    // What is announced, what is warned of, and what is in force.
+    let cases = [
+        (&weights[..], &[][..], ":slice_idle=0, depth 8 (keeps the declared weights)", None, ["0", "8"]),
+        (&weights, &["--depth", "5"], ":slice_idle=0, depth 5 (keeps the declared weights)", None, ["0", "5"]),
+        (&weights, &["--scheduler", "cfq"], "\n", None, ["", "128"]),
+        (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", None, ["0", "8"]),
+        (&classes, &[], "\n", None, ["", "128"]),
+        (&weights, &["--scheduler", "none"], "", Some("weights; use --for shared"), ["", "128"]),
+        (&weights, &["--scheduler", "bfq:slice_idle=0"], "", Some("weights; use --for shared"), ["0", "128"]),
+        (&classes, &["--scheduler", "kyber"], "", Some("classes and levels; use --scheduler cfq"), ["", "128"]),
+    ];
+    for (exports, options, announced, warned, in_force) in cases {
+        let server = Server::serving(&here, &[exports, options].concat());
+        let told = &server.told;
+        match warned {
+            None => assert!(told.contains(&format!("{cfq}{announced}")) && !told.contains("warning"), "{told}"),
+            Some(way) => assert!(told.contains(&format!(" ignores the declared {way}, which keeps them")), "{told}"),
+        }
+        for (name, value) in ["slice_idle", "device/queue_depth"].into_iter().zip(in_force) {
+            if !value.is_empty() {
+                let read = server.client(IOSCHED, &["get", "c", name]).unwrap();
+                assert!(read.trim().ends_with(&format!("{name}={value}")), "{options:?}: {read}");
+            }
+        }
+        assert_eq!(server.stop(), Some(0));
+    }
+}
+
+#[test]
+fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
+    let here = directory("serve-shares-set");
+    let server = Server::serving(&here, &["memory:1M", "--export", "db", "--scheduler", "none"]);
+    let set = |values: &[&str]| {
+        let mut command = Command::new(IOSCHED);
+        let output = command.args(["set", "c"]).args(values).current_dir(&here).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = set(&["groups/db/weight=800"]);
+    let way = said.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(','));
+    // The command does what it says.
+    assert_eq!(set(&way.unwrap().0.split(' ').collect::<Vec<_>>()), "");
+    assert_eq!(set(&["groups/db/weight=700"]), "");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     const READ_ONLY: u16 = 2;
     let here = directory("serve-reread");
@@ -279,7 +331,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         ),
         (&["memory:1M", "--tls", "none"], "none/server-cert.pem"),
         (&["memory:1M", "--depth", "5000"], "1..=4096"),
-        (&["memory:1M", "--name", "a/b"], "without a slash"),
+        (&["memory:1M", "--name", "a/b"], "without slashes"),
         (&["memory:5Q"], "K, M, G or T"),
         (&["model:none"], "sata-7200"),
         (&["none.img"], "none.img: No such file"),

@@ -31,6 +31,7 @@ use toml::{Spanned, Value};
 
 use super::offer::Offer;
 use super::wire::STRING_BYTES_MAX;
+use crate::Shares;
 use crate::disk::SyncWrites;
 use crate::sys::is_printable;
 
@@ -272,6 +273,16 @@ impl Exports {
         &self.exports
     }
 
+    /// What decides among clients: weights if any is declared, else classes and levels if any is.
+    #[must_use]
+    pub fn shares(&self) -> Option<Shares> {
+        let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;
+        if self.exports.iter().any(|export| export.weight.is_some()) {
+            return Some(Shares::Weights);
+        }
+        self.exports.iter().any(declares_priority).then_some(Shares::Priorities)
+    }
+
     /// The group that the clients of `export` are, and its weight (`None`: the elevator's default).
     ///
     /// Exports are groups, unless classes or levels are declared and no weight is: then all clients are in one group,
@@ -279,9 +290,7 @@ impl Exports {
     /// name there is no group.
     #[must_use]
     pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Option<u32>)> {
-        let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;
-        let by_weight = self.exports.iter().any(|export| export.weight.is_some());
-        if export.name.is_empty() || (!by_weight && self.exports.iter().any(declares_priority)) {
+        if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {
             return None;
         }
         let least = Some(WEIGHTS.min).filter(|_| export.ioprio.class == IoClass::Idle);

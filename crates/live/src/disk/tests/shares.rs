@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use iosched::Time;
+use iosched::{IoPriority, Time};
 use iosched_check::Random;
 use iosched_disk::{AnyDevice, Device, Profile};
 
-use crate::Pool;
 use crate::backend::modelled::{card, device_command};
 use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
+use crate::{Pool, Shares};
 
 const CAPACITY_BYTES: u64 = 4 << 30;
 /// From an answer to the client's next operation.
@@ -25,6 +25,7 @@ struct Load {
     action: Action,
     bytes: u32,
     depth: u32,
+    ioprio: IoPriority,
 }
 
 /// What a client had.
@@ -72,7 +73,7 @@ impl Run {
         }
         let mut connect = |load: &Load| {
             let (name, group) = (load.group.to_owned(), Some(load.group.to_owned()).filter(|group| !group.is_empty()));
-            let identity = Identity { group, ..Identity::new(name, 0) };
+            let identity = Identity { group, ioprio: load.ioprio, ..Identity::new(name, 0) };
             (disk.connect(Time::ZERO, identity).unwrap(), load.clone())
         };
         let clients: Vec<_> = loads.iter().map(&mut connect).collect();
@@ -148,7 +149,8 @@ impl Run {
 
 #[test]
 fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
-    let load = |group| Load { group, action: Action::Read, bytes: 65_536, depth: 4 };
+    let ioprio = IoPriority::default();
+    let load = |group| Load { group, action: Action::Read, bytes: 65_536, depth: 4, ioprio };
     let mut loads = vec![load("a")];
     loads.resize(17, load("b"));
     for (profile, end_s) in [("sata-ssd", 3), ("sata-7200", 20)] {
@@ -164,8 +166,9 @@ fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
 
 #[test]
 fn a_reader_waits_a_tenth_beside_greedy_writers_and_the_disk_does_not_idle() {
-    let mut loads = vec![Load { group: "", action: Action::Read, bytes: 4096, depth: 1 }];
-    loads.resize(17, Load { group: "", action: Action::Write, bytes: 65_536, depth: 16 });
+    let ioprio = IoPriority::default();
+    let mut loads = vec![Load { group: "", action: Action::Read, bytes: 4096, depth: 1, ioprio }];
+    loads.resize(17, Load { group: "", action: Action::Write, bytes: 65_536, depth: 16, ioprio });
     for (profile, end_s) in [("sata-ssd", 4), ("sata-7200", 30)] {
         let end = Time::from_ns(end_s * iosched::SECOND_NS);
         let measure = |run: Run| {
@@ -176,5 +179,31 @@ fn a_reader_waits_a_tenth_beside_greedy_writers_and_the_disk_does_not_idle() {
         let (p99_ns, bytes) = measure(Run::new(profile, "cfq", &[("slice_idle", "0")], Some(8), &loads));
         assert!(p99_ns <= noop_p99_ns / 10.0, "{profile}: {p99_ns} of {noop_p99_ns}");
         assert!(bytes >= noop_bytes * 0.85, "{profile}: {bytes} of {noop_bytes}");
+    }
+}
+
+#[test]
+fn schedulers_ignore_the_shares_that_they_are_said_to_ignore() {
+    let end = Time::from_ns(11 * iosched::SECOND_NS);
+    for scheduler in iosched::Registry::linux().names() {
+        for (shares, [favoured, other]) in [(Shares::Weights, ["be/4", "be/4"]), (Shares::Priorities, ["be/4", "idle"])]
+        {
+            let load = |group, ioprio: &str| Load {
+                group: if shares == Shares::Weights { group } else { "" },
+                action: Action::Read,
+                bytes: 4096,
+                depth: 16,
+                ioprio: ioprio.parse().unwrap(),
+            };
+            let mut run = Run::new("sata-7200", scheduler, &[], Some(8), &[load("a", favoured), load("b", other)]);
+            let ignored = run.disk.ignores(shares);
+            if shares == Shares::Weights {
+                run.disk.group("a", Some(800)).unwrap();
+                run.disk.group("b", Some(200)).unwrap();
+            }
+            let had = run.until(end);
+            let times = had[0].bytes as f64 / had[1].bytes.max(1) as f64;
+            assert_eq!(times < 1.3, ignored, "{scheduler}, {shares:?}: {times:.2} times");
+        }
     }
 }
