@@ -70,6 +70,7 @@ fn trace(shape: &Shape, requests: u64) -> anyhow::Result<Workload> {
             sector: process as u64 * 50_000_000 + next[process] % 40_000_000,
             nr_sectors: 8,
             latency_ns: Some(100_000),
+            ioprio: None,
         })
     });
     Ok(Workload::Trace(Arc::new(Trace::collect("made", 1, items)?)))

@@ -27,7 +27,8 @@ const TICK: Duration = Duration::from_millis(5);
 /// Record what a disk is asked: a trace for compare, tune and advise
 ///
 /// Every request of every process, from when it is submitted until it completes, as blktrace records it: with the
-/// kernel's tracer `blk`, which is put back as it was. The disk goes on as it is. Then it says what it saw. As root.
+/// kernel's tracer `blk`, which is put back as it was. And the priority (ionice) of each process, which blktrace does
+/// not record. The disk goes on as it is. Then it says what it saw. As root.
 ///
 /// Ctrl-C ends it early and keeps what was recorded, which is as good as what was asked for: the exit status is 0.
 #[derive(Args, Debug)]
@@ -153,7 +154,11 @@ fn page(device: &BlockDevice, path: &Path, recorded_for: Duration, seen: &TraceS
     }
     let who = |process: &ProcessSummary| {
         let name = process.name.as_deref().unwrap_or("?");
-        format!("{name} ({}) {}", process.pid, grouped(process.requests))
+        let ionice = match process.priorities.as_slice() {
+            [] | [_] if process.priorities.iter().all(|own| own == "none") => String::new(),
+            own => format!(" (ionice {})", own.join(", ")),
+        };
+        format!("{name} ({}) {}{ionice}", process.pid, grouped(process.requests))
     };
     let (shown, more) = first_processes(seen, who);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };

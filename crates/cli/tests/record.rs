@@ -111,3 +111,72 @@ fn what_names_no_disk_is_told_before_anything_is_traced() {
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("there is no such block device"), "{err}");
 }
+
+#[test]
+fn a_recording_has_the_class_of_each_process() {
+    let _alone = alone();
+    if !available(has_program("fio"), "fio") {
+        return;
+    }
+    let Some((here, device, _mount)) = traced("record-ionice") else { return };
+    let path = device.device.clone();
+    let jobs = "sleep 0.3; fio --filename=\"$1\" --rw=randread --bs=4k --direct=1 --ioengine=psync --time_based --runtime=1 \
+        --rate_iops=100 --name=backup --prioclass=3 --name=db --prioclass=2 --prio=2 --name=usual >/dev/null";
+    let asking = std::thread::spawn(move || sh(jobs, &[&path]));
+    let (out, err) =
+        iosched(&here, &["record", device.device.to_str().unwrap(), "--for", "2", "-o", "t.blktrace.0"], 0);
+    asking.join().unwrap();
+    assert_eq!(err, "");
+    assert!(out.contains("idle"), "{out}");
+    let found = json(&here, &["trace", "info", "t.blktrace.0", "--json"]);
+    let mut all: Vec<Vec<String>> = found["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|process| process["requests"].as_u64() > Some(50))
+        .map(|process| serde_json::from_value(process["priorities"].clone()).unwrap())
+        .collect();
+    all.sort();
+    assert_eq!(all, [["be/2"], ["idle"], ["none"]], "{found:#}");
+    if has_program("blkparse") {
+        let said = sh(&format!("blkparse -i t -D {}", here.display()), &[]);
+        assert!(said.contains("iosched ioprio: process") && said.contains("has idle"), "{said}");
+        fs::write(here.join("t.txt"), said).unwrap();
+        let of_text = json(&here, &["trace", "info", "t.txt", "--input-format", "blkparse", "--json"]);
+        assert!(of_text["processes"].to_string().contains("idle"), "{of_text:#}");
+    }
+    let args = ["--device", "nvme", "--scheduler", "mq-deadline", "--scheduler", "bfq", "--runs", "1", "--json"];
+    let compared = json(&here, &[&["compare", "--workload", "t.blktrace.0"][..], &args].concat());
+    assert!(!compared["doubts"].to_string().contains("priorities_unknown"), "{:#}", compared["doubts"]);
+}
+
+#[test]
+fn a_trace_without_priorities_is_doubted_until_they_are_said() {
+    let here = directory("no-priorities");
+    let mut table = "arrival_ns,pid,op,sync,sector,nr_sectors,process\n".to_owned();
+    for number in 0..400 {
+        let (pid, name) = if number % 4 == 0 { (1, "db") } else { (2, "backup") };
+        table += &format!("{},{pid},R,1,{},8,{name}\n", number * 20_000, number * 7919 % 100_000 * 8);
+    }
+    fs::write(here.join("t.csv"), table).unwrap();
+    let compare = |scheduler: &str, more: &[&str]| {
+        let args =
+            ["compare", "--workload", "t.csv", "--device", "sata-ssd", "--scheduler", "none", "--scheduler", scheduler];
+        json(&here, &[&args[..], &["--runs", "1", "--json"], more].concat())
+    };
+    let found = compare("mq-deadline", &[]);
+    let first = &found["doubts"][0];
+    assert_eq!((&first["doubt"], &first["settings"]), (&"priorities_unknown".into(), &vec!["mq-deadline"].into()));
+    assert!(first["message"].as_str().unwrap().contains("--ionice backup=idle"), "{first}");
+    let is_doubted = |found: &serde_json::Value| found["doubts"].to_string().contains("priorities_unknown");
+    assert!(!is_doubted(&compare("kyber", &[])));
+    let said = compare("mq-deadline", &["--ionice", "backup=idle", "--ionice", "*=none"]);
+    assert!(!is_doubted(&said), "{:#}", said["doubts"]);
+    assert_ne!(said["figures"], found["figures"], "the backup waits for the database");
+
+    let wrong = |ionice: &str| {
+        iosched(&here, &["compare", "--workload", "t.csv", "--device", "sata-ssd", "--ionice", ionice], 2).1
+    };
+    assert!(wrong("backup=lazy").contains("PROCESS=CLASS"));
+    assert!(wrong("postgres=idle").contains("backup, db"));
+}

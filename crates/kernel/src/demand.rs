@@ -94,6 +94,13 @@ fn of_jobs(jobs: &fio::Jobs) -> Demand {
 }
 
 fn of_trace(trace: &Trace) -> Demand {
+    let mut ioprios: Vec<IoPriority> = Vec::new();
+    for ioprio in trace.entries().filter_map(|entry| entry.ioprio()) {
+        if !ioprios.contains(&ioprio) {
+            ioprios.push(ioprio);
+        }
+    }
+    let (classes, levels) = differ(ioprios.into_iter());
     let does = |op| trace.entries().any(|entry| entry.op() == op);
     Demand {
         processes: u32::try_from(trace.processes().len()).ok(),
@@ -103,8 +110,8 @@ fn of_trace(trace: &Trace) -> Demand {
         buffered_reads: false,
         buffered_writes: false,
         flushes: does(Op::Flush),
-        classes: false,
-        levels: false,
+        classes,
+        levels,
         weights: false,
     }
 }

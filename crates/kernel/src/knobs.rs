@@ -127,6 +127,12 @@ const LOOK_AT_CLASSES: &[&str] = &["mq-deadline", "bfq", "cfq"];
 /// Those that tell levels within a class apart, and weights of cgroups.
 const LOOK_AT_WEIGHTS: &[&str] = &["bfq", "cfq"];
 
+/// Whether a scheduler serves processes by the class of their ioprio.
+#[must_use]
+pub fn looks_at_classes(scheduler: &str) -> bool {
+    scheduler.starts_with("cfq-") || LOOK_AT_CLASSES.contains(&scheduler)
+}
+
 fn of_workload(scheduler: &str, demand: &Demand) -> Vec<Inert> {
     let ignored = |asked: bool, knob: &str, looks: &[&str], by_others: &str| {
         let reason = Reason::Ignored { scheduler: scheduler.to_owned(), by_others: by_others.to_owned() };

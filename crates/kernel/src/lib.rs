@@ -13,6 +13,7 @@
 //! | [`directory`] | directories of our own, which are removed |
 //! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
 //! | [`doctor`] | what is in force on the way to a disk, and what of it does nothing there |
+//! | `ioprio` | priorities of threads, as the kernel writes them |
 //! | [`mod@file`] | files that are read as if they were a device |
 //! | `held` | directories held by descriptor, in which files are made and removed |
 //! | [`execute`] | workloads carried out with real system calls |
@@ -39,6 +40,7 @@ pub mod execute;
 pub mod facts;
 pub mod file;
 mod held;
+mod ioprio;
 pub mod knobs;
 pub mod quiet;
 pub mod record;

@@ -180,9 +180,41 @@ fn trace(reads: u64) -> Workload {
             sector: number * 4096,
             nr_sectors: 8,
             latency_ns: Some(500_000),
+            ioprio: None,
         })
     };
     Workload::Trace(Arc::new(Trace::collect("t", 1, (0..reads).map(request)).unwrap()))
+}
+
+/// Class and level of each of our threads, as the kernel keeps them.
+fn ioprios() -> Vec<i32> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    numbers.filter_map(iosched_system::call::ioprio_of).collect()
+}
+
+#[test]
+fn a_replayed_process_has_its_recorded_priority() {
+    let Workload::Trace(mut trace) = trace(200) else { unreachable!() };
+    let backup = "2=best-effort:6".parse().unwrap();
+    Arc::get_mut(&mut trace).unwrap().prioritise(&[backup]).unwrap();
+    let workload = Workload::Trace(trace);
+    let place = TargetDirectory::new();
+    let target = place.target().with_disk_bytes(8 * MIB);
+    let prepared = execute::prepare(&workload, &target, None).unwrap();
+    let wanted = 2 << 13 | 6;
+    assert!(!ioprios().contains(&wanted));
+    let (result, was_seen) = std::thread::scope(|scope| {
+        let run = scope.spawn(|| prepared.run(&ExecuteOptions::default()).unwrap());
+        let mut was_seen = false;
+        while !run.is_finished() && !was_seen {
+            was_seen = ioprios().contains(&wanted);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (run.join().unwrap(), was_seen)
+    });
+    assert!(was_seen);
+    assert_eq!([&result.tasks[0].ioprio, &result.tasks[1].ioprio], ["none", "be/6"]);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use iosched::{AnticipatoryEvent, Cfq2616Event, Decision, Flags, MergeSide, Op, QueueName, Time};
-use iosched_sim::{Completed, Dispatched, Observer, Submitted, Taken, run};
+use iosched::{AnticipatoryEvent, Cfq2616Event, Decision, Flags, IoPriority, MergeSide, Op, QueueName, Time};
+use iosched_sim::{Change, Completed, Dispatched, Observer, Submitted, Taken, run};
 use iosched_trace::{Action, BlkEvent, EventWriter, Payload, ProcessName, TraceError};
 
 use crate::decisions::{class_name, workload};
@@ -153,6 +153,16 @@ impl<W: Write> Observer for Tracer<W> {
         let name = if name.is_empty() { &format!("task-{pid}") } else { name };
         if self.written.is_ok() {
             self.written = self.out.name_process(Time::ZERO, pid, ProcessName::new(name.as_bytes()));
+        }
+    }
+
+    fn ioprio(&mut self, task: usize, ioprio: IoPriority) {
+        self.change(0, &Change::IoPriority { task, ioprio });
+    }
+
+    fn change(&mut self, now_ns: u64, change: &Change) {
+        if let (Change::IoPriority { task, ioprio }, true) = (*change, self.written.is_ok()) {
+            self.written = self.out.set_ioprio(Time::from_ns(now_ns), self.pid(task), ioprio);
         }
     }
 

@@ -1,6 +1,6 @@
 //! An experiment: what is compared, on what, how often.
 
-use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Time};
+use iosched::{IoPriority, QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
 use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan, Replay};
@@ -396,6 +396,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings_total: 0,
             missing: Vec::new(),
             recorded_devices: None,
+            unknown_priorities: None,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
         },
         Workload::Application(spec) => WorkloadRecord {
@@ -411,6 +412,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings_total: 0,
             missing: Vec::new(),
             recorded_devices: None,
+            unknown_priorities: None,
             jobs: Vec::new(),
         },
         Workload::Tasks(set) => {
@@ -428,6 +430,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 warnings_total: 0,
                 missing: Vec::new(),
                 recorded_devices: None,
+                unknown_priorities: None,
                 jobs: Vec::new(),
             }
         }
@@ -450,6 +453,7 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
         warnings_total: 0,
         missing: Vec::new(),
         recorded_devices: None,
+        unknown_priorities: None,
         jobs: Vec::new(),
         name,
     }
@@ -476,6 +480,10 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
             .bytes(&[entry.op().letter() as u8, entry.flags().bits()])
             .bytes(&entry.process.to_le_bytes())
             .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
+        // One that was never set is served as one that is not known.
+        if let Some(ioprio) = entry.ioprio().filter(|ioprio| *ioprio != IoPriority::default()) {
+            fingerprint = fingerprint.bytes(&[ioprio.class as u8, ioprio.level]);
+        }
     }
     for (number, process) in trace.processes().iter().enumerate() {
         if let Some(cgroup) = &process.cgroup {
@@ -495,9 +503,19 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
         missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
+        unknown_priorities: unknown_priorities(trace),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
         jobs: Vec::new(),
     }
+}
+
+/// Below this share of a trace's requests their priorities matter to nobody.
+const PRIORITIES_SHARE: f64 = 0.01;
+
+/// Requests whose priority the trace does not tell, if that may matter: of one process alone no class does.
+fn unknown_priorities(trace: &Trace) -> Option<u64> {
+    let (unknown, all) = (trace.unknown_ioprios(), trace.len());
+    (trace.processes().len() > 1 && unknown as f64 > PRIORITIES_SHARE * all as f64).then_some(unknown)
 }
 
 /// FNV-1a, 64 bits: the same on every machine.

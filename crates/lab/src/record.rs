@@ -131,6 +131,9 @@ pub struct WorkloadRecord {
     /// Devices that a trace was recorded on, where they are more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_devices: Option<u64>,
+    /// Requests of a trace of several processes whose priority (ionice) it does not tell, where they are more than a few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_priorities: Option<u64>,
     /// Of fio jobs, what fio's JSON tells of each beside its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,

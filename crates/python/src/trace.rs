@@ -65,6 +65,7 @@ impl Trace {
                 sector: entry.sector(),
                 nr_sectors: entry.nr_sectors,
                 latency_ns: entry.latency_ns(),
+                ioprio: entry.ioprio(),
             };
             (request, process.name.as_str())
         })

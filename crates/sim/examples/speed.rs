@@ -41,7 +41,17 @@ fn trace(requests: u64) -> Workload {
         let sector = process as u64 * 50_000_000 + next[process] % 40_000_000;
         let arrival = Time::from_ns(at_ns);
         let latency_ns = Some(100_000);
-        Ok(TraceRequest { arrival, pid: process as u32, device: None, op, flags, sector, nr_sectors: 8, latency_ns })
+        Ok(TraceRequest {
+            arrival,
+            pid: process as u32,
+            device: None,
+            op,
+            flags,
+            sector,
+            nr_sectors: 8,
+            latency_ns,
+            ioprio: None,
+        })
     });
     Workload::Trace(Arc::new(Trace::collect("synthetic", 1, items).unwrap_or_else(|error| panic!("{error}"))))
 }

@@ -1,6 +1,6 @@
 //! Who watches a run. The engine is compiled twice: for nobody, where watching is nothing at all, and for whoever does.
 
-use iosched::{Decision, Flags, Op};
+use iosched::{Decision, Flags, IoPriority, Op};
 
 /// What the queue did with a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub enum Change {
         /// Number of the task.
         task: usize,
         /// From now on.
-        ioprio: iosched::IoPriority,
+        ioprio: IoPriority,
     },
     /// A weight of a cgroup.
     Weight {
@@ -122,6 +122,11 @@ pub trait Observer {
     /// There is a task of that number, process id and name: said of each before the run begins.
     fn task(&mut self, task: usize, pid: u32, name: &str) {
         let _ = (task, pid, name);
+    }
+
+    /// The ioprio that a task begins with: said of each before the run begins.
+    fn ioprio(&mut self, task: usize, ioprio: IoPriority) {
+        let _ = (task, ioprio);
     }
 
     /// The run begins. `tasks` is the number of tasks, `depth` the commands the device takes at once.
@@ -187,6 +192,7 @@ macro_rules! hand_on {
     ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
     ($this:ident => $first:expr, $second:expr) => {
         hand_on! { method task(task: usize, pid: u32, name: &str), $this, $first, $second }
+        hand_on! { method ioprio(task: usize, ioprio: IoPriority), $this, $first, $second }
         hand_on! { method begin(tasks: usize, depth: u32), $this, $first, $second }
         hand_on! { method plug(now_ns: u64, task: usize, open: bool), $this, $first, $second }
         hand_on! { method submitted(now_ns: u64, bio: &Submitted), $this, $first, $second }

@@ -27,7 +27,17 @@ fn plan<'a>(workload: &'a Workload, profile: &'a Profile, setting: &str) -> Plan
 /// A submission: arrival, pid, sector, latency.
 fn request(arrival_ns: u64, pid: u32, sector: u64, latency_ns: Option<u64>) -> TraceRequest {
     let (op, flags, nr_sectors) = (Op::Read, Flags::SYNC, 8);
-    TraceRequest { arrival: Time::from_ns(arrival_ns), pid, device: None, op, flags, sector, nr_sectors, latency_ns }
+    TraceRequest {
+        arrival: Time::from_ns(arrival_ns),
+        pid,
+        device: None,
+        op,
+        flags,
+        sector,
+        nr_sectors,
+        latency_ns,
+        ioprio: None,
+    }
 }
 
 fn trace(requests: &[TraceRequest]) -> Workload {
@@ -383,7 +393,7 @@ prop_compose! {
         // A device-side promise is for writes.
         let flags = if op == Op::Write { flags } else { flags - Flags::FUA - Flags::PREFLUSH };
         let (sector, nr_sectors) = if op == Op::Flush { (0, 0) } else { (sector, nr_sectors) };
-        (gap_ns, TraceRequest { arrival: Time::ZERO, pid, device: None, op, flags, sector, nr_sectors, latency_ns })
+        (gap_ns, TraceRequest { arrival: Time::ZERO, pid, device: None, op, flags, sector, nr_sectors, latency_ns, ioprio: None })
     }
 }
 
@@ -461,5 +471,31 @@ proptest! {
         for (task, shape) in result.tasks.iter().zip(&shapes) {
             prop_assert_eq!(task.ios, shape.3);
         }
+    }
+}
+
+#[test]
+fn replay_serves_processes_by_their_class_at_the_time() {
+    let with = |request, text: &str| TraceRequest { ioprio: text.parse().ok(), ..request };
+    // While the first is served, the others come.
+    let requests = [
+        with(request(0, 1, 0, Some(100)), "none"),
+        with(request(10, 2, 100, Some(100)), "idle"),
+        with(request(20, 3, 200, Some(100)), "none"),
+        with(request(10_000, 1, 0, Some(100)), "none"),
+        with(request(10_010, 2, 100, Some(100)), "be/4"),
+        with(request(10_020, 3, 200, Some(100)), "none"),
+    ];
+    let profile = fixed(1);
+    let order = |requests: &[TraceRequest], replay| {
+        let workload = trace(requests);
+        let told = story(&Plan { replay, ..plan(&workload, &profile, "mq-deadline") });
+        let dispatched = told.split(' ').filter_map(|word| word.split_once('>').map(|(_, bio)| bio.to_owned()));
+        dispatched.collect::<Vec<_>>().join(" ")
+    };
+    for replay in [Replay::Open { speed: 1.0 }, Replay::Closed] {
+        assert_eq!(order(&requests, replay), "1 3 2 4 5 6", "{replay:?}");
+        let without = requests.map(|request| TraceRequest { ioprio: None, ..request });
+        assert_eq!(order(&without, replay), "1 2 3 4 5 6", "{replay:?}");
     }
 }

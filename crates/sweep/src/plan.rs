@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, AskedError};
-use iosched_trace::{Columns, Format};
+use iosched_trace::{Columns, Format, Ionice};
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{OneOrMore, Seeds};
@@ -53,6 +53,8 @@ struct Read {
     columns: Option<String>,
     #[serde(default)]
     partial: bool,
+    #[serde(default)]
+    ionice: Vec<Ionice>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -171,6 +173,7 @@ impl Plan {
                     Named::Path(path) => found.entry(path.clone()).or_insert_with(|| find(path)).clone(),
                     Named::Read(own) => {
                         question.read_as(own.format.as_deref(), own.columns.as_deref(), own.partial);
+                        question.ionice.clone_from(&own.ionice);
                         found.entry(own.path.clone()).or_insert_with(|| find(&own.path)).clone()
                     }
                 };

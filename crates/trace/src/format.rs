@@ -81,6 +81,8 @@ pub struct Holds {
     pub devices: bool,
     /// Latencies.
     pub latencies: bool,
+    /// Priorities of processes ([`TraceRequest::ioprio`]).
+    pub priorities: bool,
     /// Longest request, sectors. Longer ones are left out.
     pub sectors_max: u32,
     /// The last sector a request may end at. Those beyond are left out.
@@ -97,6 +99,7 @@ const PLAIN: Holds = Holds {
     processes: false,
     devices: false,
     latencies: false,
+    priorities: false,
     sectors_max: u32::MAX,
     end_max: Sector::MAX,
 };
@@ -237,7 +240,8 @@ const BLKTRACE: FormatSpec = FormatSpec {
     extensions: &["blktrace"],
     recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
     record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
-    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes",
+    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, which \
+           only iosched writes",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds {
@@ -247,6 +251,7 @@ const BLKTRACE: FormatSpec = FormatSpec {
         processes: true,
         devices: true,
         latencies: true,
+        priorities: true,
         sectors_max: SECTORS_MAX_32_BITS,
         end_max: Sector::MAX,
     }),
@@ -398,8 +403,9 @@ const CSV: FormatSpec = FormatSpec {
     about: "our own columns: whatever is known, in text",
     extensions: &["csv"],
     recognised: "a heading that names at least a time, op, a start and a length; see below",
-    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process`, in any order: op R, W, D, Z or \
-             F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead)",
+    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order: op R, W, D, Z or \
+             F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead); ioprio none, idle, \
+             rt/LEVEL or be/LEVEL",
     read: "all; pid, sync and what follows nr_sectors may be missing, and columns of other names are passed over",
     from_first: false,
     resolution_ns: 1,
@@ -410,6 +416,7 @@ const CSV: FormatSpec = FormatSpec {
         processes: true,
         devices: true,
         latencies: true,
+        priorities: true,
         sectors_max: u32::MAX,
         end_max: Sector::MAX,
     }),

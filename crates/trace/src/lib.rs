@@ -73,7 +73,7 @@ pub use rates::{
     BUSY_PERCENT, DeviceRates, QUEUED_MIN, RATES_BYTES_MAX, RatesSummary, RatesTool, Spread, rates_of, read_rates,
 };
 pub use reader::TraceReader;
-pub use reading::{InCgroup, ReadOptions};
+pub use reading::{InCgroup, Ionice, ReadOptions};
 pub use record::{DeviceName, TraceRequest};
 pub use source::Source;
 pub use stages::{
@@ -82,8 +82,8 @@ pub use stages::{
 };
 pub use summary::display::grouped;
 pub use summary::{
-    BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
-    TimeBin, TraceSummary, summarize,
+    BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PRIORITIES_MAX, PROCESSES_MAX, ProcessSummary,
+    SizeBucket, Summarizer, TimeBin, TraceSummary, summarize,
 };
 pub use transform::{Chain, Filter, Step};
 pub use write::{TraceWriter, WriteReport, convert, convert_with};

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
+use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX};
+
 use crate::completeness::{Completeness, Gap};
 use crate::error::{TraceError, Warnings};
 use crate::format::Format;
@@ -30,11 +32,21 @@ pub struct ReadOptions {
     pub partial: bool,
     /// Which processes are in which cgroups, for whoever replays the trace: readers look at none of it.
     pub cgroups: Vec<InCgroup>,
+    /// Priorities of processes, likewise; they replace those of the trace.
+    pub priorities: Vec<Ionice>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, device: None, latencies: true, columns: None, partial: false, cgroups: Vec::new() }
+        Self {
+            format: None,
+            device: None,
+            latencies: true,
+            columns: None,
+            partial: false,
+            cgroups: Vec::new(),
+            priorities: Vec::new(),
+        }
     }
 }
 
@@ -51,7 +63,7 @@ impl InCgroup {
     /// Whether a process is meant.
     #[must_use]
     pub fn is_of(&self, pid: u32, name: &str) -> bool {
-        self.process == pid.to_string() || matches(&self.process, name)
+        is_of(&self.process, pid, name)
     }
 }
 
@@ -72,6 +84,88 @@ impl fmt::Display for InCgroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.cgroup, self.process)
     }
+}
+
+/// The priority of processes of a trace, as users write it: `backup=idle`, `db*=best-effort:2`, `4711=realtime:0`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Ionice {
+    /// A process' name or id; `*` stands for any letters.
+    pub process: String,
+    /// Its class and level.
+    pub ioprio: IoPriority,
+}
+
+impl Ionice {
+    /// Whether a process is meant.
+    #[must_use]
+    pub fn is_of(&self, pid: u32, name: &str) -> bool {
+        is_of(&self.process, pid, name)
+    }
+}
+
+impl FromStr for Ionice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A process' name may hold an equals sign; a class does not.
+        let named = text.rsplit_once('=').filter(|(process, _)| !process.is_empty());
+        let found = named.and_then(|(process, class)| Some((process, class_of(class)?)));
+        match found {
+            Some((process, ioprio)) => Ok(Self { process: process.to_owned(), ioprio }),
+            None => Err("names no process and class; write PROCESS=CLASS or PROCESS=CLASS:LEVEL with a class of \
+                         realtime, best-effort, idle and none and a level from 0 (most urgent) to 7, as in backup=idle \
+                         or db=best-effort:2"
+                .to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for Ionice {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|problem| format!("{text:?} {problem}"))
+    }
+}
+
+impl From<Ionice> for String {
+    fn from(own: Ionice) -> Self {
+        own.to_string()
+    }
+}
+
+impl fmt::Display for Ionice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IoPriority { class, level } = self.ioprio;
+        match class {
+            IoClass::None => write!(f, "{}=none:{level}", self.process),
+            IoClass::RealTime => write!(f, "{}=realtime:{level}", self.process),
+            IoClass::BestEffort => write!(f, "{}=best-effort:{level}", self.process),
+            IoClass::Idle => write!(f, "{}=idle", self.process),
+        }
+    }
+}
+
+/// A class as ionice(1) or as iosched calls it, perhaps with its level.
+fn class_of(text: &str) -> Option<IoPriority> {
+    let (class, level) = match text.split_once([':', '/']) {
+        Some((class, level)) => (class, level.parse().ok().filter(|&level: &u8| level <= LEVEL_MAX)?),
+        None => (text, LEVEL_DEFAULT),
+    };
+    let class = match class {
+        "none" => IoClass::None,
+        "realtime" | "rt" => IoClass::RealTime,
+        "best-effort" | "be" => IoClass::BestEffort,
+        "idle" => IoClass::Idle,
+        _ => return None,
+    };
+    Some(IoPriority::new(class, level))
+}
+
+/// Whether a process is the one called `process`, by name or id.
+fn is_of(process: &str, pid: u32, name: &str) -> bool {
+    process == pid.to_string() || matches(process, name)
 }
 
 /// Whether a name is as a pattern says.
@@ -140,4 +234,27 @@ pub(crate) fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<F
         return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
     }
     Ok(format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_is_written_as_ionice_names_it() {
+        for (text, ioprio, again) in [
+            ("backup=idle", "idle", "backup=idle"),
+            ("4711=best-effort:7", "be/7", "4711=best-effort:7"),
+            ("a=b=rt/0", "rt/0", "a=b=realtime:0"),
+            ("*=none", "none", "*=none:4"),
+        ] {
+            let given: Ionice = text.parse().unwrap();
+            assert_eq!((given.ioprio, given.to_string()), (ioprio.parse().unwrap(), again.to_owned()), "{text}");
+            assert_eq!(again.parse(), Ok(given));
+        }
+        for wrong in ["", "backup", "=idle", "backup=lazy", "backup=best-effort:8", "backup=idle:x"] {
+            let problem = wrong.parse::<Ionice>().unwrap_err();
+            assert!(problem.contains("PROCESS=CLASS"), "{wrong}: {problem}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use iosched::{Flags, Op, Sector, Time};
+use iosched::{Flags, IoPriority, Op, Sector, Time};
 
 /// One submission to the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct TraceRequest {
     pub nr_sectors: u32,
     /// From submission to completion in the recorded system, ns, where known.
     pub latency_ns: Option<u64>,
+    /// The ioprio that its process had, where known. [`IoClass::None`](iosched::IoClass::None): it had set none.
+    pub ioprio: Option<IoPriority>,
 }
 
 impl TraceRequest {

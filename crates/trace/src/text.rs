@@ -135,6 +135,7 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
         sector,
         nr_sectors,
         latency_ns: None,
+        ioprio: None,
     }
 }
 

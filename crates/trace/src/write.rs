@@ -33,6 +33,9 @@ pub struct WriteReport {
     pub devices_lost: u64,
     /// Requests written that lost their latency.
     pub latencies_lost: u64,
+    /// Requests written that lost the ioprio of their process.
+    #[serde(default)]
+    pub priorities_lost: u64,
     /// Requests written that lost their time: they are read as all of one moment.
     pub times_lost: u64,
     /// Requests written whose time or latency was rounded down to the format's resolution.
@@ -49,6 +52,7 @@ impl fmt::Display for WriteReport {
             (self.pids_lost, "without their process"),
             (self.devices_lost, "without their device"),
             (self.latencies_lost, "without their latency"),
+            (self.priorities_lost, "without their priority (ioprio)"),
             (self.times_lost, "without their time"),
             (self.times_rounded, "with their time rounded down"),
         ] {
@@ -140,6 +144,7 @@ impl<W: Write> TraceWriter<W> {
         report.pids_lost += u64::from(!holds.processes && request.pid != 0);
         report.devices_lost += u64::from(!holds.devices && request.device.is_some());
         report.latencies_lost += u64::from(!holds.latencies && request.latency_ns.is_some());
+        report.priorities_lost += u64::from(!holds.priorities && request.ioprio.is_some());
         report.times_lost += u64::from(!holds.times && request.arrival != Time::ZERO);
         let latency_rounded = holds.latencies && request.latency_ns.is_some_and(is_rounded);
         report.times_rounded += u64::from(holds.times && (is_rounded(request.arrival.as_ns()) || latency_rounded));
@@ -170,6 +175,9 @@ impl<W: Write> BlktraceWriter<W> {
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, .. } = request;
         if let Some(name) = name {
             self.events.name_process(arrival, pid, name)?;
+        }
+        if let Some(ioprio) = request.ioprio {
+            self.events.set_ioprio(arrival, pid, ioprio)?;
         }
         let device = request.device.unwrap_or(DEVICE);
         let queue = BlkEvent::new(Action::Queue, arrival, device, pid).with_extent(op, flags, sector, nr_sectors);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::common::*;
-use iosched::{Op, Time};
+use iosched::{Flags, Op, Time};
 use iosched_trace::{
-    BlkEvent, Chain, EventReader, Extent, Filter, ProcessName, Step, TraceReader, TraceRequest, convert_events,
-    summarize_stages,
+    Action, BlkEvent, Chain, EventReader, EventWriter, Extent, Filter, ProcessName, ReadOptions, Step, TraceReader,
+    TraceRequest, convert_events, summarize_stages,
 };
 
 fn source(name: &str) -> std::path::PathBuf {
@@ -110,4 +110,42 @@ fn stages_of_a_part_are_those_of_its_requests() {
     assert!(part.all.q2c.count < whole.all.q2c.count && part.all.d2c.count == 674);
     let Some(text) = btt(&folder.0, "part") else { return };
     assert!(text.lines().any(|line| line.starts_with("Q2C") && line.ends_with(" 674")), "{text}");
+}
+
+#[test]
+fn a_slice_keeps_the_priorities_that_processes_had_before() {
+    let mut file = Vec::new();
+    let mut writer = EventWriter::new(&mut file);
+    let read = |ms: u64, pid| {
+        BlkEvent::new(Action::Queue, Time::from_ns(ms * 1_000_000), 8 << 20, pid).with_extent(
+            Op::Read,
+            Flags::SYNC,
+            ms,
+            8,
+        )
+    };
+    writer.set_ioprio(Time::ZERO, 1, "idle".parse().unwrap()).unwrap();
+    for ms in [0, 10, 20] {
+        writer.write(&read(ms, 1)).unwrap();
+    }
+    writer.set_ioprio(Time::from_ns(20_000_000), 2, "be/7".parse().unwrap()).unwrap();
+    writer.write(&read(21, 2)).unwrap();
+    writer.finish().unwrap();
+    let chain = Chain::new(vec![Step::Slice { from: Time::from_ns(5_000_000), to: None }]);
+    let mut events = EventReader::from_reader(
+        std::io::Cursor::new(file),
+        "made",
+        &ReadOptions { partial: true, ..ReadOptions::default() },
+    )
+    .unwrap();
+    let mut sliced = Vec::new();
+    convert_events(&mut events, &chain, &mut sliced).unwrap();
+    let ioprios: Vec<_> =
+        read_all(sliced).iter().map(|request| (request.pid, request.ioprio.unwrap().to_string())).collect();
+    assert_eq!(ioprios, [(1, "idle".to_owned()), (1, "idle".to_owned()), (2, "be/7".to_owned())]);
+}
+
+fn read_all(file: Vec<u8>) -> Vec<TraceRequest> {
+    let options = ReadOptions { partial: true, ..ReadOptions::default() };
+    TraceReader::from_reader(std::io::Cursor::new(file), "sliced", &options).unwrap().map(Result::unwrap).collect()
 }

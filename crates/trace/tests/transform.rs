@@ -152,6 +152,7 @@ proptest! {
             sector: 0,
             nr_sectors: 1,
             latency_ns: None,
+            ioprio: None,
         };
         let arrivals: Vec<_> =
             times.iter().map(|&ns| chain.apply(&request(ns), None, |_| String::new()).unwrap().arrival).collect();

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::common::*;
-use iosched::{Flags, Op, Time};
+use iosched::{Flags, IoPriority, Op, Time};
 use iosched_trace::{
     Format, Holds, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter, WriteReport, convert,
 };
@@ -15,11 +15,14 @@ fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush]);
     let gap_ns = prop_oneof![Just(0), 0..10_000u64, (0..9_000u64).prop_map(|s| s * 1_000_000_000)];
     let latency_ns = prop::option::of(0..30_000_000_000u64);
-    let one = (gap_ns, op, 0..64u8, 0..1u64 << 40, 1..3_000u32, 1..9u32, 1..4u32, latency_ns);
+    // A block trace has the last one a process had: without one only at the beginning.
+    let ioprio = prop::sample::select(vec!["none", "none/7", "rt/0", "be/4", "be/7", "idle"]);
+    let ioprio = ioprio.prop_map(|text| text.parse::<IoPriority>().ok());
+    let one = (gap_ns, op, 0..64u8, 0..1u64 << 40, 1..3_000u32, 1..9u32, 1..4u32, latency_ns, ioprio);
     prop::collection::vec(one, 1..40).prop_map(|all| {
         let mut arrival = Time::ZERO;
         let mut requests = Vec::new();
-        for (gap_ns, op, flags, sector, nr_sectors, pid, device, latency_ns) in all {
+        for (gap_ns, op, flags, sector, nr_sectors, pid, device, latency_ns, ioprio) in all {
             arrival = if requests.is_empty() { arrival } else { arrival + gap_ns };
             let flags = Flags::from_bits_truncate(flags);
             let has_data = op.has_data();
@@ -32,6 +35,7 @@ fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
                 sector: if has_data { sector } else { 0 },
                 nr_sectors: if has_data { nr_sectors } else { 0 },
                 latency_ns,
+                ioprio,
             });
         }
         requests
@@ -53,6 +57,7 @@ fn held(holds: &Holds, resolution_ns: u64, request: &TraceRequest) -> Option<Tra
         op,
         flags: request.flags & holds.flags,
         latency_ns: request.latency_ns.filter(|_| holds.latencies).map(rounded),
+        ioprio: request.ioprio.filter(|_| holds.priorities),
         ..*request
     })
 }
@@ -132,6 +137,7 @@ proptest! {
                 (report.pids_lost, kept.clone().filter(|_| !holds.processes).count()),
                 (report.devices_lost, kept.clone().filter(|_| !holds.devices).count()),
                 (report.latencies_lost, kept.clone().filter(|r| !holds.latencies && r.latency_ns.is_some()).count()),
+                (report.priorities_lost, kept.clone().filter(|r| !holds.priorities && r.ioprio.is_some()).count()),
                 (report.times_lost, kept.filter(|r| !holds.times && r.arrival != Time::ZERO).count()),
             ];
             for (counted, expected) in counts {
@@ -152,6 +158,7 @@ fn a_latency_that_is_not_known_stays_so() {
         sector: 8,
         nr_sectors: 8,
         latency_ns,
+        ioprio: None,
     };
     for (format, _) in writable().filter(|(_, holds)| holds.latencies) {
         let known = TraceRequest { sector: 800, ..request(Some(4_200)) };

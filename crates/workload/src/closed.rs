@@ -282,6 +282,7 @@ mod tests {
                 sector: 0,
                 nr_sectors: 8,
                 latency_ns,
+                ioprio: None,
             })
         });
         let trace = Trace::collect("t", 1, requests).unwrap();

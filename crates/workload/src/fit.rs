@@ -53,6 +53,7 @@ mod tests {
                 sector,
                 nr_sectors,
                 latency_ns: None,
+                ioprio: None,
             })
         });
         Trace::collect("t", 1, requests).unwrap()

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use iosched::{Flags, Op, Sector};
+use iosched::{Flags, IoClass, IoPriority, LEVEL_DEFAULT, Op, Sector};
 use iosched_system::rows::{Cursor, Filling, Rows};
 use iosched_trace::{
-    Completeness, Fit, InCgroup, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings,
+    Completeness, Fit, InCgroup, Ionice, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings,
 };
 
 use crate::closed::{ByProcess, ClosedLoop};
@@ -32,7 +32,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Entry {
     /// When it was submitted, ns since the first submission of the trace.
     pub arrival_ns: u64,
-    /// Sector, op and flags.
+    /// Sector, ioprio, op and flags.
     place: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
@@ -51,6 +51,23 @@ const fn op_code(op: Op) -> u64 {
         Op::WriteZeroes => 3,
         Op::Flush => 4,
     }
+}
+
+const CLASSES: [IoClass; 4] = [IoClass::None, IoClass::RealTime, IoClass::BestEffort, IoClass::Idle];
+/// Where an entry has its ioprio, and how wide that is.
+const IOPRIO_SHIFT: u32 = 11;
+const IOPRIO_BITS: u64 = 0b1_1111 << IOPRIO_SHIFT;
+
+/// 0 of one that is not known. Of the idle class no level is kept.
+const fn ioprio_code(ioprio: Option<IoPriority>) -> u64 {
+    let Some(IoPriority { class, level }) = ioprio else { return 0 };
+    let (class, level) = match class {
+        IoClass::None => (0, level),
+        IoClass::RealTime => (1, level),
+        IoClass::BestEffort => (2, level),
+        IoClass::Idle => (3, 0),
+    };
+    1 + (class << 3 | level as u64)
 }
 
 impl Entry {
@@ -75,10 +92,25 @@ impl Entry {
         Flags::from_bits_truncate(self.place as u8)
     }
 
+    /// The ioprio that its process had, where known.
+    #[inline]
+    #[must_use]
+    pub fn ioprio(&self) -> Option<IoPriority> {
+        let code = (self.place & IOPRIO_BITS) >> IOPRIO_SHIFT;
+        let (class, level) = (CLASSES[(code.checked_sub(1)? >> 3) as usize], (code - 1 & 7) as u8);
+        let level = if class == IoClass::Idle { LEVEL_DEFAULT } else { level };
+        Some(IoPriority { class, level })
+    }
+
     /// From submission to completion in the recorded system, ns, where known.
     #[must_use]
     pub const fn latency_ns(&self) -> Option<u64> {
         if self.latency_ns == UNKNOWN { None } else { Some(self.latency_ns) }
+    }
+
+    /// The same submission of a process with this ioprio.
+    const fn prioritised(self, ioprio: IoPriority) -> Self {
+        Self { place: self.place & !IOPRIO_BITS | ioprio_code(Some(ioprio)) << IOPRIO_SHIFT, ..self }
     }
 
     /// The same submission elsewhere.
@@ -101,6 +133,8 @@ pub struct Process {
     pub requests: u64,
     /// The cgroup that it is in; `None`: in the root.
     pub cgroup: Option<String>,
+    /// Its ioprio at its first submission that has one.
+    pub ioprio: Option<IoPriority>,
 }
 
 /// A trace: its submissions in order of time, and who made them.
@@ -121,6 +155,7 @@ pub struct Trace {
     end_sector: Sector,
     warnings: Warnings,
     completeness: Completeness,
+    unknown_ioprios: u64,
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
@@ -191,13 +226,7 @@ impl Trace {
     /// One is of no process of the trace.
     pub fn put(&mut self, cgroups: &[InCgroup]) -> Result<(), WorkloadError> {
         for of in cgroups {
-            if !self.processes.iter().any(|process| of.is_of(process.pid, &process.name)) {
-                return Err(WorkloadError::NoSuchProcess {
-                    file: self.name.clone(),
-                    given: of.to_string(),
-                    known: self.known_processes(),
-                });
-            }
+            self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
         }
         self.cgroups.clear();
         for of in cgroups {
@@ -210,6 +239,42 @@ impl Trace {
             process.cgroup = own.map(|of| of.cgroup.clone());
         }
         Ok(())
+    }
+
+    /// Gives processes priorities for the whole trace, whatever was recorded; the first that is meant for a process
+    /// counts.
+    ///
+    /// # Errors
+    /// One is of no process of the trace, or a long trace cannot be written to its temporary file.
+    pub fn prioritise(&mut self, priorities: &[Ionice]) -> Result<(), WorkloadError> {
+        for of in priorities {
+            self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
+        }
+        let given = |process: &Process| priorities.iter().find(|of| of.is_of(process.pid, &process.name));
+        for process in &mut self.processes {
+            process.ioprio = given(process).map_or(process.ioprio, |of| Some(of.ioprio));
+        }
+        let given: Vec<_> = self.processes.iter().map(|process| given(process).map(|of| of.ioprio)).collect();
+        let with_priority =
+            |entry: Entry| given[entry.process as usize].map_or(entry, |ioprio| entry.prioritised(ioprio));
+        let rows = Rows::collect(self.entries().map(with_priority));
+        let rows = rows.map_err(|source| WorkloadError::Io { file: self.name.clone(), source })?;
+        let processes = std::mem::take(&mut self.processes);
+        *self = self.with_rows(rows.into(), 0..self.len(), processes);
+        Ok(())
+    }
+
+    /// # Errors
+    /// There is no such process.
+    fn expect_process(&self, given: &impl ToString, is_it: impl Fn(&Process) -> bool) -> Result<(), WorkloadError> {
+        if self.processes.iter().any(is_it) {
+            return Ok(());
+        }
+        Err(WorkloadError::NoSuchProcess {
+            file: self.name.clone(),
+            given: given.to_string(),
+            known: self.known_processes(),
+        })
     }
 
     /// Names of processes, those with most submissions first.
@@ -279,7 +344,7 @@ impl Trace {
         numbers: &mut BTreeMap<u32, u32>,
         filled: &mut Filled,
     ) -> std::io::Result<()> {
-        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device } = request;
+        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device, ioprio } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
         let origin_ns = *filled.origin_ns.get_or_insert(arrival.as_ns());
         let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
@@ -300,13 +365,16 @@ impl Trace {
         if process as usize == self.processes.len() {
             self.processes.push(Process { pid, ..Process::default() });
         }
-        self.processes[process as usize].requests += 1;
+        let own = &mut self.processes[process as usize];
+        own.requests += 1;
+        own.ioprio = own.ioprio.or(ioprio);
+        self.unknown_ioprios += u64::from(ioprio.is_none());
         self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
         // Readers promise order; a clock that runs back would break every run.
         filled.last_ns = arrival_ns.max(filled.last_ns);
         filled.entries.push(Entry {
             arrival_ns: filled.last_ns,
-            place: sector << 16 | op_code(op) << 8 | u64::from(flags.bits()),
+            place: sector << 16 | ioprio_code(ioprio) << IOPRIO_SHIFT | op_code(op) << 8 | u64::from(flags.bits()),
             nr_sectors,
             process,
             latency_ns: latency_ns.unwrap_or(UNKNOWN),
@@ -419,6 +487,12 @@ impl Trace {
         2 * known > self.len()
     }
 
+    /// Submissions whose ioprio is not known.
+    #[must_use]
+    pub fn unknown_ioprios(&self) -> u64 {
+        self.unknown_ioprios
+    }
+
     /// What was wrong with the file.
     #[must_use]
     pub fn warnings(&self) -> &Warnings {
@@ -436,6 +510,7 @@ impl Trace {
         let end = |entry: Entry| entry.sector() + u64::from(entry.nr_sectors);
         Self {
             name: self.name.clone(),
+            unknown_ioprios: rows.cursor(range.clone()).filter(|entry| entry.ioprio().is_none()).count() as u64,
             end_sector: rows.cursor(range.clone()).map(end).max().unwrap_or(0),
             rows,
             range,

@@ -39,25 +39,27 @@ pub(super) fn page() -> String {
             duration(resolution_ns)
         );
     }
+    page.push_str(PRIORITIES);
     page.push_str(&told());
     page.push_str(
         "\n## Written\n\n\
-         | format | operations | flags | times | processes | devices | latencies |\n|---|---|---|---|---|---|---|\n",
+         | format | operations | flags | times | processes | priorities | devices | latencies |\n|---|---|---|---|---|---|---|---|\n",
     );
     for format in Format::ALL {
         let FormatSpec { name, resolution_ns, holds, .. } = format.spec();
         let Some(holds) = holds else {
-            let _ = writeln!(page, "| `{name}` | not written | | | | | |");
+            let _ = writeln!(page, "| `{name}` | not written | | | | | | |");
             continue;
         };
         let times = if holds.times { format!("to {}", duration(resolution_ns)) } else { "lost".to_owned() };
         let held = |held: bool| if held { "held" } else { "lost" };
         let _ = writeln!(
             page,
-            "| `{name}` | {} | {} | {times} | {} | {} | {} |",
+            "| `{name}` | {} | {} | {times} | {} | {} | {} | {} |",
             operations(&holds),
             flags(holds.flags),
             held(holds.processes),
+            held(holds.priorities),
             held(holds.devices),
             held(holds.latencies)
         );
@@ -75,6 +77,29 @@ pub(super) fn page() -> String {
     );
     page
 }
+
+/// Which traces have priorities, and how to give them.
+const PRIORITIES: &str = "
+## Priorities of processes
+
+bfq, CFQ and mq-deadline serve processes by their priority (ionice): a class and a level. Few traces record it.
+
+| trace | its priorities |
+|---|---|
+| `blktrace` of `iosched record` | of each process and each change: a message, which blkparse prints and its text keeps |
+| `blktrace` of blktrace(8) | none: its records have no field for them |
+| `csv`, `--columns` | a column `ioprio`: `none`, `idle`, `rt/LEVEL` or `be/LEVEL` with a level from 0 to 7; empty if unknown |
+| any other | none |
+
+`iosched record` asks the kernel for the priority of each process a few ms after its first request, and again while the
+process goes on. A process that ended before that has none in the trace. The priority of a single I/O (`cmdprio` of fio)
+is not recorded. Pages that the kernel writes back have the priority of its own threads.
+
+`--ionice PROCESS=CLASS` gives processes a priority, instead of the recorded one: `--ionice backup=idle`,
+`--ionice 'db*=best-effort:2'`, `--ionice 4711=realtime:0`. The first option that fits a process counts, so that
+`--ionice '*=none'` at the end says it of all others. Without priorities, a comparison with such a scheduler carries this
+as a doubt.
+";
 
 /// What is taken for what, and what for the whole.
 fn told() -> String {

@@ -1,7 +1,7 @@
 //! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
 
 use clap::Args;
-use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, ReadOptions};
+use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions};
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Reading {
     input_format: Option<Format>,
     /// Read the trace as a table whose columns are these, apart by commas, tabs, semicolons, bars or blanks: a time
     /// (time_ns, time_us, time_ms or time_s; or arrival_ns, kept as it is), op, sector or offset_bytes, nr_sectors or
-    /// length_bytes; perhaps pid, process, device, sync, flags, latency_ns (_us, _ms, _s); - for one to ignore
+    /// length_bytes; perhaps pid, process, ioprio, device, sync, flags, latency_ns (_us, _ms, _s); - for one to ignore
     #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
     columns: Option<Columns>,
     /// Take what is there of a trace that is not the whole recording: the file of a CPU is missing, a file is cut short
@@ -23,17 +23,23 @@ pub(crate) struct Reading {
     /// db=4711; may be given several times
     #[arg(long = "cgroup", value_name = "CGROUP=PROCESS", value_parser = in_cgroup)]
     cgroups: Vec<InCgroup>,
+    /// Give processes of a trace a priority, which few traces record: backup=idle, 'db*'=best-effort:2 or
+    /// 4711=realtime:0, with a class as of ionice and a level from 0 to 7; '*=none' for all others; may be given several
+    /// times, and the first that fits a process counts
+    #[arg(long = "ionice", value_name = "PROCESS=CLASS", value_parser = ionice)]
+    priorities: Vec<Ionice>,
 }
 
 impl Reading {
     /// For readers.
     pub(crate) fn options(&self) -> ReadOptions {
-        let Self { input_format, columns, partial, cgroups } = self;
+        let Self { input_format, columns, partial, cgroups, priorities } = self;
         ReadOptions {
             format: *input_format,
             columns: columns.clone(),
             partial: *partial,
             cgroups: cgroups.clone(),
+            priorities: priorities.clone(),
             ..ReadOptions::default()
         }
     }
@@ -58,6 +64,10 @@ pub(crate) fn warn(completeness: &Completeness) {
 }
 
 fn in_cgroup(text: &str) -> Result<InCgroup, String> {
+    text.parse()
+}
+
+fn ionice(text: &str) -> Result<Ionice, String> {
     text.parse()
 }
 

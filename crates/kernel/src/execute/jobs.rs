@@ -10,12 +10,12 @@ use rustix::fs::OFlags;
 
 use super::cgroup::Cgroups;
 use super::ground::{self, Access, Ground, Need};
-use super::ioprio::ioprio_value;
 use super::message::{self, Inbox, Message};
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, Run};
+use crate::ioprio::ioprio_value;
 use crate::target::Target;
 
 /// Tag of a flush; I/Os have the number of their slot.

@@ -10,7 +10,7 @@
 //! | `ground.rs` | the device, or files that are made, filled, and removed |
 //! | `cgroup.rs` | cgroups that are made for a run, and removed |
 //! | `message.rs` | what threads tell each other |
-//! | `memory.rs`, `ioprio.rs` | what is written; priorities as the kernel writes them |
+//! | `memory.rs` | what is written |
 //!
 //! Each task is a thread, or where cgroups are told apart by processes a process, with its own ioprio, its own
 //! descriptors and, where it has more than one I/O under way, its own io_uring. All times are of one monotonic clock
@@ -19,7 +19,6 @@
 mod application;
 mod cgroup;
 mod ground;
-mod ioprio;
 mod jobs;
 mod memory;
 mod message;

@@ -83,7 +83,7 @@ impl<'t> PreparedTrace<'t> {
         (thread, range): (usize, Range<usize>),
     ) -> Result<(TracePart<'a>, Port<'a>), ExecuteError> {
         let trace = self.trace();
-        let ioprio = IoPriority::default();
+        let ioprio = trace.processes()[range.clone()].first().and_then(|own| own.ioprio).unwrap_or_default();
         worker::take_ioprio(ioprio)?;
         let access = Access { write: writes(trace), direct: true, ..Access::default() };
         let files = vec![self.ground.open(0, access)?];
@@ -92,7 +92,7 @@ impl<'t> PreparedTrace<'t> {
         let task = |process: &iosched_workload::Process| TaskResult {
             pid: process.pid,
             name: process.name.clone(),
-            ioprio: ioprio.to_string(),
+            ioprio: process.ioprio.unwrap_or_default().to_string(),
             ..TaskResult::default()
         };
         let tasks = trace.processes()[range.clone()].iter().map(task).collect();
@@ -105,7 +105,8 @@ impl<'t> PreparedTrace<'t> {
                 Mode::Open { speed, entries, jitter: streams.collect() }
             }
         };
-        let mut part = TracePart { trace, first: range.start, mode, due: BinaryHeap::new(), stopped: false };
+        let mut part =
+            TracePart { trace, shared, first: range.start, mode, due: BinaryHeap::new(), ioprio, stopped: false };
         range.for_each(|process| part.schedule(process, 0));
         Ok((part, Port::new(files, engine, bell, recorder, run.first_write(thread))))
     }
@@ -153,11 +154,14 @@ enum Mode<'a> {
 /// Some processes of a trace.
 struct TracePart<'a> {
     trace: &'a Trace,
+    shared: &'a Shared<'a>,
     /// Number of the first process.
     first: usize,
     mode: Mode<'a>,
     /// When processes submit next, ns.
     due: BinaryHeap<Reverse<(u64, usize)>>,
+    /// What the thread has.
+    ioprio: IoPriority,
     stopped: bool,
 }
 
@@ -185,6 +189,20 @@ impl TracePart<'_> {
         }
     }
 
+    /// The thread has the priority that the process had when it submitted this. What was submitted before keeps the
+    /// priority of that time: a ring takes it when it is handed over.
+    fn take_ioprio(&mut self, port: &mut Port<'_>, recorded: Option<IoPriority>) {
+        let ioprio = recorded.unwrap_or_default();
+        if self.ioprio == ioprio {
+            return;
+        }
+        port.hand_over();
+        match worker::take_ioprio(ioprio) {
+            Ok(()) => self.ioprio = ioprio,
+            Err(error) => self.shared.fail(error),
+        }
+    }
+
     /// A process' next submission: its number in the process, and what it is. `None`: it has none
     /// left.
     fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
@@ -209,6 +227,7 @@ impl Part for TracePart<'_> {
         {
             self.due.pop();
             let Some((number, entry)) = self.take(process) else { continue };
+            self.take_ioprio(port, entry.ioprio());
             let bytes = u64::from(entry.nr_sectors) * SECTOR_BYTES;
             let stable = entry.flags().intersects(Flags::FUA);
             let op = match entry.op() {

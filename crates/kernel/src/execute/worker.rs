@@ -14,10 +14,10 @@ use iosched_system::call;
 
 use super::ExecuteError;
 use super::cgroup::Cgroups;
-use super::ioprio::ioprio_value;
 use super::message::{Inbox, Message};
 use super::port::{Counts, Failed, LOOK_ROUND, Port};
 use super::recorder::{Recorder, Watch};
+use crate::ioprio::ioprio_value;
 
 /// What a part does while nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

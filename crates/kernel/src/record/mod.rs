@@ -5,10 +5,12 @@
 //! | `tracer.rs` | what is set for it, and that everything is put back |
 //! | `stream.rs` | what is a record in what the kernel gives |
 //! | `spool.rs` | where records are kept until they are written |
+//! | `priorities.rs` | the ioprio of each process that made requests |
 //!
 //! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for
 //! the whole machine: nobody else may trace at the same time.
 
+mod priorities;
 mod spool;
 mod stream;
 mod tracer;
@@ -25,7 +27,9 @@ use iosched_trace::{
 use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
+use crate::ioprio::ioprio_of;
 use crate::state::{StateDirectory, StateError};
+use priorities::Priorities;
 use spool::Spool;
 use stream::Stream;
 use tracer::Tracer;
@@ -89,8 +93,11 @@ pub struct Recorder {
     tracer: Tracer,
     pipe_path: PathBuf,
     stream: Stream,
+    priorities: Priorities,
     spool: Spool,
     buffer: Vec<u8>,
+    /// Whole records of what was read.
+    records: Vec<u8>,
     /// Since 1970.
     begun: Duration,
 }
@@ -109,7 +116,17 @@ impl Recorder {
         let pipe = opened.map_err(|error| RecordError::Io { path: pipe_path.clone(), error })?;
         let (spool, buffer) = (Spool::new(), vec![0; READ_BYTES]);
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer, begun })
+        Ok(Self {
+            pipe,
+            tracer,
+            pipe_path,
+            stream: Stream::default(),
+            priorities: Priorities::default(),
+            spool,
+            buffer,
+            records: Vec::new(),
+            begun,
+        })
     }
 
     /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for
@@ -119,10 +136,16 @@ impl Recorder {
     /// The kernel's events cannot be read.
     pub fn take(&mut self) -> Result<(), RecordError> {
         let failed = |error| RecordError::Io { path: self.pipe_path.clone(), error };
+        self.priorities.begin();
         loop {
             match self.pipe.read(&mut self.buffer) {
                 Ok(0) => return Ok(()),
-                Ok(bytes) => self.stream.take(&self.buffer[..bytes], &mut self.spool).map_err(failed)?,
+                Ok(bytes) => {
+                    self.records.clear();
+                    self.stream.take(&self.buffer[..bytes], &mut self.records);
+                    self.priorities.take(&self.records, ioprio_of);
+                    self.spool.write_all(&self.records).map_err(failed)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
@@ -158,8 +181,9 @@ impl Recorder {
         let names = self.tracer.names();
         drop(self.pipe);
         self.tracer.end()?;
-        let spool = self.spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
-        Ok(Recorded { spool, names, stream: self.stream, begun: self.begun })
+        let Self { spool, stream, priorities, begun, .. } = self;
+        let spool = spool.into_file().map_err(|error| RecordError::Io { path: std::env::temp_dir(), error })?;
+        Ok(Recorded { spool, names, stream, priorities, begun })
     }
 }
 
@@ -169,6 +193,7 @@ pub struct Recorded {
     spool: SpooledTempFile,
     names: Vec<(u32, Vec<u8>)>,
     stream: Stream,
+    priorities: Priorities,
     begun: Duration,
 }
 
@@ -191,8 +216,8 @@ impl Recorded {
         self.stream.foreign_bytes()
     }
 
-    /// Writes it as a block trace of one file, with when it began and the names of processes: what blkparse and btt
-    /// read, too.
+    /// Writes it as a block trace of one file, with when it began and the names and priorities of processes: what
+    /// blkparse and btt read, too.
     ///
     /// # Errors
     /// It cannot be written, or what was kept cannot be read.
@@ -210,11 +235,16 @@ impl Recorded {
         let mut last = iosched::Time::ZERO;
         if self.stream.events() > 0 {
             // What was under way at the ends is no fault of the recording.
-            for event in
-                EventReader::from_reader(spool, name, &ReadOptions { partial: true, ..ReadOptions::default() })?
-            {
+            let mut events =
+                EventReader::from_reader(spool, name, &ReadOptions { partial: true, ..ReadOptions::default() })?;
+            let mut changes = self.priorities.into_changes().into_iter().peekable();
+            while let Some(event) = events.next() {
                 let event = event?;
                 last = event.time;
+                let now_ns = events.origin_ns() + last.as_ns();
+                while let Some(change) = changes.next_if(|change| !event.is_note() && change.time_ns <= now_ns) {
+                    writer.set_ioprio(last, change.pid, change.ioprio)?;
+                }
                 writer.write(&event)?;
             }
         }
@@ -222,5 +252,68 @@ impl Recorded {
             writer.write(&BlkEvent::new(Action::NoteMessage, last, 0, 0).with_message(WHOLE_RECORDING))?;
         }
         writer.finish().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::{Flags, Op, Time};
+    use iosched_trace::TraceReader;
+
+    use super::*;
+
+    /// Records as the kernel gives them: a read of each process at its time, ms.
+    fn kernel(reads: &[(u64, u32)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = EventWriter::new(&mut out);
+        for (number, &(ms, pid)) in (0..).zip(reads) {
+            let event = BlkEvent::new(Action::Queue, Time::from_ns(ms * 1_000_000), 7 << 20, pid);
+            writer.write(&event.with_extent(Op::Read, Flags::SYNC, number * 8, 8)).unwrap();
+        }
+        writer.finish().unwrap();
+        out
+    }
+
+    /// What is read, every call of which gives one of `batches`; a process answers with what it has in this batch.
+    fn recorded(batches: &[(&[(u64, u32)], &[(u32, &str)])]) -> Vec<u8> {
+        let (mut stream, mut priorities) = (Stream::default(), Priorities::default());
+        let mut spool = Spool::new();
+        for (reads, ioprios) in batches {
+            let mut records = Vec::new();
+            priorities.begin();
+            stream.take(&kernel(reads), &mut records);
+            let answer = |pid| ioprios.iter().find(|(own, _)| *own == pid).map(|(_, text)| text.parse().unwrap());
+            priorities.take(&records, answer);
+            spool.write_all(&records).unwrap();
+        }
+        let names = vec![(1, b"db".to_vec()), (2, b"backup".to_vec())];
+        let spool = spool.into_file().unwrap();
+        let recorded = Recorded { spool, names, stream, priorities, begun: Duration::from_secs(1) };
+        let mut out = Vec::new();
+        recorded.write(&mut out).unwrap();
+        out
+    }
+
+    /// The process and the priority of each request.
+    fn read_back(trace: Vec<u8>) -> Vec<(u32, Option<String>)> {
+        let reader = TraceReader::from_reader(io::Cursor::new(trace), "recorded", &ReadOptions::default()).unwrap();
+        let requests = reader.map(Result::unwrap);
+        requests.map(|request| (request.pid, request.ioprio.map(|ioprio| ioprio.to_string()))).collect()
+    }
+
+    #[test]
+    fn each_request_has_the_priority_of_its_process() {
+        let first: (&[_], &[_]) = (&[(1, 1), (2, 2), (3, 1)], &[(1, "none"), (2, "idle")]);
+        let changed: (&[_], &[_]) = (&[(10, 2), (11, 1), (12, 2)], &[(1, "none"), (2, "be/7")]);
+        let found = read_back(recorded(&[first, changed]));
+        let of = |pid, text: &str| (pid, Some(text.to_owned()));
+        let expected = [of(1, "none"), of(2, "idle"), of(1, "none"), of(2, "be/7"), of(1, "none"), of(2, "be/7")];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_process_that_ended_too_early_has_no_priority() {
+        let found = read_back(recorded(&[(&[(1, 1), (2, 2)], &[(1, "rt/0")])]));
+        assert_eq!(found, [(1, Some("rt/0".to_owned())), (2, None)]);
     }
 }

@@ -1,7 +1,5 @@
 //! What the kernel's pipe of events gives, taken apart: block trace records, and words about events that were lost.
 
-use std::io::{self, Write};
-
 /// How a record begins: the magic of a block trace and its version, as little-endian machines write them.
 const BEGINNING: [u8; 4] = [0x07, 0x74, 0x61, 0x65];
 /// Bytes of a record without its data.
@@ -11,7 +9,62 @@ const DATA_LENGTH: std::ops::Range<usize> = 46..48;
 /// Where its header has the action.
 const ACTION: std::ops::Range<usize> = 28..32;
 /// Bit of the action: it concerns a process or the recording, not a request.
-const NOTE: u32 = 1 << 31;
+const NOTE: u32 = 1 << 26;
+/// Low byte of the action: a bio is submitted.
+const SUBMISSION: u8 = 1;
+/// Where its header has the time, ns.
+const TIME: std::ops::Range<usize> = 8..16;
+/// Where its header has the process.
+const PID: std::ops::Range<usize> = 32..36;
+
+/// A record without its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a>(&'a [u8; HEADER_BYTES]);
+
+impl Record<'_> {
+    fn u32(self, range: std::ops::Range<usize>) -> u32 {
+        self.0[range].try_into().map_or(0, u32::from_le_bytes)
+    }
+
+    /// Whether it is of a request.
+    fn is_event(self) -> bool {
+        self.u32(ACTION) & NOTE == 0
+    }
+
+    /// Whether a bio is submitted.
+    pub(super) fn is_submission(self) -> bool {
+        self.is_event() && self.u32(ACTION) as u8 == SUBMISSION
+    }
+
+    pub(super) fn pid(self) -> u32 {
+        self.u32(PID)
+    }
+
+    pub(super) fn time_ns(self) -> u64 {
+        self.0[TIME].try_into().map_or(0, u64::from_le_bytes)
+    }
+}
+
+/// Goes through whole records.
+#[derive(Debug)]
+pub(super) struct Records<'a>(&'a [u8]);
+
+impl<'a> Records<'a> {
+    pub(super) const fn of(records: &'a [u8]) -> Self {
+        Self(records)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let header = self.0.first_chunk::<HEADER_BYTES>()?;
+        let data = header[DATA_LENGTH].try_into().map_or(0, u16::from_le_bytes);
+        self.0 = self.0.get(HEADER_BYTES + usize::from(data)..).unwrap_or_default();
+        Some(Record(header))
+    }
+}
 
 /// Takes records out of a stream of bytes, however it is cut.
 #[derive(Debug, Default)]
@@ -25,19 +78,15 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Takes what was read, and writes the whole records of it.
-    ///
-    /// # Errors
-    /// `out` cannot be written.
-    pub(super) fn take(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    /// Takes what was read, and gives the whole records of it to `out`.
+    pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
         while let Some(length) = self.piece(at) {
             let piece = &self.rest[at..at + length];
             if piece.starts_with(&BEGINNING) {
-                let action = piece[ACTION].try_into().map_or(0, u32::from_le_bytes);
-                self.events += u64::from(action & NOTE == 0);
-                out.write_all(piece)?;
+                self.events += Records::of(piece).filter(|record| record.is_event()).count() as u64;
+                out.extend_from_slice(piece);
             } else if let Some(lost) = lost_events(piece) {
                 self.lost += lost;
             } else {
@@ -46,7 +95,6 @@ impl Stream {
             at += length;
         }
         self.rest.drain(..at);
-        Ok(())
     }
 
     /// How long the next piece is: a record, a line of words, or bytes that are neither; `None` if it has not come as a
@@ -109,7 +157,7 @@ mod tests {
         let all = [record(1, b""), record(2, b"twelve bytes"), record(3, b"")].concat();
         for size in [1, 3, 47, 48, 49, 1000] {
             let (mut stream, mut out) = (Stream::default(), Vec::new());
-            all.chunks(size).for_each(|bytes| stream.take(bytes, &mut out).unwrap());
+            all.chunks(size).for_each(|bytes| stream.take(bytes, &mut out));
             assert_eq!((out.as_slice(), stream.events()), (all.as_slice(), 3), "{size}");
             assert_eq!((stream.lost(), stream.foreign_bytes()), (0, 0));
         }
@@ -120,8 +168,22 @@ mod tests {
         let (mut stream, mut out) = (Stream::default(), Vec::new());
         let words = b"CPU:1 [LOST 25 EVENTS]\n".to_vec();
         let all = [record(1, b""), words, record(2, b""), b"somebody else's\n".to_vec(), record(3, b""), vec![7, 0x74]];
-        stream.take(&all.concat(), &mut out).unwrap();
+        stream.take(&all.concat(), &mut out);
         assert_eq!(out, [record(1, b""), record(2, b""), record(3, b"")].concat());
         assert_eq!((stream.events(), stream.lost(), stream.foreign_bytes()), (3, 25, 18));
+    }
+
+    #[test]
+    fn a_write_with_fua_is_an_event_and_a_note_is_none() {
+        let with_action = |action: u32| {
+            let mut record = record(1, b"");
+            record[ACTION].copy_from_slice(&action.to_le_bytes());
+            record
+        };
+        // BLK_TC_FUA, and BLK_TC_NOTIFY.
+        let all = [with_action(1 << 31 | 1), with_action(1 << 26 | 2)].concat();
+        let (mut stream, mut out) = (Stream::default(), Vec::new());
+        stream.take(&all, &mut out);
+        assert_eq!((stream.events(), out), (1, all));
     }
 }

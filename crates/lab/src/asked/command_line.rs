@@ -64,6 +64,7 @@ impl CommandLine {
         self.options("--input-format", reading.format);
         self.options("--columns", &reading.columns);
         self.options("--cgroup", &reading.cgroups);
+        self.options("--ionice", &reading.priorities);
         if reading.partial {
             self.word("--partial");
         }

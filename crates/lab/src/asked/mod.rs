@@ -306,15 +306,18 @@ pub fn read_workload(
 }
 
 fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload, AskedError> {
-    if let (Workload::Trace(trace), false) = (&mut workload, reading.cgroups.is_empty()) {
+    let changes = !(reading.cgroups.is_empty() && reading.priorities.is_empty());
+    if let (Workload::Trace(trace), true) = (&mut workload, changes) {
         let trace = Arc::get_mut(trace).unwrap_or_else(|| unreachable!("nobody else has it yet"));
         trace.put(&reading.cgroups)?;
+        trace.prioritise(&reading.priorities)?;
     }
     let given = match reading {
         ReadOptions { format: Some(_), .. } => "input-format",
         ReadOptions { columns: Some(_), .. } => "columns",
         ReadOptions { partial: true, .. } => "partial",
         ReadOptions { cgroups, .. } if !cgroups.is_empty() => "cgroup",
+        ReadOptions { priorities, .. } if !priorities.is_empty() => "ionice",
         _ => return Ok(workload),
     };
     match workload {

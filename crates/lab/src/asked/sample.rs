@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use iosched_trace::{ReadOptions, TraceReader};
+use iosched::IoPriority;
+use iosched_trace::{Ionice, ReadOptions, TraceReader};
 use iosched_workload::{Trace, Workload, WorkloadError};
 
 /// What it is called.
@@ -20,5 +21,8 @@ const FILES: [(&str, &[u8]); 2] = [
 pub fn sample() -> Result<Workload, WorkloadError> {
     let files = FILES.map(|(name, bytes)| (name.to_owned(), bytes));
     let reader = TraceReader::from_readers(files, &ReadOptions::default())?;
-    Ok(Workload::Trace(Arc::new(Trace::read(NAME, reader)?)))
+    let mut trace = Trace::read(NAME, reader)?;
+    // blktrace records no priorities, but no process had one.
+    trace.prioritise(&[Ionice { process: "*".to_owned(), ioprio: IoPriority::default() }])?;
+    Ok(Workload::Trace(Arc::new(trace)))
 }

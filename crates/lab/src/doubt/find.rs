@@ -1,6 +1,6 @@
 //! Looks for what is doubtful in results.
 
-use iosched_kernel::knobs::Inert;
+use iosched_kernel::knobs::{Inert, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
 
 use super::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
@@ -58,6 +58,7 @@ impl Finder<'_> {
         if let Some(first) = workload.warnings.first().filter(|_| workload.missing.is_empty()) {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
+        self.priorities(&mut doubts);
         let device = self.records.device();
         doubts.extend(device.fit.map(|fit| Doubt::ModelError { name: device.name.clone(), fit }));
         self.runs(&mut doubts);
@@ -74,6 +75,19 @@ impl Finder<'_> {
         self.notes(&mut doubts);
         doubts.sort_by_key(Doubt::rank);
         doubts
+    }
+
+    /// Priorities that the trace does not tell, where a setting serves processes by them.
+    fn priorities(&self, doubts: &mut Vec<Doubt>) {
+        let header = self.records.header();
+        let Some(unknown) = header.workload.unknown_priorities else { return };
+        let settings = header.settings.iter().enumerate();
+        let looking: Vec<usize> =
+            settings.filter(|(_, own)| looks_at_classes(own.setting.name())).map(|(number, _)| number).collect();
+        if !looking.is_empty() {
+            let requests = header.workload.requests.unwrap_or(unknown);
+            doubts.push(Doubt::PrioritiesUnknown { settings: self.labels_unless_all(&looking), unknown, requests });
+        }
     }
 
     pub(super) fn labels(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {

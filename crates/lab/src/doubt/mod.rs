@@ -184,6 +184,15 @@ pub enum Doubt {
         /// How many.
         devices: u64,
     },
+    /// The trace does not tell the priorities (ionice) of processes, and settings go by them.
+    PrioritiesUnknown {
+        /// Labels of the settings; empty for all.
+        settings: Vec<String>,
+        /// Requests whose priority is not known.
+        unknown: u64,
+        /// Requests of the trace.
+        requests: u64,
+    },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
@@ -204,7 +213,10 @@ impl Doubt {
     pub fn rank(&self) -> u8 {
         match self {
             // It is the answer to another question.
-            Self::RecordsDamaged { .. } | Self::TraceIncomplete { .. } | Self::WorkloadDamaged { .. } => 0,
+            Self::RecordsDamaged { .. }
+            | Self::TraceIncomplete { .. }
+            | Self::WorkloadDamaged { .. }
+            | Self::PrioritiesUnknown { .. } => 0,
             // Whatever is concluded is of the model or of an idle device.
             Self::ModelError { fit, .. } if !fit.fits => 1,
             Self::SeveralDevices { .. } | Self::Idle { .. } | Self::Overload { .. } => 2,
@@ -300,6 +312,19 @@ impl fmt::Display for Doubt {
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
             ),
+            Self::PrioritiesUnknown { settings, unknown, requests } => {
+                let who = if settings.is_empty() { "every setting".to_owned() } else { listed(settings, "and") };
+                let of = if unknown == requests {
+                    String::new()
+                } else {
+                    format!(" of {unknown} of its {requests} requests")
+                };
+                let serve = if settings.len() > 1 { "serve" } else { "serves" };
+                write!(
+                    f,
+                    "the trace does not tell the priorities (ionice){of}, and {who} {serve} processes by these; record with iosched record, or say them: --ionice backup=idle, or --ionice '*=none' if no process had one"
+                )
+            }
             Self::NoVariance { settings, runs } => write!(
                 f,
                 "{}: all {runs} runs are the same whatever their seeds, so the deviation of 0 says nothing about a slightly different workload; one run tells as much: --runs 1, or vary the workload",

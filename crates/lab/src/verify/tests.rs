@@ -95,6 +95,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             warnings_total: 0,
             missing: Vec::new(),
             recorded_devices: None,
+            unknown_priorities: None,
             jobs: Vec::new(),
         },
         settings: names.iter().map(setting).collect(),

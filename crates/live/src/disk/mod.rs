@@ -35,8 +35,8 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{
-    Bio, ContextId, Driver, Due, IoError, Op, Owner, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector,
-    Setting, SettingError, Step, Time,
+    Bio, Context, ContextId, Driver, Due, IoError, Op, Owner, QueueConfig, Registry, RequestId, RequestQueue, Rerun,
+    Sector, Setting, SettingError, Step, Time,
 };
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
@@ -433,8 +433,8 @@ impl LiveDisk {
             let bio = Bio { op, flags, sector, nr_sectors, context, cookie: self.bios << KEY_BITS | key as u64 };
             if let Some(watch) = &mut self.watch {
                 watch.look(&mut self.driver);
-                let pid = self.driver.queue().env().contexts.get(context).pid;
-                watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors });
+                let &Context { pid, ioprio, .. } = self.driver.queue().env().contexts.get(context);
+                watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors }, ioprio);
             }
             match self.driver.submit_issued(now, &bio, &piece.issued(nr_sectors)) {
                 iosched::Submit::Full => {

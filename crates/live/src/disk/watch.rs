@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::KEY_BITS;
 use iosched::recording::{Record, What};
-use iosched::{Decision, Driver, Flags, MergeSide, Op, Sector, Time};
+use iosched::{Decision, Driver, Flags, IoPriority, MergeSide, Op, Sector, Time};
 use iosched_trace::{Action, BlkEvent, Payload, ProcessName};
 
 /// 8,0, as the kernel numbers devices in traces: the first disk.
@@ -48,6 +48,8 @@ pub(super) struct Watch {
     pub(super) counts: DecisionCounts,
     /// The trace since it was last taken, if there is one.
     events: Option<Vec<BlkEvent>>,
+    /// The priorities that the trace tells of processes.
+    ioprios: BTreeMap<u32, IoPriority>,
     /// Requests that are not done, by founding bio.
     requests: BTreeMap<u64, Extent>,
     /// Decisions are kept for a recording,
@@ -55,6 +57,9 @@ pub(super) struct Watch {
     /// since it was last taken, with bios by their ordinals.
     pub(super) decisions: Vec<Record>,
 }
+
+/// Processes whose priority is remembered; of more each is told again.
+const IOPRIOS_MAX: usize = 65_536;
 
 /// The process number that stands in a trace for a client.
 pub(super) fn trace_pid(pid: u32, number: u32) -> u32 {
@@ -70,6 +75,7 @@ impl Watch {
     /// Also keeps the events of a block trace from now on, or no longer.
     pub(super) fn trace(&mut self, on: bool) {
         self.events = on.then(Vec::new);
+        self.ioprios.clear();
         self.requests.clear();
     }
 
@@ -92,8 +98,17 @@ impl Watch {
         }
     }
 
-    /// A bio is about to be submitted.
-    pub(super) fn queued(&mut self, now: Time, io: &Extent) {
+    /// A bio is about to be submitted, by a process of that priority.
+    pub(super) fn queued(&mut self, now: Time, io: &Extent, ioprio: IoPriority) {
+        if let Some(events) = &mut self.events
+            && self.ioprios.get(&io.pid) != Some(&ioprio)
+        {
+            if self.ioprios.len() >= IOPRIOS_MAX {
+                self.ioprios.clear();
+            }
+            self.ioprios.insert(io.pid, ioprio);
+            events.push(BlkEvent::new(Action::NoteMessage, of_trace(now), 0, io.pid).with_ioprio(ioprio));
+        }
         self.event(Action::Queue, now, io);
     }
 

@@ -67,6 +67,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         let Some((tag, entry)) = self.followers.take(process as usize) else {
             return;
         };
+        core.take_ioprio(process, entry.ioprio());
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
         if core.submit(
             process,

@@ -6,7 +6,7 @@ use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
 use super::tally::Tally;
-use crate::observer::{Completed, Dispatched, Observer, Submitted, Taken};
+use crate::observer::{Change, Completed, Dispatched, Observer, Submitted, Taken};
 use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
@@ -185,6 +185,24 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
     }
 
+    /// `task` has this ioprio from now on, if the recording tells one.
+    #[inline]
+    pub(super) fn take_ioprio(&mut self, task: u32, ioprio: Option<IoPriority>) {
+        let context = self.owners[task as usize].context;
+        if let Some(ioprio) = ioprio.filter(|ioprio| self.driver.queue().env().contexts.get(context).ioprio != *ioprio)
+        {
+            self.set_ioprio(task, ioprio);
+        }
+    }
+
+    /// `task` has this ioprio from now on.
+    #[cold]
+    pub(super) fn set_ioprio(&mut self, task: u32, ioprio: IoPriority) {
+        self.driver.set_ioprio(self.owners[task as usize].context, ioprio);
+        let (now_ns, task) = (self.now_ns, task as usize);
+        self.observer.change(now_ns, &Change::IoPriority { task, ioprio });
+    }
+
     /// The system call of `task` ends: how long it rests before it does anything else, ns.
     #[inline]
     pub(super) fn rest_ns(&mut self, task: u32) -> u64 {
@@ -219,6 +237,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn begin(&mut self) {
         for (number, task) in self.tasks.iter().enumerate() {
             self.observer.task(number, task.pid, &task.name);
+            let context = self.owners[number].context;
+            self.observer.ioprio(number, self.driver.queue().env().contexts.get(context).ioprio);
         }
         self.observer.begin(self.owners.len(), self.depth);
     }

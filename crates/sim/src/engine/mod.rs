@@ -319,7 +319,7 @@ pub(crate) fn run_trace<D: Device>(
     }
     for process in trace.processes() {
         let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| cgroups[name]);
-        core.add_task(process.pid, &process.name, iosched::IoPriority::default(), cgroup);
+        core.add_task(process.pid, &process.name, process.ioprio.unwrap_or_default(), cgroup);
     }
     let result = match replay {
         Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), false, limit, interrupt),

@@ -66,6 +66,7 @@ impl<'a> Open<'a> {
                 && let Some(entry) = entries.next()
             {
                 core.count_late(1);
+                core.take_ioprio(task, entry.ioprio());
                 if !core.submit(task, &io(&entry, due_ns(&entry, self.speed))) {
                     return;
                 }
@@ -111,8 +112,11 @@ impl<D: Device, O: Observer> Source<D, O> for Open<'_> {
         let left = &mut self.left[task as usize];
         *left -= 1;
         let waiting = &mut self.waiting[task as usize];
-        if waiting.is_none() && !core.submit(task, &io(&entry, asked_ns)) {
-            *waiting = Some(self.trace.by_process().last(task as usize, *left as usize));
+        if waiting.is_none() {
+            core.take_ioprio(task, entry.ioprio());
+            if !core.submit(task, &io(&entry, asked_ns)) {
+                *waiting = Some(self.trace.by_process().last(task as usize, *left as usize));
+            }
         }
         self.schedule();
     }

@@ -149,11 +149,7 @@ impl<'a> Tasks<'a> {
             Fixed::Priority(i) => {
                 let change = self.set.prio_changes[i as usize];
                 if let Some(task) = self.task_of(change.pid) {
-                    let ioprio = IoPriority::new(change.class.into(), change.level);
-                    let context = core.context(task);
-                    core.driver.set_ioprio(context, ioprio);
-                    let now_ns = core.now_ns;
-                    core.observer().change(now_ns, &Change::IoPriority { task: task as usize, ioprio });
+                    core.set_ioprio(task, IoPriority::new(change.class.into(), change.level));
                 }
             }
             Fixed::Start(task) => {

@@ -14,10 +14,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use iosched::{Op, Sector, Time};
+use iosched::{IoPriority, Op, Sector, Time};
 
 use super::{Action, BlkEvent, Category, Payload};
 use crate::TraceRequest;
+use crate::names::NAMES_MAX;
 
 /// Most submissions held for their completions.
 const HELD_MAX: usize = 65_536;
@@ -95,6 +96,8 @@ pub(crate) struct Converter {
     submitted_on: BTreeSet<u32>,
     flushes_on: BTreeSet<u32>,
     last_device: Option<u32>,
+    /// Of processes, as far as they are known by now.
+    ioprios: BTreeMap<u32, IoPriority>,
     found: Vec<u64>,
 }
 
@@ -114,12 +117,18 @@ impl Converter {
             submitted_on: BTreeSet::new(),
             flushes_on: BTreeSet::new(),
             last_device: None,
+            ioprios: BTreeMap::new(),
             found: Vec::new(),
         }
     }
 
     pub(crate) fn add(&mut self, event: &BlkEvent) {
         if event.is_note() {
+            if let Some((pid, ioprio)) = event.ioprio()
+                && (self.ioprios.len() < NAMES_MAX || self.ioprios.contains_key(&pid))
+            {
+                self.ioprios.insert(pid, ioprio);
+            }
             return;
         }
         self.now = self.now.max(event.time);
@@ -172,6 +181,7 @@ impl Converter {
             sector: if op == Op::Flush { 0 } else { event.sector },
             nr_sectors: event.nr_sectors(),
             latency_ns: None,
+            ioprio: self.ioprios.get(&event.pid).copied(),
         };
         if self.latencies {
             if self.by_sector.is_empty() {

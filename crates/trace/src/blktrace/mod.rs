@@ -2,12 +2,13 @@
 //!
 //! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes requests of
 //! events, [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes them from a
-//! trace to another. blkparse's text gives the same events and goes through the same conversion.
+//! trace to another, [`ioprio`] writes and reads the priorities of processes. blkparse's text gives the same events and goes through the same conversion.
 //! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod binary;
 pub(crate) mod convert;
 pub(crate) mod follow;
+mod ioprio;
 pub(crate) mod merge;
 pub(crate) mod pass;
 pub(crate) mod writer;

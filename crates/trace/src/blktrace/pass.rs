@@ -3,8 +3,8 @@
 //! The chain decides on submissions (Q). What becomes of a submission that is kept is kept, too, whoever's process was
 //! running and whenever it happens: merges, insertion, issue, completion, found by their sectors as long as the
 //! submission is not completed. A request that holds a kept and another submission is kept whole. Events without
-//! sectors (plugs, waits for a request) go by their process, device and time; messages by their time; names of
-//! processes are all kept. Only for chains that suit events ([`Chain::suits_events`]).
+//! sectors (plugs, waits for a request) go by their process, device and time; messages by their time; names and
+//! priorities of processes are all kept. Only for chains that suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -115,6 +115,7 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
         sector: event.sector,
         nr_sectors: event.nr_sectors(),
         latency_ns: None,
+        ioprio: None,
     }
 }
 
@@ -139,7 +140,7 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
         let device = |device: u32| DeviceName(device).to_string();
         let is_kept = match event.action {
             Action::NoteProcess | Action::NoteTimestamp => true,
-            Action::NoteMessage => chain.spans(event.time),
+            Action::NoteMessage => event.ioprio().is_some() || chain.spans(event.time),
             Action::Queue | Action::Remap => {
                 let request = request_of(&event);
                 let is_kept = chain.apply(&request, name, device).is_some();

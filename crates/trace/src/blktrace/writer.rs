@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
-use iosched::{Flags, Op, SECOND_NS, Sector, Time};
+use iosched::{Flags, IoPriority, Op, SECOND_NS, Sector, Time};
 
 use super::{Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessName, VERSION};
 use crate::error::TraceError;
@@ -45,6 +45,7 @@ const DATA_MAX_BYTES: usize = u16::MAX as usize;
 pub struct EventWriter<W: Write> {
     cpus: Vec<Cpu<W>>,
     names: BTreeMap<u32, ProcessName>,
+    ioprios: BTreeMap<u32, IoPriority>,
 }
 
 /// One CPU's file.
@@ -56,7 +57,7 @@ struct Cpu<W: Write> {
 impl<W: Write> EventWriter<W> {
     /// Begins a trace of one CPU. blkparse looks for it under the name `BASE.blktrace.0`.
     pub fn new(out: W) -> Self {
-        Self { cpus: vec![Cpu::new(out)], names: BTreeMap::new() }
+        Self::of_cpus(vec![Cpu::new(out)])
     }
 
     /// Begins a trace of several CPUs: the first is written to the first of `outs`, and so on. blkparse looks for them
@@ -69,7 +70,11 @@ impl<W: Write> EventWriter<W> {
         if cpus.is_empty() {
             return Err(TraceError::NoFile);
         }
-        Ok(Self { cpus, names: BTreeMap::new() })
+        Ok(Self::of_cpus(cpus))
+    }
+
+    fn of_cpus(cpus: Vec<Cpu<W>>) -> Self {
+        Self { cpus, names: BTreeMap::new(), ioprios: BTreeMap::new() }
     }
 
     /// Writes one event. It goes to the file of its CPU, modulo the number of files, and is numbered anew there; its
@@ -100,6 +105,19 @@ impl<W: Write> EventWriter<W> {
         }
         let payload = Payload::Name(name);
         self.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, time, 0, pid) })
+    }
+
+    /// Writes the ioprio that a process has from now on, unless it was the last one written for this process. Write it
+    /// before the process' next event.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`].
+    pub fn set_ioprio(&mut self, time: Time, pid: u32, ioprio: IoPriority) -> Result<(), TraceError> {
+        let has_room = self.ioprios.len() < NAMES_MAX || self.ioprios.contains_key(&pid);
+        if !has_room || self.ioprios.insert(pid, ioprio) == Some(ioprio) {
+            return Ok(());
+        }
+        self.write(&BlkEvent::new(Action::NoteMessage, time, 0, pid).with_ioprio(ioprio))
     }
 
     /// Writes what is still held, and gives back what was written to, in the order of CPUs.

@@ -24,6 +24,7 @@ pub(crate) enum Column {
     Latency(u64),
     Flags,
     Process,
+    IoPriority,
     Unknown,
 }
 
@@ -38,7 +39,7 @@ enum Role {
 }
 
 /// Every name of a column, and what it means. Times called `arrival_ns` are as written, others since the first record.
-const NAMES: [(&str, Column); 21] = [
+const NAMES: [(&str, Column); 22] = [
     ("arrival_ns", Column::Arrival(1)),
     ("time_ns", Column::Arrival(1)),
     ("time_us", Column::Arrival(MICROSECOND_NS)),
@@ -55,6 +56,7 @@ const NAMES: [(&str, Column); 21] = [
     ("device", Column::Device),
     ("sync", Column::Sync),
     ("flags", Column::Flags),
+    ("ioprio", Column::IoPriority),
     ("latency_ns", Column::Latency(1)),
     ("latency_us", Column::Latency(MICROSECOND_NS)),
     ("latency_ms", Column::Latency(MILLISECOND_NS)),

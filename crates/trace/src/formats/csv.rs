@@ -9,7 +9,7 @@
 
 use std::io::{self, Write};
 
-use iosched::{Flags, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
+use iosched::{Flags, IoClass, IoPriority, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
 use super::columns::{Column, Columns, Delimiter, Fields, decimal, unquoted};
 use crate::blktrace::{Category, ProcessName};
@@ -19,7 +19,7 @@ use crate::record::TraceRequest;
 use crate::text::{Line, LineFormat, RecordFormat, number, number_u32, plain, sectors_of_bytes};
 
 /// The first line as it is written.
-const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process";
+const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio";
 
 /// Flags beside sync, which is a column of its own.
 const FLAGS: [(Flags, u8); 5] =
@@ -94,6 +94,8 @@ impl Row {
             Column::LengthBytes => self.length_bytes = Some(number(field)?),
             Column::Flags => request.flags |= flags_of(field)?,
             Column::Process => self.process = unquoted(field)?,
+            Column::IoPriority if field.is_empty() => {}
+            Column::IoPriority => request.ioprio = Some(std::str::from_utf8(field).ok()?.parse().ok()?),
             Column::Device if field.is_empty() => {}
             Column::Device => request.device = Some(device_of(field, names)?),
             Column::Latency(_) if field.is_empty() => {}
@@ -172,7 +174,7 @@ impl RecordFormat for Csv {
     }
 
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
-        let TraceRequest { arrival, pid, op, flags, sector, nr_sectors, device, latency_ns } = *request;
+        let TraceRequest { arrival, pid, op, flags, sector, nr_sectors, device, latency_ns, ioprio } = *request;
         let sync = u8::from(flags.contains(Flags::SYNC));
         write!(out, "{},{pid},{},{sync},{sector},{nr_sectors},", arrival.as_ns(), op.letter())?;
         if let Some(device) = device {
@@ -190,9 +192,14 @@ impl RecordFormat for Csv {
         // A line stays a line.
         let name = name.replace(char::is_control, "?");
         if name.contains([',', '"']) || name.trim() != name {
-            writeln!(out, ",\"{}\"", name.replace('"', "\"\""))
+            write!(out, ",\"{}\"", name.replace('"', "\"\""))?;
         } else {
-            writeln!(out, ",{name}")
+            write!(out, ",{name}")?;
+        }
+        match ioprio {
+            Some(IoPriority { class: IoClass::None, level }) => writeln!(out, ",none/{level}"),
+            Some(ioprio) => writeln!(out, ",{ioprio}"),
+            None => writeln!(out, ","),
         }
     }
 }
@@ -216,6 +223,7 @@ fn takes(column: Column) -> String {
         Column::Device => "the number or name of a device".to_owned(),
         Column::Flags => "letters of I, P, F, B and A".to_owned(),
         Column::Process => "a name, with quotes in pairs".to_owned(),
+        Column::IoPriority => "none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 to 7, or nothing".to_owned(),
         Column::Unknown => "anything".to_owned(),
     }
 }

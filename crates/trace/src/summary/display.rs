@@ -78,11 +78,17 @@ impl TraceSummary {
             let head = ["requests", "reads", "KiB", "sequential %"];
             write!(f, "\n{:<10}{:18}", "pid", "process")?;
             head.iter().try_for_each(|head| write!(f, "{head:>13}"))?;
-            writeln!(f)?;
+            let has_priorities = self.processes.iter().any(|process| !process.priorities.is_empty());
+            writeln!(f, "{}", if has_priorities { "  ionice" } else { "" })?;
             for process in self.processes.iter().take(ROWS_MAX) {
                 write!(f, "{:<10}{:18}", process.pid, printable(process.name.as_deref().unwrap_or("?")))?;
                 write!(f, "{:>13}{:>13}", grouped(process.requests), grouped(process.reads))?;
-                writeln!(f, "{:>13}{:>13}", kib(process.bytes as f64), percent(process.sequential, process.requests))?;
+                write!(f, "{:>13}{:>13}", kib(process.bytes as f64), percent(process.sequential, process.requests))?;
+                match process.priorities.is_empty() {
+                    true if has_priorities => writeln!(f, "  ?")?,
+                    true => writeln!(f)?,
+                    false => writeln!(f, "  {}", process.priorities.join(", "))?,
+                }
             }
             let rest = self.processes.iter().skip(ROWS_MAX).map(|process| process.requests).sum::<u64>();
             let others = rest + self.other_processes_requests;

@@ -6,7 +6,7 @@ mod timeline;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use iosched::{Op, SECTOR_BYTES, Sector, Time};
+use iosched::{IoPriority, Op, SECTOR_BYTES, Sector, Time};
 use iosched_numbers::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub use timeline::{BINS_MAX, TimeBin};
 
 /// Most processes told apart: the first so many that the trace names. The rest are lumped.
 pub const PROCESSES_MAX: usize = 4_096;
+/// Most priorities told apart of a process.
+pub const PRIORITIES_MAX: usize = 8;
 /// Most devices told apart. The rest are lumped.
 pub const DEVICES_MAX: usize = 256;
 /// Most requests in flight that are followed.
@@ -82,6 +84,10 @@ pub struct ProcessSummary {
     pub bytes: u64,
     /// Requests that begin where this process' last one on the same device ended.
     pub sequential: u64,
+    /// Its priorities, as `idle` and `be/7`, in the order in which it had them; at most [`PRIORITIES_MAX`]. Empty if the
+    /// trace does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<String>,
 }
 
 /// One device's part.
@@ -207,6 +213,7 @@ pub struct Summarizer {
 struct ProcessState {
     summary: ProcessSummary,
     end: Option<(Option<u32>, Sector)>,
+    ioprio: Option<IoPriority>,
 }
 
 #[derive(Debug, Default)]
@@ -288,6 +295,15 @@ impl Summarizer {
         }
         let process = self.processes.entry(request.pid).or_default();
         let summary = &mut process.summary;
+        if let Some(ioprio) = request.ioprio
+            && process.ioprio.replace(ioprio) != Some(ioprio)
+            && summary.priorities.len() < PRIORITIES_MAX
+        {
+            let text = ioprio.to_string();
+            if !summary.priorities.contains(&text) {
+                summary.priorities.push(text);
+            }
+        }
         summary.requests += 1;
         summary.reads += u64::from(request.op == Op::Read);
         if matches!(request.op, Op::Read | Op::Write) {

@@ -1,0 +1,93 @@
+//! Priorities of threads, as the kernel writes them.
+
+use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
+
+/// Bits below the class in Linux' include/uapi/linux/ioprio.h.
+const CLASS_SHIFT: u32 = 13;
+
+/// An ioprio as the kernel writes it. Of a process that never set one the kernel derives the level from the nice value,
+/// which is ours: another level is set.
+pub(crate) const fn ioprio_value(ioprio: IoPriority) -> u16 {
+    let class: u16 = match ioprio.class {
+        IoClass::None if ioprio.level == LEVEL_DEFAULT => return 0,
+        IoClass::RealTime => 1,
+        IoClass::None | IoClass::BestEffort => 2,
+        IoClass::Idle => 3,
+    };
+    class << CLASS_SHIFT | ioprio.level as u16
+}
+
+/// Numbers of the policies SCHED_FIFO, SCHED_RR, SCHED_IDLE and SCHED_DEADLINE in include/uapi/linux/sched.h.
+const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
+const IDLE_POLICY: &str = "5";
+/// Fields of `/proc/<tid>/stat` in the count of proc(5).
+const FIRST_FIELD_AFTER_NAME: usize = 3;
+const NICE_FIELD: usize = 19;
+const POLICY_FIELD: usize = 41;
+
+/// The ioprio of the thread `tid` that schedulers go by; `None` if there is no such thread. One that was never set
+/// follows from how the thread is scheduled.
+pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
+    let kept = iosched_system::call::ioprio_of(tid)?;
+    let level = (kept & 7) as u8;
+    Some(match kept >> CLASS_SHIFT {
+        1 => IoPriority::new(IoClass::RealTime, level),
+        2 => IoPriority::new(IoClass::BestEffort, level),
+        3 => IoPriority::new(IoClass::Idle, LEVEL_DEFAULT),
+        _ => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?),
+    })
+}
+
+/// The ioprio that follows from a line of `/proc/<tid>/stat`: of the idle and real time policies the class, else the
+/// level from the nice value.
+fn of_schedule(stat: &str) -> IoPriority {
+    // A name may hold anything, parentheses too.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace().collect()).unwrap_or_default();
+    let field = |number: usize| fields.get(number - FIRST_FIELD_AFTER_NAME).copied().unwrap_or_default();
+    let class = match field(POLICY_FIELD) {
+        IDLE_POLICY => IoClass::Idle,
+        policy if REAL_TIME_POLICIES.contains(&policy) => IoClass::RealTime,
+        _ => IoClass::None,
+    };
+    let nice = field(NICE_FIELD).parse::<i64>().ok();
+    let level = nice.and_then(|nice| u8::try_from((nice + 20) / 5).ok()).unwrap_or(LEVEL_DEFAULT);
+    IoPriority::new(class, if class == IoClass::Idle { LEVEL_DEFAULT } else { level })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ioprio_that_was_never_set_follows_from_the_schedule() {
+        let line = |nice: i64, policy: u32| {
+            let before: String = (4..NICE_FIELD).map(|field| format!("{field} ")).collect();
+            let between: String = (NICE_FIELD + 1..POLICY_FIELD).map(|field| format!("{field} ")).collect();
+            format!("42 (a b) (c) S {before}{nice} {between}{policy} 42 43\n")
+        };
+        for (nice, policy, ioprio) in
+            [(0, 0, "none"), (19, 0, "none/7"), (-20, 3, "none/0"), (0, 5, "idle"), (0, 1, "rt/4")]
+        {
+            assert_eq!(of_schedule(&line(nice, policy)), ioprio.parse().unwrap(), "{nice} {policy}");
+        }
+        assert_eq!(of_schedule("garbage"), IoPriority::default());
+        assert_eq!(ioprio_of(i32::MAX as u32), None);
+    }
+
+    #[test]
+    fn an_ioprio_that_is_set_is_read_back() {
+        std::thread::spawn(|| {
+            for given in ["be/0", "be/7", "idle"] {
+                let wanted = ioprio_value(given.parse().unwrap());
+                iosched_system::call::set_ioprio(wanted).unwrap();
+                // Of the idle class the kernel keeps no level.
+                let level = if given == "idle" { 0b111 } else { 0 };
+                let kept = iosched_system::call::ioprio_of(0).unwrap();
+                assert_eq!(kept | level, i32::from(wanted) | level, "{given}");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}
