@@ -1,8 +1,9 @@
-//! Directories that iosched makes in those that a person names: files of a workload are made there and nowhere else, and
-//! go with it. The state directory knows what a kill leaves, so that it can be removed.
+//! Directories that iosched makes in those that a person names: files of a workload are made there
+//! and nowhere else, and go with it. The state directory knows what a kill leaves, so that it can
+//! be removed.
 //!
-//! Root makes one only where no other user may rename or remove it. Whatever else happens on the path to it, it is held
-//! by its descriptor, and only what is in it is written and removed.
+//! Root makes one only where no other user may rename or remove it. Whatever else happens on the
+//! path to it, it is held by its descriptor, and only what is in it is written and removed.
 
 use std::fs;
 use std::io;
@@ -102,8 +103,8 @@ impl OwnDirectory {
     /// Makes one inside of `parent`; its name begins with `iosched-`.
     ///
     /// # Errors
-    /// `parent` is no directory, or nothing can be made in it; as root, another user may rename files in it; or the new
-    /// directory cannot be kept in mind in `state`.
+    /// `parent` is no directory, or nothing can be made in it; as root, another user may rename
+    /// files in it; or the new directory cannot be kept in mind in `state`.
     pub fn create(parent: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         Self::create_in(&open(parent)?, state)
     }

@@ -89,7 +89,8 @@ impl FileTarget {
     /// The file of that name, once it is known that reading it means reading a disk.
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
-        // It is opened for reading once it is known: opening a pipe waits, and opening a tape winds it.
+        // It is opened for reading once it is known: opening a pipe waits, and opening a tape winds
+        // it.
         let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let named = File::from(named.map_err(|error| failed(error.into()))?);
         let about = named.metadata().map_err(failed)?;

@@ -1,6 +1,7 @@
-//! Directories that are held by their descriptors. What is in such a directory is opened, made and removed relative to
-//! the descriptor, and symbolic links below it are refused. A user who renames directories on the path, or puts a link
-//! in their place, can therefore not lead iosched to other files.
+//! Directories that are held by their descriptors. What is in such a directory is opened, made and
+//! removed relative to the descriptor, and symbolic links below it are refused. A user who renames
+//! directories on the path, or puts a link in their place, can therefore not lead iosched to other
+//! files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a directory and what is made in it may be used by: the owner.
 const OWNER_ONLY: RawMode = 0o700;
-/// Write permission of the group and of all others; with an access control list, of anybody it names.
+/// Write permission of the group and of all others; with an access control list, of anybody it
+/// names.
 const OTHERS_WRITE: RawMode = 0o022;
 /// In such a directory only the owner of a file may rename or remove it.
 const STICKY: RawMode = 0o1000;
@@ -72,8 +74,8 @@ impl Held {
     /// Makes a directory that only its owner may use, and opens it.
     ///
     /// # Errors
-    /// The system refuses; or what was opened then is not what was made: it has another owner, others may write to it,
-    /// or it is not empty.
+    /// The system refuses; or what was opened then is not what was made: it has another owner,
+    /// others may write to it, or it is not empty.
     pub(crate) fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
         let made = self.directory(name)?;
@@ -103,10 +105,11 @@ impl Held {
         &self.file
     }
 
-    /// As root: which other user may rename or remove what is in it, in words; `None` if no other user may.
+    /// As root: which other user may rename or remove what is in it, in words; `None` if no other
+    /// user may.
     ///
-    /// Other users than root are not asked about: what they can be led to is theirs, and many have a group that may
-    /// write to all their directories.
+    /// Other users than root are not asked about: what they can be led to is theirs, and many have
+    /// a group that may write to all their directories.
     pub(crate) fn others(&self) -> io::Result<Option<String>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! Where it is kept what must outlive us: journals of changed settings, and which directories are ours.
 //!
-//! `iosched restore` writes and removes what is said there, so that root uses it only if no other user may write it.
+//! `iosched restore` writes and removes what is said there, so that root uses it only if no other
+//! user may write it.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};

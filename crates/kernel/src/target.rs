@@ -41,7 +41,8 @@ pub(crate) struct DirectoryTarget {
     /// What the file system is on, if that is one block device of this machine.
     device: Option<BlockDevice>,
     disk_bytes: Option<u64>,
-    /// In which directory the file that stands for a device stays; `None`: each workload has one of its own.
+    /// In which directory the file that stands for a device stays; `None`: each workload has one of
+    /// its own.
     kept_disk: Option<PathBuf>,
     next: AtomicU32,
 }
@@ -71,7 +72,8 @@ impl Target {
     /// mind and which is removed with the target.
     ///
     /// # Errors
-    /// `path` is no directory, or nothing can be made in it; as root, another user may rename files in it.
+    /// `path` is no directory, or nothing can be made in it; as root, another user may rename files
+    /// in it.
     pub fn directory(roots: &Roots, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let place = directory::open(path)?;
         let own = OwnDirectory::create_in(&place, state)?;

@@ -174,28 +174,27 @@ mod tests {
 
     #[test]
     fn what_is_not_advised_any_more_does_not_stay() {
-        let here = std::env::temp_dir().join(format!("iosched-advice-once-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&here);
+        let place = tempfile::tempdir().unwrap();
+        let here = place.path();
         let advised = lasting("IOWeight=1");
-        keep(&here, Some(&advised), Some(&advised)).unwrap();
+        keep(here, Some(&advised), Some(&advised)).unwrap();
         let files = ["90-iosched-sda.rules", "tuned.conf", "undo.sh", "backup.service.d/50-iosched.conf"];
         let untried = here.join(UNTRIED);
         assert!(files.iter().all(|name| here.join(name).exists() && untried.join(name).exists()));
         let others = here.join("notes.txt");
         fs::write(&others, "mine\n").unwrap();
-        keep(&here, None, Some(&Lasting { drop_ins: Vec::new(), ..advised })).unwrap();
+        keep(here, None, Some(&Lasting { drop_ins: Vec::new(), ..advised })).unwrap();
         assert!(files.iter().all(|name| !here.join(name).exists()));
         assert_eq!(files.map(|name| untried.join(name).exists()), [true, true, true, false]);
         assert!(others.exists());
-        fs::remove_dir_all(here).unwrap();
     }
 
     #[test]
     fn what_was_not_tried_is_kept_apart_with_its_drop_ins_and_replaces_nothing_of_others() {
-        let here = std::env::temp_dir().join(format!("iosched-advice-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&here);
-        keep(&here, None, Some(&lasting("IOWeight=1"))).unwrap();
-        keep(&here, None, Some(&lasting("IOWeight=2"))).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let here = place.path();
+        keep(here, None, Some(&lasting("IOWeight=1"))).unwrap();
+        keep(here, None, Some(&lasting("IOWeight=2"))).unwrap();
         let untried = here.join(UNTRIED);
         let own = untried.join("backup.service.d/50-iosched.conf");
         assert_eq!(fs::read_to_string(&own).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));
@@ -203,8 +202,7 @@ mod tests {
         assert!(!here.join("undo.sh").exists(), "nothing is recommended");
         fs::write(&own, "[Service]\n").unwrap();
         let mut outputs = Outputs::new(WriteArgs { force: false });
-        let refused = AdviceDirectory::open(Some(&here), "sda", false, &mut outputs).err().unwrap().to_string();
+        let refused = AdviceDirectory::open(Some(here), "sda", false, &mut outputs).err().unwrap().to_string();
         assert!(refused.contains("50-iosched.conf: exists, and is no file of advice"), "{refused}");
-        fs::remove_dir_all(here).unwrap();
     }
 }

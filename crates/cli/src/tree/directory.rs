@@ -10,10 +10,12 @@ use iosched_kernel::roots::natural;
 
 use super::{Entry, Tree, TreeError};
 
-/// The magic numbers of file systems whose files are attributes: sysfs, and FUSE, which a mounted disk is.
+/// The magic numbers of file systems whose files are attributes: sysfs, and FUSE, which a mounted
+/// disk is.
 const OF_ATTRIBUTES: [u64; 2] = [0x6265_6572, 0x6573_5546];
 
-/// Whether the files in a directory are attributes, and not data of a user. A directory of data may look like a disk.
+/// Whether the files in a directory are attributes, and not data of a user. A directory of data may
+/// look like a disk.
 pub(super) fn has_attributes(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|about| OF_ATTRIBUTES.contains(&(about.f_type as u64)))
 }
@@ -30,7 +32,8 @@ impl Directory {
         Self { root: root.to_owned(), is_the_kernels: true }
     }
 
-    /// What a mounted disk shows. The user who mounted it decides what is there: links are not followed to write.
+    /// What a mounted disk shows. The user who mounted it decides what is there: links are not
+    /// followed to write.
     pub(super) fn of_mount(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: false }
     }

@@ -1,5 +1,5 @@
-//! Applications: a thread for each task, which makes the real system calls in a directory. Names are relative to the
-//! descriptor of that directory.
+//! Applications: a thread for each task, which makes the real system calls in a directory. Names
+//! are relative to the descriptor of that directory.
 //!
 //! A task's I/Os are its reads and writes, and their latency is that of the system call; syncs count among the others.
 

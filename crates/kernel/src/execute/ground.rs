@@ -1,7 +1,8 @@
 //! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before
 //! the clock starts and removed after.
 //!
-//! Files are made and opened relative to the descriptor of the directory that they are in, never by their path.
+//! Files are made and opened relative to the descriptor of the directory that they are in, never by
+//! their path.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

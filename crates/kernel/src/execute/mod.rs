@@ -317,7 +317,8 @@ impl Prepared<'_> {
     /// Carries out the workload. What the page cache has of the target is dropped before.
     ///
     /// # Errors
-    /// An I/O failed, the system refuses something, the run was interrupted, or its directory was exchanged.
+    /// An I/O failed, the system refuses something, the run was interrupted, or its directory was
+    /// exchanged.
     pub fn run(&self, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
         if let Replay::Open { speed } = options.replay
             && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))

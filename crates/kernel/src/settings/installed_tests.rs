@@ -1,7 +1,7 @@
 //! What is made to last, held against the programs that read it: systemd's own, where they are installed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::{DropIn, Lasting, Recorded, rule_name};
@@ -18,14 +18,6 @@ fn lasting() -> Lasting {
     let machine = Machine::new();
     let recorded = Recorded { scheduler: "mq-deadline".to_owned(), values: Vec::new() };
     Lasting::of(&machine.device("sda"), &SETTING.parse::<Setting>().unwrap(), &recorded)
-}
-
-/// A directory of the test's own, empty.
-fn directory(name: &str) -> PathBuf {
-    let here = std::env::temp_dir().join(format!("iosched-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&here);
-    fs::create_dir_all(&here).unwrap();
-    here
 }
 
 /// Standard output and error of a command; `None`, which is said, where there is no such program. In CI there is.
@@ -62,16 +54,16 @@ fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
 
 #[test]
 fn systemd_takes_every_line_of_drop_ins() {
-    let here = directory("units");
+    let place = tempfile::tempdir().unwrap();
+    let here = place.path();
     let mut drop_ins = lasting().drop_ins;
     assert_eq!(drop_ins.len(), 3, "{drop_ins:?}");
-    let Some(said) = verified(&here, &drop_ins) else { return };
+    let Some(said) = verified(here, &drop_ins) else { return };
     assert_eq!(said, "");
     // It would have said so.
     drop_ins[0].text = drop_ins[0].text.replace("IOReadIOPSMax", "IOReadOpsMax");
-    let said = verified(&here, &drop_ins).unwrap();
+    let said = verified(here, &drop_ins).unwrap();
     assert!(said.contains("IOReadOpsMax"), "{said}");
-    fs::remove_dir_all(here).unwrap();
 }
 
 /// What udev has to say of lines of rules, read with mounts of their own, so that nothing of the machine is touched:
@@ -98,15 +90,15 @@ exec udevadm test /sys/class/mem/zero";
 
 #[test]
 fn udev_reads_every_word_of_rules() {
-    let here = directory("rules");
+    let place = tempfile::tempdir().unwrap();
+    let here = place.path();
     let rule = lasting().rule;
     assert!(rule.contains("io.cost.qos") && rule.contains("nomerges"), "{rule}");
     fs::write(here.join(rule_name("sda")), &rule).unwrap();
-    let Some(said) = read_by_udev(&here) else { return };
+    let Some(said) = read_by_udev(here) else { return };
     assert_eq!(said, "");
     // It would have said so.
     fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
-    let said = read_by_udev(&here).unwrap();
+    let said = read_by_udev(here).unwrap();
     assert!(said.contains("Invalid key 'ATR'"), "{said}");
-    fs::remove_dir_all(here).unwrap();
 }
