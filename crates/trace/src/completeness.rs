@@ -71,6 +71,15 @@ pub enum Gap {
         /// The format they are not of.
         format: Format,
     },
+    /// Records that are no I/O: of no length, or commands that move no data.
+    PassedOver {
+        /// How many.
+        records: u64,
+        /// Of how many.
+        of: u64,
+        /// The first one.
+        first: Box<Warning>,
+    },
     /// Times go back, further than writers disorder them: recordings put one behind the other, perhaps.
     Disorder {
         /// Records whose times had to be raised.
@@ -148,6 +157,7 @@ impl Gap {
             Self::Dropped { .. } => "dropped",
             Self::Damaged { .. } => "damaged",
             Self::BadLines { .. } => "bad_lines",
+            Self::PassedOver { .. } => "passed_over",
             Self::Disorder { .. } => "disorder",
             Self::NoLineEnd { .. } => "no_line_end",
             Self::Unclosed { .. } => "unclosed",
@@ -166,7 +176,7 @@ impl Gap {
             | Self::Damaged { bytes: some, of }
             | Self::BadLines { lines: some, of, .. }
             | Self::Disorder { records: some, of, .. } => percent(*some, *of) > LOST_PERCENT_MAX,
-            Self::NoLineEnd { .. } | Self::Unclosed { .. } => false,
+            Self::PassedOver { .. } | Self::NoLineEnd { .. } | Self::Unclosed { .. } => false,
         }
     }
 
@@ -192,6 +202,7 @@ impl Gap {
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
             Self::BadLines { .. } => "give the format that it is in",
             Self::Disorder { .. } => "read each recording by itself, or sort it by time",
+            Self::PassedOver { .. } => "correct the lengths, or leave these records out",
             Self::Unclosed { .. } => "let fio end by itself",
         }
     }
@@ -273,6 +284,10 @@ impl fmt::Display for Gap {
                 let (some, total, part) = (grouped(*lines), grouped(*of), share(*lines, *of));
                 write!(f, "{some} of {total} lines ({part}) are no {format} records")?;
                 first.iter().try_for_each(|warning| write!(f, "; {warning}"))
+            }
+            Self::PassedOver { records, of, first } => {
+                let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
+                write!(f, "{some} of {of} records ({part}) are no I/O and were passed over; the first: {first}")
             }
             Self::Disorder { records, of, most_ns } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));

@@ -314,6 +314,8 @@ pub(crate) struct Tally {
     pub(crate) lines: u64,
     bad_lines: u64,
     first_bad: Vec<Warning>,
+    passed_over: u64,
+    first_passed_over: Option<Box<Warning>>,
     /// Bytes read, of binary formats.
     pub(crate) bytes: u64,
     skipped_bytes: u64,
@@ -374,6 +376,10 @@ impl Warnings {
             let first = self.tally.first_bad.clone();
             gaps.push(Gap::BadLines { lines: bad_lines, of: lines, first, format });
         }
+        if let Some(first) = self.tally.first_passed_over.clone() {
+            let passed_over = self.tally.passed_over;
+            gaps.push(Gap::PassedOver { records: passed_over, of: records + passed_over, first });
+        }
         if skipped_bytes > 0 {
             gaps.push(Gap::Damaged { bytes: skipped_bytes, of: bytes.max(skipped_bytes) });
         }
@@ -412,10 +418,11 @@ impl Tally {
                 }
             }
             WarningKind::NoLineEnd => self.open_end = Some(warning.place.clone()),
-            WarningKind::BadLength { .. }
-            | WarningKind::BadSequence { .. }
-            | WarningKind::UnknownCommand { .. }
-            | WarningKind::NoLength => {}
+            WarningKind::UnknownCommand { .. } | WarningKind::NoLength => {
+                self.passed_over += 1;
+                self.first_passed_over.get_or_insert_with(|| Box::new(warning.clone()));
+            }
+            WarningKind::BadLength { .. } | WarningKind::BadSequence { .. } => {}
         }
     }
 }

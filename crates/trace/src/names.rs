@@ -12,10 +12,12 @@ pub type ProcessNames = BTreeMap<u32, ProcessName>;
 
 /// Names that a trace gives to numbers; of at most [`NAMES_MAX`] processes and as many devices.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     pub(crate) processes: ProcessNames,
     pub(crate) devices: DeviceNames,
     numbers: BTreeMap<Box<str>, u32>,
+    /// Numbers of processes that have names only.
+    pids: BTreeMap<Box<[u8]>, u32>,
 }
 
 /// Names of devices by number, of the first 65,536.
@@ -29,6 +31,20 @@ impl Names {
         if self.processes.len() < NAMES_MAX || self.processes.contains_key(&pid) {
             self.processes.insert(pid, name);
         }
+    }
+
+    /// The number of a process that has a name only: the first is 1. Those beyond [`NAMES_MAX`] share 0, the process
+    /// that nothing is known of.
+    pub(crate) fn number_process(&mut self, name: &[u8]) -> u32 {
+        if let Some(&known) = self.pids.get(name) {
+            return known;
+        }
+        if self.pids.len() == NAMES_MAX {
+            return 0;
+        }
+        let number = self.pids.len() as u32 + 1;
+        self.pids.insert(name.into(), number);
+        number
     }
 
     /// The number of the device called `name`: the first is 0. `None` if the name is no text or there are too many.

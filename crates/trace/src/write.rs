@@ -42,10 +42,10 @@ pub struct WriteReport {
     pub times_rounded: u64,
 }
 
-impl fmt::Display for WriteReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} requests written", self.written)?;
-        for (count, what) in [
+impl WriteReport {
+    /// How many requests lost something, and their loss.
+    pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let all = [
             (self.left_out, "left out: the format cannot hold them"),
             (self.ops_replaced, "zeroing requests written as writes"),
             (self.flags_lost, "without their flags"),
@@ -55,12 +55,15 @@ impl fmt::Display for WriteReport {
             (self.priorities_lost, "without their priority (ioprio)"),
             (self.times_lost, "without their time"),
             (self.times_rounded, "with their time rounded down"),
-        ] {
-            if count > 0 {
-                write!(f, "\n{count:>10} {what}")?;
-            }
-        }
-        Ok(())
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0)
+    }
+}
+
+impl fmt::Display for WriteReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} requests written", self.written)?;
+        self.losses().try_for_each(|(count, what)| write!(f, "\n{count:>10} {what}"))
     }
 }
 

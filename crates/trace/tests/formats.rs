@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use crate::common::*;
 use iosched::{Flags, Op};
-use iosched_trace::{Format, ReadOptions, TraceReader, TraceRequest, convert, summarize};
+use iosched_trace::{Format, Gap, ReadOptions, TraceReader, TraceRequest, convert, summarize};
 
 fn essence(requests: &[TraceRequest]) -> Vec<(u64, Op, u64, u32)> {
     requests.iter().map(|r| (r.arrival.as_ns(), r.op, r.sector, r.nr_sectors)).collect()
@@ -51,6 +51,37 @@ fn mqsim_is_sorted_and_begins_at_zero() {
     assert_eq!(essence(&requests), expected);
     assert_eq!(requests[0].device, Some(4));
     assert!(warnings.is_empty());
+}
+
+#[test]
+fn csv_processes_without_numbers_are_told_apart_by_name() {
+    let text = b"time_us,op,sector,nr_sectors,process\n0,R,0,8,db\n1,W,8,8,\"backup, full\"\n2,R,16,8,db\n3,R,24,8,\n";
+    let mut reader = open(text).unwrap();
+    let requests: Vec<TraceRequest> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(requests.iter().map(|request| request.pid).collect::<Vec<_>>(), [1, 2, 1, 0]);
+    let names: Vec<_> = reader.process_names().iter().map(|(pid, name)| (*pid, name.to_text())).collect();
+    assert_eq!(names, [(1, "db".to_owned()), (2, "backup, full".to_owned())]);
+}
+
+#[test]
+fn csv_fields_may_be_quoted() {
+    let (requests, warnings) = read(b"\"time_us\",\"op\",\"sector\",\"nr_sectors\"\n\"5\",\"read\",\"8\",\"16\"\n");
+    assert_eq!(essence(&requests), [(0, Op::Read, 8, 16)]);
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn passed_over_records_are_counted_as_missing() {
+    let mut text = String::from("time_us,op,sector,nr_sectors\n");
+    (0..1_000).for_each(|n| text.push_str(&format!("{n},R,{},{}\n", n * 8, n % 2 * 8)));
+    let mut reader = open(text.as_bytes()).unwrap();
+    assert_eq!(reader.by_ref().map(Result::unwrap).count(), 500);
+    let completeness = reader.completeness();
+    let [gap @ Gap::PassedOver { records: 500, of: 1_000, first }] = completeness.gaps() else {
+        panic!("{completeness:?}")
+    };
+    assert_eq!(first.place.line, Some(2));
+    assert!(gap.matters() && !gap.is_certain(), "{gap}");
 }
 
 #[test]
@@ -196,7 +227,8 @@ fn of_corpus(name: &str) -> (Format, Vec<TraceRequest>, Vec<String>) {
 #[test]
 fn fio_logs_are_read_in_both_versions() {
     let (format, requests, warnings) = of_corpus("fio/v2");
-    assert_eq!((format, warnings.len()), (Format::FioV2, 0), "{warnings:?}");
+    assert_eq!(format, Format::FioV2);
+    assert_eq!(warnings, ["input: line 14, byte 244: an I/O of no length, which was passed over"]);
     let expected = [
         (0, Op::Read, 8, 16),
         // Not aligned: begun sectors are whole ones.

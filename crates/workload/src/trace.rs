@@ -303,11 +303,7 @@ impl Trace {
     /// Nothing could be read, or it holds no request.
     pub fn read(name: &str, mut reader: TraceReader) -> Result<Self, WorkloadError> {
         let mut trace = Self::collect(name, reader.resolution_ns(), reader.by_ref())?;
-        for process in &mut trace.processes {
-            if let Some(name) = reader.process_names().get(&process.pid) {
-                process.name = name.to_text();
-            }
-        }
+        trace.name_processes(|pid| reader.process_names().get(&pid).map(|name| name.to_text()));
         trace.warnings = reader.warnings().clone();
         trace.completeness = reader.completeness();
         Ok(trace)
@@ -345,14 +341,9 @@ impl Trace {
         filled: &mut Filled,
     ) -> std::io::Result<()> {
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device, ioprio } = request;
-        let has_length = (nr_sectors > 0) == op.has_data();
         let origin_ns = *filled.origin_ns.get_or_insert(arrival.as_ns());
         let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
-        if sector.saturating_add(nr_sectors.into()) >= SECTORS_MAX
-            || arrival_ns > TIME_MAX_NS
-            || !has_length
-            || filled.entries.len() >= u32::MAX as usize - 1
-        {
+        if Self::lacks(request, origin_ns).is_some() || filled.entries.len() >= u32::MAX as usize - 1 {
             self.left_out += 1;
             return Ok(());
         }
@@ -379,6 +370,29 @@ impl Trace {
             process,
             latency_ns: latency_ns.unwrap_or(UNKNOWN),
         })
+    }
+
+    /// What a request lacks to be one of a trace whose first request arrived at `origin_ns`; `None`: nothing.
+    #[must_use]
+    pub fn lacks(request: &TraceRequest, origin_ns: u64) -> Option<&'static str> {
+        let &TraceRequest { arrival, op, sector, nr_sectors, .. } = request;
+        if (nr_sectors > 0) != op.has_data() {
+            return Some("a length above 0, or 0 for a flush");
+        }
+        if sector.saturating_add(nr_sectors.into()) >= SECTORS_MAX {
+            return Some("an I/O that ends below 128 PiB");
+        }
+        let late = arrival.as_ns().saturating_sub(origin_ns) > TIME_MAX_NS;
+        late.then_some("a time at most 36 years after the first")
+    }
+
+    /// Gives processes the names that `name` has for their ids.
+    pub fn name_processes(&mut self, name: impl Fn(u32) -> Option<String>) {
+        for process in &mut self.processes {
+            if let Some(name) = name(process.pid) {
+                process.name = name;
+            }
+        }
     }
 
     /// Its name, for people.

@@ -113,7 +113,7 @@ fn told() -> String {
          whichever makes as many. They are {}. There must be a time, `op`, a start and a length; no two may say the same. \
          Times called `arrival_ns` are as written, others since the first record. `op` is a letter of `csv`, a word (read, \
          write, discard, trim, flush, sync) or what blkparse prints, such as RA or WS. A first line without a number is a heading \
-         and passed over.\n\n\
+         and passed over. Processes that have a name and no `pid` are numbered by their names.\n\n\
          Every command that reads a trace has both. A heading that names such columns is read so without being asked, in any \
          order; columns of other names are passed over.\n\n\
          More than {} % of bad lines are refused: the format is another, or most of the trace is not what it should be. With \
@@ -138,6 +138,7 @@ fn told() -> String {
          | `bad_lines` | lines that are no records | more than {LOST_PERCENT_MAX} % of the lines that are not blank |\n\
          | `disorder` | times that go back further than the 4,096 requests that are sorted: recordings put one behind the other | \
          more than {LOST_PERCENT_MAX} % of the requests |\n\
+         | `passed_over` | records of no length, and commands that move no data | never: some programs record them |\n\
          | `unclosed` | files that a log of fio opens and does not close | never: fio may have been ended early |\n\n\
          Why these: sequence numbers of blktrace count within a CPU and say nothing of another; but requests complete on \
          other CPUs than they are submitted on, and a file that is missing leaves completions without submissions and the \

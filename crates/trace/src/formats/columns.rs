@@ -1,5 +1,6 @@
 //! What the columns of a table of requests mean, and what separates them: named by a heading, or by who reads it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
@@ -9,22 +10,34 @@ use crate::text::number;
 
 /// A column's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
-    /// With its unit, ns.
+pub enum Column {
+    /// When, with its unit, ns.
     Arrival(u64),
+    /// The number of the process.
     Pid,
+    /// The operation.
     Op,
+    /// Whether a process waits for it.
     Sync,
+    /// The first sector.
     Sector,
+    /// The length in sectors.
     Sectors,
+    /// The first byte.
     OffsetBytes,
+    /// The length in bytes.
     LengthBytes,
+    /// The device.
     Device,
-    /// With its unit, ns.
+    /// The latency, with its unit, ns.
     Latency(u64),
+    /// Flags as letters.
     Flags,
+    /// The name of the process.
     Process,
+    /// The ioprio of the process.
     IoPriority,
+    /// None of these: it is passed over.
     Unknown,
 }
 
@@ -78,6 +91,14 @@ pub(crate) enum Delimiter {
     Blanks,
 }
 
+impl Column {
+    /// The one that is called so.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
+    }
+}
+
 /// The columns of a table of requests, in the order of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
@@ -95,11 +116,8 @@ impl Columns {
         let wrong = |problem: String| TraceError::Columns { columns: text.to_owned(), problem };
         let mut columns = Vec::new();
         for name in &names {
-            let known = NAMES.iter().find(|(known, _)| known == name);
-            let Some((_, column)) = known else {
-                return Err(wrong(format!("{name:?} is none; they are {}", Self::known())));
-            };
-            columns.push(*column);
+            let column = Column::of_name(name);
+            columns.push(column.ok_or_else(|| wrong(format!("{name:?} is none; they are {}", Self::known())))?);
         }
         Self::new(columns, names).map_err(wrong)
     }
@@ -110,9 +128,8 @@ impl Columns {
             let mut columns = Vec::new();
             let mut names = Vec::new();
             for field in Fields::new(line, delimiter).take(COLUMNS_MAX + 1) {
-                let name = String::from_utf8(unquoted(field)?).ok()?;
-                let known = NAMES.iter().find(|(known, _)| *known == name);
-                columns.push(known.map_or(Column::Unknown, |(_, column)| *column));
+                let name = String::from_utf8(unquoted(field)?.into_owned()).ok()?;
+                columns.push(Column::of_name(&name).unwrap_or(Column::Unknown));
                 names.push(name);
             }
             Some((Self::new(columns, names).ok()?, delimiter))
@@ -123,11 +140,12 @@ impl Columns {
     pub(crate) fn lacking(line: &[u8]) -> Option<String> {
         DELIMITERS.into_iter().find_map(|delimiter| {
             let fields = Fields::new(line, delimiter).take(COLUMNS_MAX).map(unquoted).collect::<Option<Vec<_>>>()?;
-            let names: Vec<String> = fields.into_iter().map(String::from_utf8).collect::<Result<_, _>>().ok()?;
-            let column = |name: &String| NAMES.iter().find(|(known, _)| known == name).map(|(_, column)| *column);
-            let columns: Vec<_> = names.iter().map(|name| column(name).unwrap_or(Column::Unknown)).collect();
+            let names: Vec<String> =
+                fields.into_iter().map(|name| String::from_utf8(name.into_owned())).collect::<Result<_, _>>().ok()?;
+            let columns: Vec<_> = names.iter().map(|name| Column::of_name(name).unwrap_or(Column::Unknown)).collect();
             let is_table = columns.iter().filter(|column| **column != Column::Unknown).count() > 1;
-            let unknown: Vec<_> = names.iter().filter(|name| column(name).is_none()).map(String::as_str).collect();
+            let unknown: Vec<_> =
+                names.iter().filter(|name| Column::of_name(name).is_none()).map(String::as_str).collect();
             let problem = Self::new(columns, names.clone()).err().filter(|_| is_table)?;
             let passed_over = if unknown.is_empty() {
                 String::new()
@@ -138,9 +156,20 @@ impl Columns {
         })
     }
 
-    /// The names, in the order of a line.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+    /// The columns that `names` mean; columns of other names are passed over.
+    ///
+    /// # Errors
+    /// As [`Columns::parse`], unknown names aside.
+    pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, TraceError> {
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let columns = names.iter().map(|name| Column::of_name(name).unwrap_or(Column::Unknown)).collect();
+        let text = names.join(",");
+        Self::new(columns, names).map_err(|problem| TraceError::Columns { columns: text, problem })
+    }
+
+    /// Names and meanings, in the order of a line.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Column)> {
+        self.names.iter().map(String::as_str).zip(self.columns.iter().copied())
     }
 
     fn new(columns: Vec<Column>, names: Vec<String>) -> Result<Self, String> {
@@ -270,8 +299,8 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// A field without its quotes; `None` if they do not match.
-pub(crate) fn unquoted(field: &[u8]) -> Option<Vec<u8>> {
-    let Some(inner) = field.strip_prefix(b"\"") else { return Some(field.to_vec()) };
+pub(crate) fn unquoted(field: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(inner) = field.strip_prefix(b"\"") else { return Some(field.into()) };
     let inner = inner.strip_suffix(b"\"")?;
     let mut text = Vec::with_capacity(inner.len());
     let mut bytes = inner.iter();
@@ -281,5 +310,5 @@ pub(crate) fn unquoted(field: &[u8]) -> Option<Vec<u8>> {
         }
         text.push(byte);
     }
-    Some(text)
+    Some(text.into())
 }

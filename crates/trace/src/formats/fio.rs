@@ -81,10 +81,6 @@ impl Fio {
             return Some(Line::Request(TraceRequest { device: names.device(file), ..plain(self.now, op, 0, 0) }));
         }
         let (offset, length) = (number(words.next()?)?, number(words.next()?)?);
-        // fio passes over transfers of no length.
-        if length == 0 {
-            return Some(Line::Other);
-        }
         let (sector, nr_sectors) = sectors_of_bytes(offset, length)?;
         if words.next().is_some() {
             return None;

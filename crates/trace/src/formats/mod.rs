@@ -11,13 +11,15 @@ mod fio;
 mod fiu;
 mod mqsim;
 mod msr;
+mod row;
 mod spc;
 mod tencent;
 mod vscsi;
 
 pub(crate) use blkparse::BlkparseReader;
-pub use columns::Columns;
+pub use columns::{Column, Columns};
 pub(crate) use detect::detect;
+pub use row::{TableRow, flag_letters};
 
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};

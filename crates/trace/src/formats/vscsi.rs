@@ -132,13 +132,14 @@ impl RequestSource for VscsiReader {
                 }
             };
             let nr_sectors = u64::from(length).div_ceil(SECTOR_BYTES) as u32;
-            let op = op_of_command(command);
-            if op.is_none() {
-                warnings.push(self.input.place(), WarningKind::UnknownCommand { command });
-            }
+            let op = match op_of_command(command) {
+                None => Err(WarningKind::UnknownCommand { command }),
+                Some(op) if op.has_data() && nr_sectors == 0 => Err(WarningKind::NoLength),
+                Some(op) => Ok(op),
+            };
+            let op = op.map_err(|passed_over| warnings.push(self.input.place(), passed_over));
             self.input.consume(self.version.record_bytes());
-            // A transfer of no length is none.
-            let Some(op) = op.filter(|op| !op.has_data() || nr_sectors > 0) else { continue };
+            let Ok(op) = op else { continue };
             let arrival = Time::from_ns(time_us.saturating_mul(MICROSECOND_NS));
             let (block, nr_sectors) = if op.has_data() { (block, nr_sectors) } else { (0, 0) };
             let latency_ns = response_us.map(|us| us.saturating_mul(MICROSECOND_NS));

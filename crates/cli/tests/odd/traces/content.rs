@@ -74,8 +74,16 @@ pub(super) fn no_length(place: &Sandbox) {
         ("x.spc", "0,0,512,r,0.1\n0,0,0,r,0.2\n0,0,512,w,0.3\n"),
         ("x.mqsim", "1 0 0 8 1\n2 0 0 0 1\n3 0 0 8 0\n"),
         ("x.csv", "arrival_ns,op,sector,nr_sectors\n1,R,0,8\n2,R,0,0\n3,W,0,8\n"),
+        (
+            "x.iolog",
+            "fio version 3 iolog\n1 /d add\n1 /d open\n1 /d read 0 512\n2 /d read 0 0\n3 /d write 0 512\n4 /d close\n",
+        ),
     ] {
         info(place, name, text).code(0).says(&["2 requests", "an I/O of no length, which was passed over"]);
+        place
+            .iosched(&["compare", "-w", name, "-s", "none", "-n", "1"])
+            .code(0)
+            .says(&["are no I/O and were passed over"]);
     }
 }
 

@@ -1,0 +1,170 @@
+//! One row of a table of requests, from the lines of a file or from columns in memory: which values a column takes, and
+//! the request that they make together.
+
+use iosched::{Flags, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
+
+use super::columns::{Column, decimal};
+use crate::blktrace::Category;
+use crate::names::Names;
+use crate::record::TraceRequest;
+use crate::text::{number, number_u32, plain, sectors_of_bytes};
+
+/// Flags beside sync, which is a column of its own.
+const FLAGS: [(Flags, u8); 5] =
+    [(Flags::IDLE, b'I'), (Flags::PRIO, b'P'), (Flags::FUA, b'F'), (Flags::PREFLUSH, b'B'), (Flags::AHEAD, b'A')];
+
+/// The letters of flags beside sync.
+#[must_use]
+pub fn flag_letters(flags: Flags) -> String {
+    FLAGS.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, letter)| char::from(letter)).collect()
+}
+
+/// A row of a table of requests, filled value by value.
+#[derive(Clone, Debug)]
+pub struct TableRow {
+    request: TraceRequest,
+    has_pid: bool,
+    process: Vec<u8>,
+    offset_bytes: Option<u64>,
+    length_bytes: Option<u64>,
+}
+
+impl Default for TableRow {
+    fn default() -> Self {
+        let request = plain(Time::ZERO, Op::Read, 0, 0);
+        Self { request, has_pid: false, process: Vec::new(), offset_bytes: None, length_bytes: None }
+    }
+}
+
+impl TableRow {
+    /// Adds a value, as text without quotes. `None` if the column does not take the value.
+    pub fn take(&mut self, column: Column, value: &[u8], names: &mut Names) -> Option<()> {
+        let request = &mut self.request;
+        match column {
+            Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(value, unit_ns)?),
+            Column::Pid => {
+                request.pid = number_u32(value)?;
+                self.has_pid = true;
+            }
+            Column::Op => {
+                let (op, flags) = op_of(value)?;
+                request.op = op;
+                request.flags |= flags;
+            }
+            Column::Sync => request.flags.set(Flags::SYNC, sync_of(value)?),
+            Column::Sector => request.sector = number(value)?,
+            Column::Sectors => request.nr_sectors = number_u32(value)?,
+            Column::OffsetBytes => self.offset_bytes = Some(number(value)?),
+            Column::LengthBytes => self.length_bytes = Some(number(value)?),
+            Column::Flags => request.flags |= flags_of(value)?,
+            Column::Process => self.process = value.to_vec(),
+            Column::IoPriority if value.is_empty() => {}
+            Column::IoPriority => request.ioprio = Some(std::str::from_utf8(value).ok()?.parse().ok()?),
+            Column::Device if value.is_empty() => {}
+            Column::Device => request.device = Some(device_of(value, names)?),
+            Column::Latency(_) if value.is_empty() => {}
+            Column::Latency(unit_ns) => request.latency_ns = Some(decimal(value, unit_ns)?),
+            Column::Unknown => {}
+        }
+        Some(())
+    }
+
+    /// The name of the process; empty if the row has none.
+    #[must_use]
+    pub fn process(&self) -> &[u8] {
+        &self.process
+    }
+
+    /// The request. Processes that have names and no numbers are numbered by their names.
+    ///
+    /// # Errors
+    /// The values do not go together; the text says what would. A request of no length is left to the caller.
+    pub fn request(&self, names: &mut Names) -> Result<TraceRequest, &'static str> {
+        const TOO_LARGE: &str = "an I/O that ends within 64 bits of bytes and has fewer than 2^32 sectors";
+        let mut request = self.request;
+        if (self.offset_bytes, self.length_bytes) != (None, None) {
+            let offset = self.offset_bytes.map_or_else(|| request.sector.checked_mul(SECTOR_BYTES), Some);
+            let length = self.length_bytes.unwrap_or(u64::from(request.nr_sectors) * SECTOR_BYTES);
+            let place = offset.and_then(|offset| sectors_of_bytes(offset, length));
+            (request.sector, request.nr_sectors) = place.ok_or(TOO_LARGE)?;
+        }
+        if !request.op.has_data() && request.nr_sectors > 0 {
+            return Err("a flush of length 0");
+        }
+        if !self.has_pid && !self.process.is_empty() {
+            request.pid = names.number_process(&self.process);
+        }
+        Ok(request)
+    }
+}
+
+impl Column {
+    /// The values that it takes, for messages.
+    #[must_use]
+    pub fn takes(self) -> String {
+        let unit = |ns: u64| match ns {
+            1 => "ns",
+            MICROSECOND_NS => "us",
+            MILLISECOND_NS => "ms",
+            _ => "s",
+        };
+        match self {
+            Self::Arrival(unit_ns) => format!("a time, a number of {}", unit(unit_ns)),
+            Self::Latency(unit_ns) => format!("a number of {}, or nothing", unit(unit_ns)),
+            Self::Pid => "the number of a process".to_owned(),
+            Self::Op => "an operation (R, W, D, Z, F; read, write, discard, flush; RA, WS)".to_owned(),
+            Self::Sync => "0 or 1".to_owned(),
+            Self::Sector | Self::Sectors => "a number of sectors of 512 bytes".to_owned(),
+            Self::OffsetBytes | Self::LengthBytes => "a number of bytes".to_owned(),
+            Self::Device => "the number or name of a device".to_owned(),
+            Self::Flags => "letters of I, P, F, B and A".to_owned(),
+            Self::Process => "a name, with quotes in pairs".to_owned(),
+            Self::IoPriority => "none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 to 7, or nothing".to_owned(),
+            Self::Unknown => "anything".to_owned(),
+        }
+    }
+}
+
+/// What is done: our letters, words, or what blkparse prints, which may say how, too.
+fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
+    let letters = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
+    if let Some(op) = letters.into_iter().find(|op| field.eq_ignore_ascii_case(&[op.letter() as u8])) {
+        return Some((op, Flags::empty()));
+    }
+    let words: [(&str, Op); 6] = [
+        ("read", Op::Read),
+        ("write", Op::Write),
+        ("discard", Op::Discard),
+        ("trim", Op::Discard),
+        ("flush", Op::Flush),
+        ("sync", Op::Flush),
+    ];
+    if let Some((_, op)) = words.into_iter().find(|(word, _)| field.eq_ignore_ascii_case(word.as_bytes())) {
+        return Some((op, Flags::empty()));
+    }
+    Category::from_letters(field)?.to_op(true)
+}
+
+/// Its number, or the number that stands for its name.
+fn device_of(field: &[u8], names: &mut Names) -> Option<u32> {
+    match number_u32(field) {
+        Some(number) => Some(number),
+        None if field.iter().all(|&b| b.is_ascii_digit() || b == b'-' || b == b'.') => None,
+        None => names.device(field),
+    }
+}
+
+fn sync_of(field: &[u8]) -> Option<bool> {
+    match field {
+        b"0" => Some(false),
+        b"1" => Some(true),
+        _ => None,
+    }
+}
+
+fn flags_of(field: &[u8]) -> Option<Flags> {
+    field.iter().try_fold(Flags::empty(), |flags, letter| {
+        let (flag, _) = FLAGS.into_iter().find(|(_, known)| known == letter)?;
+        Some(flags | flag)
+    })
+}
