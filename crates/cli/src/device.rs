@@ -12,7 +12,7 @@ use iosched_disk::{Fit, Profile, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use crate::{io_cost, output};
+use crate::{io_cost, output, show};
 
 /// Columns of a latency plot.
 const PLOT_COLUMNS: usize = 32;
@@ -94,7 +94,7 @@ fn members(family: &Family) -> String {
 
 pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
     let text = match command {
-        DeviceCommand::List { family: Some(family), json: false } => members(family),
+        DeviceCommand::List { family: Some(family), json: false } => return show::page(&members(family)),
         DeviceCommand::List { family: Some(family), json: true } => {
             let list = family.members().into_iter().map(|own| {
                 let runs: Vec<Value> = own
@@ -122,7 +122,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
                 document["hwdb"] = own.hwdb(name).into();
                 serde_json::to_string_pretty(&document)? + "\n"
             } else {
-                io_cost::text(&own, name)
+                return show::page(&io_cost::text(&own, name));
             }
         }
         DeviceCommand::List { family: None, json: false } => {
@@ -130,7 +130,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
             for name in Profile::names() {
                 let _ = writeln!(text, "{name:18}{}", Profile::named(name)?.about());
             }
-            text
+            return show::page(&text);
         }
         DeviceCommand::List { family: None, json: true } => {
             let list = Profile::names().map(|name| {
@@ -145,7 +145,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
             if *json {
                 serde_json::to_string_pretty(&as_json(&profile, &sheet)?)? + "\n"
             } else {
-                as_text(&profile, &sheet)
+                return show::page(&as_text(&profile, &sheet));
             }
         }
     };

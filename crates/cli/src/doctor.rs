@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::fail::{of_file, usage};
 use crate::output;
 use crate::served::size;
-use crate::show::{Look, Tone};
+use crate::show::{Look, Tone, left};
 use crate::tree::SYS_BLOCK;
 
 /// Say what is in force on a disk, and what does nothing
@@ -275,8 +275,7 @@ fn table(machine: &Snapshot, disks: &[&Disk]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for row in &rows {
-        let cells: Vec<String> =
-            row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}", width(column))).collect();
+        let cells: Vec<String> = row.iter().enumerate().map(|(column, cell)| left(cell, width(column))).collect();
         let _ = writeln!(text, "{}", cells.join("  ").trim_end());
     }
     text

@@ -11,18 +11,19 @@ use iosched_advise::tune::TuneError;
 use iosched_disk::ProfileError;
 use iosched_kernel::directory::DirectoryError;
 use iosched_kernel::file::FileError;
-use iosched_kernel::{ExecuteError, FindError};
+use iosched_kernel::{ExecuteError, FindError, Refusal};
 use iosched_lab::LabError;
 use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant};
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
+use iosched_live::{SocketError, shortened};
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
-use crate::output::said::say;
+use crate::output::{self, say};
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -68,6 +69,17 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
     tell(error);
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
+}
+
+/// Says what is wrong with the arguments, and ends. What `--help` and `--version` print comes this way, too.
+pub(crate) fn wrong_arguments(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    let text = text.trim_end();
+    if !error.use_stderr() || shortened(text) == text {
+        error.exit();
+    }
+    say!("{text}");
+    output::exit(error.exit_code())
 }
 
 /// Says what went wrong.
@@ -192,7 +204,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         };
     }
     if let Some(error) = error.downcast_ref::<MountError>() {
-        return !matches!(error, MountError::Mount { .. });
+        return !matches!(error, MountError::Mount { .. } | MountError::NotBuilt);
     }
     if let Some(error) = error.downcast_ref::<FileError>() {
         return !matches!(error, FileError::Io { .. });
@@ -200,8 +212,21 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if matches!(error.downcast_ref(), Some(DirectoryError::Shared { .. })) {
         return true;
     }
-    if error.is::<FindError>() || error.is::<iosched_kernel::Refusal>() {
-        return true;
+    if let Some(error) = error.downcast_ref::<FindError>() {
+        return !matches!(error, FindError::Io { error, .. } if !is_wrong_file(error));
+    }
+    if let Some(error) = error.downcast_ref::<Refusal>() {
+        return !matches!(error, Refusal::Io { .. } | Refusal::Unseen { .. });
+    }
+    if let Some(error) = error.downcast_ref::<SocketError>() {
+        return match error {
+            SocketError::Io { source, .. } => is_wrong_file(source),
+            SocketError::NotASocket { .. }
+            | SocketError::DirectoryOfAnother { .. }
+            | SocketError::OpenDirectory { .. } => true,
+            // It was right, if nobody else were there.
+            SocketError::InUse { .. } | SocketError::NotOurs { .. } => false,
+        };
     }
     error.is::<Usage>() || error.is::<ProfileError>() || error.is::<UnknownElevator>()
 }
@@ -242,5 +267,68 @@ fn is_usage_of_trace(error: &TraceError) -> bool {
         TraceError::Io { source, .. } => is_wrong_file(source),
         TraceError::Unreadable { .. } | TraceError::Partial { .. } | TraceError::Write(_) => false,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use iosched_kernel::{RecordError, SettingsError};
+    use iosched_live::ublk::UblkError;
+    use iosched_live::vhost::VhostError;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_one_kind_have_one_exit_status() {
+        use io::ErrorKind::{NotFound, PermissionDenied};
+        let path = || PathBuf::from("/x");
+        let of = |kind: io::ErrorKind| io::Error::from(kind);
+        let find = |kind| FindError::Io { path: path(), error: of(kind) }.into();
+        let socket = |kind| SocketError::Io { path: path(), source: of(kind) }.into();
+        let file = |kind| of_file("x".to_owned(), &of(kind));
+        let kinds: [(&str, bool, Vec<anyhow::Error>); 5] = [
+            ("a path that is not there", true, vec![find(NotFound), socket(NotFound), file(NotFound)]),
+            (
+                "no permission",
+                false,
+                vec![
+                    find(PermissionDenied),
+                    socket(PermissionDenied),
+                    file(PermissionDenied),
+                    Refusal::Io { path: path(), error: of(PermissionDenied) }.into(),
+                    SettingsError::Permission { device: "sda".to_owned(), path: path() }.into(),
+                    RecordError::Permission { path: path() }.into(),
+                    UblkError::NotAllowed.into(),
+                ],
+            ),
+            (
+                "no such driver or file system",
+                false,
+                vec![
+                    RecordError::NotMounted { path: path() }.into(),
+                    RecordError::NoTracer.into(),
+                    UblkError::NoDriver.into(),
+                    MountError::Mount { directory: path(), source: of(NotFound) }.into(),
+                ],
+            ),
+            ("not built in", false, vec![MountError::NotBuilt.into(), VhostError::NotBuilt.into()]),
+            (
+                "another process uses it",
+                false,
+                vec![
+                    SocketError::InUse { path: path() }.into(),
+                    SettingsError::Busy { device: "sda".to_owned(), pid: 1 }.into(),
+                    RecordError::Recording { pid: 1 }.into(),
+                    UblkError::Taken { number: 1 }.into(),
+                ],
+            ),
+        ];
+        for (kind, expected, errors) in kinds {
+            for error in errors {
+                assert_eq!(is_usage(&error), expected, "{kind}: {error}");
+            }
+        }
     }
 }

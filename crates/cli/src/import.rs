@@ -10,7 +10,7 @@ use iosched_disk::io_cost::{Family, Spread};
 use iosched_lab::asked::quoted;
 
 use crate::fail::{of_file, usage};
-use crate::output::{Kind, Outputs, WriteArgs};
+use crate::output::{Kind, Outputs, WriteArgs, say};
 
 /// Larger files are no descriptions of disks.
 const BYTES_MAX: u64 = 64 << 20;
@@ -113,7 +113,7 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
     );
     out.text(&(preface + &profile.to_toml()?))?;
     if !out.is_standard_output() {
-        eprintln!("{}: {}", args.output.display(), profile.about());
+        say!("{}: {}", args.output.display(), profile.about());
     }
     Ok(())
 }
@@ -128,11 +128,11 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
     let text = description.to_toml(args.about.as_deref());
     let profile = Profile::parse(&names[0], &text)?;
     for remark in &description.remarks {
-        eprintln!("warning: {remark}");
+        say!("warning: {remark}");
     }
     out.text(&text)?;
     if !out.is_standard_output() {
-        eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
+        say!("{}: {}, {}", args.output.display(), description.name, profile.about());
     }
     Ok(())
 }

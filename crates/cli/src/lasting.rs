@@ -71,7 +71,7 @@ impl LastingRules {
     ///
     /// # Errors
     /// One cannot be written.
-    pub(crate) fn write(mut self, disks: &mut Disks) -> Result<()> {
+    pub(crate) fn write(&mut self, disks: &mut Disks) -> Result<()> {
         for rule in &mut self.rules {
             let device = BlockDevice::named(&Roots::default(), &rule.disk)?;
             let here = disks.disks.iter().find(|disk| disk.name == rule.disk).cloned();

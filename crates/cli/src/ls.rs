@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::output;
 use crate::served::size;
+use crate::show::{Look, left, right};
 use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 
 /// List disks and their schedulers
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &LsArgs) -> Result<()> {
     if args.json {
         return output::json(&listed);
     }
-    output::print(&table(listed.iter().map(Listed::row).collect()))
+    output::print(&table(listed.iter().map(Listed::row).collect(), Look::of_standard_output()))
 }
 
 /// One of the kernel's disks.
@@ -138,7 +139,7 @@ fn kernels(disks: &[OfKernel], all: bool) -> String {
             used(disk),
         ]
     });
-    let mut shown = table(rows.collect());
+    let mut shown = table(rows.collect(), Look::of_standard_output());
     if !empty.is_empty() {
         let _ = writeln!(shown, "{} without a medium or file; --all shows them", empty.len());
     }
@@ -198,19 +199,49 @@ const COLUMNS: [(&str, bool); 7] = [
     ("mounted on", false),
 ];
 
+/// Columns that stand below their row where the table is wider than the terminal: names of files.
+const NAMES: std::ops::Range<usize> = 5..COLUMNS.len();
+
 /// The rows, all equally long, below their heads.
-fn table(rows: Vec<Vec<String>>) -> String {
+fn table(rows: Vec<Vec<String>>, look: Look) -> String {
     let columns = rows.first().map_or(COLUMNS.len(), Vec::len);
     let heads = COLUMNS[..columns].iter().map(|(head, _)| (*head).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();
+    let whole: usize = widths.iter().map(|width| width + 2).sum();
+    let is_narrow = look.width.is_some_and(|terminal| whole > terminal + 2);
+    let shown = if is_narrow { columns.min(NAMES.start) } else { columns };
     let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).zip(COLUMNS).map(|((cell, width), (_, is_number))| {
-            if is_number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
+    for (number, row) in rows.iter().enumerate() {
+        let cells =
+            row[..shown].iter().zip(&widths).zip(COLUMNS).map(|((cell, width), (_, is_number))| {
+                if is_number { right(cell, *width) } else { left(cell, *width) }
+            });
         let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        let below = COLUMNS.iter().zip(row).skip(shown).filter(|(_, cell)| number > 0 && !cell.is_empty());
+        for ((head, _), cell) in below {
+            let _ = writeln!(text, "{}", look.wrap(&format!("    {head}: {cell}"), "      "));
+        }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_below_their_disk_on_a_narrow_terminal() {
+        let row =
+            ["sda", "931.5 GiB", "mq-deadline", "yes", "32", "SATA", "/boot (sda1), /srv/a-long-mount-point (sda2)"];
+        let rows = vec![row.map(str::to_owned).to_vec()];
+        let look = Look { width: None, colours: false, details: false };
+        assert!(table(rows.clone(), look).ends_with("SATA     /boot (sda1), /srv/a-long-mount-point (sda2)\n"));
+        let narrow = table(rows, Look { width: Some(80), ..look });
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(
+            narrow.ends_with("32\n    made of: SATA\n    mounted on: /boot (sda1), /srv/a-long-mount-point (sda2)\n")
+        );
+    }
 }

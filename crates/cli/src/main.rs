@@ -65,7 +65,10 @@ use iosched_kernel::Roots;
 
 fn main() -> ExitCode {
     complete::answer(command::command);
-    let cli = Cli::from_arg_matches(&command::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let cli = command::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .unwrap_or_else(|error| fail::wrong_arguments(&error));
     let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
     output::finish();
     code
@@ -105,7 +108,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Ls(args) => ls::run(&args)?,
         Command::Doctor(args) => doctor::run(&args)?,
         Command::Get(args) => get::run(&args)?,
-        Command::Set(args) => set::run(&args)?,
+        Command::Set(args) => return set::run(&args),
         Command::Restore(args) => return restore::run(&args),
         Command::Completions { shell } => {
             output::print(&complete::registration(shell)?)?;

@@ -1,22 +1,25 @@
 //! `iosched record`: what a disk is asked, recorded as a block trace, and what was seen.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched::MILLISECOND_NS;
-use iosched_kernel::{BlockDevice, RecordError, Recorder, Roots, StateDirectory};
+use iosched_kernel::block::Mount;
+use iosched_kernel::{BlockDevice, Recorder, Roots, StateDirectory};
 use iosched_lab::asked::quoted;
 use iosched_lab::grouped;
 use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
-use crate::fail::{FAILED, usage};
-use crate::options::seconds;
-use crate::output::{self, Kind, Outputs, WriteArgs};
+use crate::fail::FAILED;
+use crate::options::seconds_above_0;
+use crate::output::{self, Kind, Outputs, Room, WriteArgs};
+use crate::show;
 use crate::signals::on_signal;
 use crate::trace::first_processes;
 use crate::watched::Meter;
@@ -30,7 +33,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// kernel's tracer `blk`, which is put back as it was. And the priority (ionice) of each process, which blktrace does
 /// not record. The disk goes on as it is. Then it says what it saw. As root.
 ///
-/// Ctrl-C ends it early and keeps what was recorded, which is as good as what was asked for: the exit status is 0.
+/// Ctrl-C ends it early and keeps what was recorded, which is as good as what was asked for: the exit status is 0. It
+/// also ends when the file system of the trace has no more room; what was recorded is kept, and the exit status is 1.
+/// Without a request no trace is written.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
@@ -38,8 +43,8 @@ pub(crate) struct RecordArgs {
     #[arg(value_name = "DISK", value_hint = ValueHint::AnyPath)]
     disk: PathBuf,
 
-    /// How long
-    #[arg(long = "for", value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    /// How long: seconds, or 500ms, 90s, 5m or 2h
+    #[arg(long = "for", value_name = "SECONDS", default_value = "60", value_parser = seconds_above_0)]
     seconds: f64,
 
     /// The block trace to write [default: DISK.blktrace.0, here]
@@ -69,12 +74,28 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         outputs = outputs.prints("--json");
     }
     let out = outputs.output("-o", &path, Kind::Trace)?;
-    let mut recorder = Recorder::begin(&device, &StateDirectory::usual()?).map_err(|error| told(&args.disk, error))?;
-    let recorded_for = record(&mut recorder, &device, args.seconds)?;
+    let mut room = out.room()?;
+    room.take(0).map_err(|error| out.cannot(&error))?;
+    let begun = Recorder::begin(&device, &StateDirectory::usual()?);
+    let mut recorder = begun.map_err(|error| anyhow!("{}: {error}", args.disk.display()))?;
+    let (recorded_for, no_room) = record(&mut recorder, &device, args.seconds, &mut room)?;
+    // For the trace.
+    drop(room);
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
+    if recorded.events() == 0 && out.is_file() && !args.json {
+        let seconds = recorded_for.as_secs_f64();
+        output::print(&format!("{}: no request in {seconds:.1} s; no trace is written\n", device.name()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     out.write(|out| Ok(recorded.write(out)?))?;
-    if recorded_for.as_secs_f64() < args.seconds {
+    if let Some(error) = &no_room {
+        let seconds = recorded_for.as_secs_f64();
+        eprintln!(
+            "warning: {error}: recording ended after {seconds:.1} s; what was recorded until then is kept. Make room, or \
+             name a file on another disk with -o"
+        );
+    } else if recorded_for.as_secs_f64() < args.seconds {
         let (recorded, asked) = (recorded_for.as_secs_f64(), args.seconds);
         eprintln!("ended early: {recorded:.1} s of the {asked} s asked for were recorded, and are kept");
     }
@@ -88,7 +109,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if foreign_bytes > 0 {
         eprintln!("warning: something else has begun to trace meanwhile; {foreign_bytes} bytes of it were left out");
     }
-    let code = if lost > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+    let code = if lost > 0 || no_room.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     if !out.is_file() {
         return Ok(code);
     }
@@ -97,12 +118,17 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         output::print(&found.json()?)?;
         return Ok(code);
     }
-    output::print(&page(&device, &path, recorded_for, &found.summary))?;
+    show::page(&page(&device, args, &path, recorded_for, &found.summary))?;
     Ok(code)
 }
 
-/// Records for so long, or until a signal; how long that was.
-fn record(recorder: &mut Recorder, device: &BlockDevice, seconds: f64) -> Result<Duration> {
+/// Records for so long, until a signal, or until there is no room; how long that was, and what says that there is none.
+fn record(
+    recorder: &mut Recorder,
+    device: &BlockDevice,
+    seconds: f64,
+    room: &mut Room,
+) -> Result<(Duration, Option<io::Error>)> {
     let ended = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&ended);
     on_signal(move |_| asked.store(true, Ordering::SeqCst))?;
@@ -111,27 +137,25 @@ fn record(recorder: &mut Recorder, device: &BlockDevice, seconds: f64) -> Result
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < seconds && !ended.load(Ordering::SeqCst) {
         recorder.take()?;
+        // The trace may have more in it than the kernel's events: names and priorities of processes.
+        let taken = room.take(recorder.bytes() + recorder.bytes() / 4);
+        let no_room = recorder.no_room().map(|error| error.kind().into());
+        if let Some(error) = taken.err().or(no_room) {
+            return Ok((begun.elapsed(), Some(error)));
+        }
         meter.message(format_args!("{} events of {}", grouped(recorder.events()), device.name()));
         meter.set_position(begun.elapsed().as_secs());
         std::thread::sleep(TICK);
     }
-    Ok(begun.elapsed())
-}
-
-/// What cannot be recorded because of how it was asked for is told as such.
-fn told(disk: &Path, error: RecordError) -> anyhow::Error {
-    match error {
-        RecordError::Io { .. } | RecordError::State(_) => error.into(),
-        _ => usage(format_args!("{}: {error}", disk.display())),
-    }
+    Ok((begun.elapsed(), None))
 }
 
 /// What was seen, and what to do with it.
-fn page(device: &BlockDevice, path: &Path, recorded_for: Duration, seen: &TraceSummary) -> String {
+fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Duration, seen: &TraceSummary) -> String {
     let name = device.name();
     let seconds = recorded_for.as_secs_f64();
     if seen.all.requests == 0 {
-        return format!("{name}: nothing was asked of it in {seconds:.1} s; {} has no requests\n", path.display());
+        return format!("{name}: no request in {seconds:.1} s; {} has none\n", path.display());
     }
     let mut lines = vec![format!(
         "{name}: {} requests in {seconds:.1} s ({:.0} a second): {} reads, {} writes, {} MB{}",
@@ -175,11 +199,27 @@ fn page(device: &BlockDevice, path: &Path, recorded_for: Duration, seen: &TraceS
         str::to_owned,
     );
     next.push(format!("iosched compare --workload {file} --device {profile}"));
-    if !device.is_partition() {
-        next.push(format!("iosched advise {} --workload {file}", at.display()));
+    if let Some(on) = advised_on(device, &args.disk, seen.writes.requests > 0) {
+        next.push(format!("iosched advise {} --workload {file}", quoted(&on.display().to_string())));
     }
     lines.push(format!("next:  {}", next.join("\n       ")));
     lines.join("\n") + "\n"
+}
+
+/// Where `iosched advise` can run the trace: a device is only read, so that a trace with writes needs a directory in a
+/// file system on the device.
+fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBuf> {
+    if !writes {
+        return (!device.is_partition()).then(|| device.path());
+    }
+    let given = if given.is_dir() { Some(given) } else { given.parent().filter(|_| given.is_file()) };
+    let given = given.map(|given| if given.as_os_str().is_empty() { Path::new(".") } else { given });
+    let is_here = |mount: &Mount| {
+        BlockDevice::named(device.roots(), &mount.device).is_ok_and(|on| on.disk_name() == device.disk_name())
+            && mount.at.is_dir()
+    };
+    let mounted = || device.usage().mounts.into_iter().find(is_here).map(|mount| mount.at);
+    given.map(Path::to_owned).or_else(mounted)
 }
 
 /// The profile that is most like the device, as far as its name and the kernel tell; `None` of virtual disks and what

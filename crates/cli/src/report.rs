@@ -84,7 +84,7 @@ fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
 /// Records of a comparison; what is wrong with them and does not matter is said.
 fn open(path: &Path) -> Result<Records> {
     let records = RecordReader::open(path)?;
-    records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    records.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     Ok(records)
 }
 

@@ -19,7 +19,7 @@ use crate::compare::next;
 use crate::fail::INTERRUPTED;
 use crate::options::or_cpus;
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
-use crate::show::{Look, reproduction};
+use crate::show::{self, Look, reproduction};
 use crate::watched::{Meter, on_interrupt};
 
 /// Stands for every experiment.
@@ -100,7 +100,7 @@ Examples:
 pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let experiments = chosen(args)?;
     if args.list {
-        output::print(&list(&experiments))?;
+        show::page(&list(&experiments))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.assumptions {

@@ -1,4 +1,4 @@
-//! `iosched restore`: what a killed iosched has left is put back.
+//! `iosched restore`: puts back what a killed iosched has left, and undoes what `iosched set` changed.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use iosched_kernel::settings::{self, Change, LeftAlone, Restoration, RestoreOpti
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
 use crate::fail::usage;
-use crate::output;
+use crate::output::{self, say};
 
 /// Put back what an iosched that was killed has changed
 ///
@@ -21,6 +21,9 @@ use crate::output;
 /// scheduler, tunables, attributes and files of cgroups, read back after they are written; a cgroup that is gone by now is
 /// told. Directories and cgroups that were made for a workload are removed, and the tracer of `iosched record` is put
 /// back.
+///
+/// Of a disk that is named, what `iosched set` and `iosched advise --apply` changed since the kernel's start is undone,
+/// too. Without a name such changes stay, and are told.
 ///
 /// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are
 /// compared with what was there before, and left.
@@ -70,6 +73,17 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     let mut told = Messages { all_well: true, lines: 0 };
     for device in &devices {
         match settings::restore(&roots, &state, device, options) {
+            Ok(Restoration::Nothing) if !is_all && settings::kept(&state).contains(device) => {}
+            Ok(done) => told.device(device, &done, options, is_all)?,
+            Err(error) => told.failure(&error),
+        }
+    }
+    for device in settings::kept(&state).iter().filter(|device| is_all || devices.contains(device)) {
+        // Without a name, a look only.
+        let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
+        match settings::undo(&roots, &state, device, options) {
+            Ok(Restoration::PutBack { changes }) if is_all && !changes.is_empty() => told.stays(device, &changes)?,
+            Ok(_) if is_all => {}
             Ok(done) => told.device(device, &done, options, is_all)?,
             Err(error) => told.failure(&error),
         }
@@ -114,7 +128,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
 /// The disk that is meant; one that is gone has only the name in its journal.
 fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> {
     let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
-    if settings::left_over(state).contains(&given) {
+    if settings::left_over(state).contains(&given) || settings::kept(state).contains(&given) {
         return Ok(given);
     }
     let found = BlockDevice::find(roots, device).map_err(usage)?;
@@ -136,7 +150,7 @@ impl Messages {
     fn failure(&mut self, error: &dyn std::error::Error) {
         self.lines += 1;
         self.all_well = false;
-        eprintln!("error: {error}");
+        say!("error: {error}");
     }
 
     fn device(&mut self, device: &str, done: &Restoration, options: RestoreOptions, is_all: bool) -> Result<()> {
@@ -166,6 +180,11 @@ impl Messages {
             }
         };
         self.say(&format!("{device}: {text}"))
+    }
+
+    /// What a person has changed, which stays until the disk is named.
+    fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
+        self.say(&format!("{device}: changed by iosched set; iosched restore {device} would undo: {}", list(changes)))
     }
 
     fn cgroup(&mut self, name: &str, done: &LeftCgroup, options: RestoreOptions) -> Result<()> {

@@ -15,6 +15,7 @@ use iosched_live::{Handle, OwnedListener};
 
 use crate::exports::{ExportArgs, changes, describe};
 use crate::fail::usage;
+use crate::options::whole_seconds;
 use crate::output::say;
 use crate::served::{
     DiskArgs, Ending, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
@@ -65,12 +66,12 @@ pub(crate) struct ServeArgs {
     connections_max: u16,
 
     /// Seconds that a handshake may take
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = whole_seconds)]
     handshake_s: u16,
 
     /// Seconds that a client may stand still in the middle of a request, or over answers that it does not take: 64
     /// KiB, or the end of one, are to move in that time
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole_seconds)]
     standstill_s: u16,
 }
 

@@ -8,7 +8,7 @@ use iosched::controllers::{About, FileOf, policies};
 use iosched::{Layer, Registered, RequestQueue, Spec};
 
 use crate::fail::usage;
-use crate::output;
+use crate::show;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ElevatorCommand {
@@ -44,7 +44,7 @@ pub(crate) fn policy(command: &PolicyCommand) -> Result<()> {
         }
         PolicyCommand::Show { name } => show_policy(&mut text, named_policy(name)?),
     }
-    output::print(&text)
+    show::page(&text)
 }
 
 fn named_policy(name: &str) -> Result<&'static About> {
@@ -109,7 +109,7 @@ pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
             }
         }
     }
-    output::print(&text)
+    show::page(&text)
 }
 
 /// The kernels that have it, or had.

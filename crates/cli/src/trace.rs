@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
+use iosched::{Op, SECOND_NS, Sector, Time};
 use iosched_lab::grouped;
 use iosched_trace::{
     Chain, Completeness, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ProcessSummary, ReadOptions,
@@ -14,8 +14,10 @@ use iosched_trace::{
 };
 
 use crate::fail::usage;
+use crate::options::any_duration;
 use crate::options::reading::{self, Reading};
-use crate::output::{self, Kind, Output, Outputs, WriteArgs};
+use crate::output::{self, Kind, Output, Outputs, WriteArgs, say};
+use crate::show;
 
 /// So many processes are named.
 const PROCESSES_SHOWN: usize = 4;
@@ -259,7 +261,7 @@ fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
     if file.is_file()
         && let Some(rates) = read_rates(file)?
     {
-        return if json { output::json(&rates) } else { output::print(&format!("{}\n{rates}\n", file.display())) };
+        return if json { output::json(&rates) } else { show::page(&format!("{}\n{rates}\n", file.display())) };
     }
     let found = Found::of(file, &reading.options())?;
     if json {
@@ -270,7 +272,7 @@ fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
     let ends = completeness.gaps().iter().filter(|gap| !gap.matters());
     let ends: String = ends.map(|gap| format!("note: {gap}\n")).collect();
     let stages = stages.as_ref().map(|stages| format!("{stages}\n\n")).unwrap_or_default();
-    output::print(&format!("{told}{}\n{ends}\n{stages}{summary}\n", source.title()))
+    show::page(&format!("{told}{}\n{ends}\n{stages}{summary}\n", source.title()))
 }
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
@@ -288,9 +290,9 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
     let fit = placement.fit();
     write_from(&source, files, vec![Step::Remap(placement)], &files.reading.options())?;
     match fit {
-        Fit::AsIs => eprintln!("it fits as it is: {} sectors of {capacity_sectors}", extent.end_sector()),
-        Fit::GapsShrunk { gap_percent } => eprintln!("gaps were shrunk to {gap_percent:.1} %"),
-        Fit::Wrapped { touched_sectors } => eprintln!(
+        Fit::AsIs => say!("it fits as it is: {} sectors of {capacity_sectors}", extent.end_sector()),
+        Fit::GapsShrunk { gap_percent } => say!("gaps were shrunk to {gap_percent:.1} %"),
+        Fit::Wrapped { touched_sectors } => say!(
             "warning: it touches {touched_sectors} sectors, more than the {capacity_sectors} there are: positions wrap around"
         ),
     }
@@ -421,19 +423,19 @@ fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(
 
 fn warn(warnings: &Warnings) {
     for warning in warnings.kept() {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let more = warnings.total() - warnings.kept().len() as u64;
     if more > 0 {
-        eprintln!("warning: and {} more", grouped(more));
+        say!("warning: and {} more", grouped(more));
     }
 }
 
 fn say(report: &WriteReport) {
     if report.written + report.left_out == 0 {
-        eprintln!("warning: nothing is left of the trace");
+        say!("warning: nothing is left of the trace");
     }
-    eprintln!("{report}");
+    say!("{report}");
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {
@@ -477,18 +479,10 @@ fn time(text: &str) -> Result<Time, String> {
     if text.starts_with('-') {
         return Err("times count from the trace's beginning, which is 0".to_owned());
     }
-    let (number, unit) = split_unit(text);
-    let unit_ns = match unit {
-        "" | "s" => Some(SECOND_NS),
-        "ms" => Some(MILLISECOND_NS),
-        "us" | "µs" => Some(MICROSECOND_NS),
-        "ns" => Some(1),
-        "m" | "min" => Some(60 * SECOND_NS),
-        "h" => Some(3_600 * SECOND_NS),
-        _ => None,
-    };
-    let ns = unit_ns.and_then(|unit_ns| scaled(number, unit_ns));
-    ns.map(Time::from_ns).ok_or_else(|| "a time is a number of s, or with one of ns, us, ms, s, m and h".to_owned())
+    let ns = any_duration(text).map(|seconds| (seconds * SECOND_NS as f64).round());
+    let ns = ns.filter(|ns| (0.0..1.8e19).contains(ns));
+    let time = ns.map(|ns| Time::from_ns(ns as u64));
+    time.ok_or_else(|| "a time is a number of s, or with one of ns, us, ms, s, m and h".to_owned())
 }
 
 fn capacity(text: &str) -> Result<Sector, String> {

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{IOSCHED, Loop, available, directory, image, is_root, run};
+use common::{IOSCHED, Loop, Mount, available, directory, has_program, image, is_root};
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
 
@@ -26,12 +26,20 @@ fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
     Some((here, disk, device))
 }
 
-/// What `iosched restore` prints, with its state in a place of its own.
-fn restore(state: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(IOSCHED);
-    let output = command.arg("restore").args(args).env("IOSCHED_STATE_DIR", state).output().unwrap();
+/// The command, its state among the tests' files: what it sets must not be told to whoever owns this machine.
+fn run(args: &[&str]) -> (i32, String, String) {
+    iosched(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-state"), args)
+}
+
+fn iosched(state: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(IOSCHED).args(args).env("IOSCHED_STATE_DIR", state).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// What `iosched restore` prints, with its state in a place of its own.
+fn restore(state: &Path, args: &[&str]) -> (i32, String, String) {
+    iosched(state, &[&["restore"], args].concat())
 }
 
 #[test]
@@ -83,6 +91,97 @@ fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
         let (exit, _, err) = run(&["set", &of(assignment)]);
         assert!(exit == code && err.contains(told), "{assignment}: {exit} {err}");
     }
+}
+
+#[test]
+fn set_tells_what_changed_and_how_to_undo_it() {
+    let Some((here, _disk, device)) = disk("kernel-undo") else { return };
+    let (state, name) = (here.join("state"), device.name());
+    let set = |words: &[&str]| {
+        let (code, _, err) = iosched(&state, &[&["set"], words].concat());
+        assert_eq!(code, 0, "{err}");
+        err
+    };
+    let recorded = Recorded::of(&device).unwrap();
+    let was = |attribute: &str| device.attribute(attribute).unwrap().value;
+    let requests = was("nr_requests");
+    let told = set(&[name, "scheduler=mq-deadline"]);
+    assert!(told.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{told}");
+    let with_it =
+        format!("{name}: nr_requests was {requests} and is {}: the kernel changed it, too", was("nr_requests"));
+    assert!(told.contains(&with_it), "{told}");
+    let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
+    assert!(told.contains(&undo) && told.ends_with(&format!("or: iosched restore {name}\n")), "{told}");
+    // The next one is undone alone, or with all.
+    let told = set(&[name, "fifo_batch=4"]);
+    assert!(told.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{told}");
+    assert!(told.contains("with all changes since the start"), "{told}");
+    let (code, out, _) = restore(&state, &[]);
+    assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
+    assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
+    let (code, out, err) = restore(&state, &[name]);
+    assert!(code == 0 && out.contains("put back: scheduler mq-deadline -> none"), "{out}{err}");
+    assert_eq!(Recorded::of(&device).unwrap(), recorded);
+    assert_eq!(restore(&state, &[]).1, "nothing to put back\n");
+    assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
+}
+
+#[test]
+fn a_disk_is_found_by_a_relative_mount_point_and_a_file_on_it() {
+    let Some((here, disk, device)) = disk("kernel-relative") else { return };
+    if !available(has_program("mkfs.ext4"), "mkfs.ext4") {
+        return;
+    }
+    common::sh("mkfs.ext4 -q -F \"$1\"", &[&disk.device]);
+    let mounted = Mount::new("ext4", &disk.device, here.join("mounted"));
+    fs::write(mounted.at.join("file"), "x").unwrap();
+    let iosched = |args: &[&str]| {
+        let mut command = Command::new(IOSCHED);
+        let output = command.args(args).current_dir(&here).env("IOSCHED_STATE_DIR", here.join("state")).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for place in ["mounted", "mounted/file"] {
+        assert_eq!(
+            iosched(&["get", place, "scheduler", "-n"]).1,
+            "[none] mq-deadline kyber bfq\n".to_owned(),
+            "{place}"
+        );
+        assert_eq!(iosched(&["set", place, "nomerges=1"]), (Some(0), "nomerges=1\n".to_owned()), "{place}");
+        assert_eq!(device.attribute("nomerges").unwrap().value, "1");
+        assert_eq!(iosched(&["set", place, "nomerges=0"]).0, Some(0), "{place}");
+    }
+    // An attribute comes before a file of its name.
+    fs::write(here.join("scheduler"), "x").unwrap();
+    assert!(iosched(&["get", "scheduler"]).1.contains(&format!("{}/scheduler=", device.name())));
+}
+
+#[test]
+fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
+    let has_script = Command::new("script").arg("--version").output().is_ok();
+    if !is_root() || !available(has_script, "script") {
+        return;
+    }
+    let disks = BlockDevice::disks(&Roots::default());
+    let root = disks.iter().find(|disk| disk.is_under_root() && disk.attribute("nomerges").is_ok());
+    let Some(root) = root else {
+        available(false, "a disk under the root file system");
+        return;
+    };
+    // The value that it has.
+    let assignment = format!("{}/nomerges={}", root.name(), root.attribute("nomerges").unwrap().value);
+    let state = directory("kernel-root").join("state");
+    let set = |more: &str| {
+        let line = format!("{IOSCHED} set {assignment} {more}");
+        let mut command = Command::new("script");
+        let output = command.args(["-qec", &line, "/dev/null"]).env("IOSCHED_STATE_DIR", &state).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, told) = set("");
+    assert!(code == Some(2) && told.contains("the root file system is on it") && told.contains("--yes"), "{told}");
+    let (code, told) = set("--yes");
+    assert!(code == Some(0) && told.contains("nomerges="), "{told}");
+    assert_eq!(run(&["set", &assignment]).0, 0, "a script is not asked");
 }
 
 #[test]

@@ -70,7 +70,10 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     let Some((here, device, _mount)) = traced("record-ended") else { return };
     let on = device.device.to_str().unwrap();
     let (out, _) = iosched(&here, &["record", on, "--for", "0.2", "-o", "nothing.blktrace.0"], 0);
-    assert!(out.contains("nothing was asked of it"), "{out}");
+    assert!(out.contains("no request in 0.2 s; no trace is written"), "{out}");
+    assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
+    let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
+    assert!(err.contains("more than 0 seconds"), "{err}");
     let mut command = Command::new(IOSCHED);
     command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
     command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -78,7 +81,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     wait_for(|| knob("current_tracer") == "blk");
     std::thread::sleep(std::time::Duration::from_millis(100));
     // A second one is told who records.
-    let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 2);
+    let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
     assert!(err.contains(&format!("process {} records already", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
     sh(&format!("kill -INT {}", recording.0.id()), &[]);
@@ -102,6 +105,54 @@ fn what_a_killed_recording_left_is_put_back() {
     assert_eq!(iosched(&here, &["restore"], 0).0, "the kernel's tracer: put back\n");
     assert_eq!((knob("current_tracer"), knob("options/bin")), ("nop".into(), "0".into()));
     assert_eq!(iosched(&here, &["restore"], 0).0, "nothing to put back\n");
+}
+
+#[test]
+fn a_trace_with_writes_is_advised_in_a_directory() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record-writes") else { return };
+    let on = device.device.to_str().unwrap();
+    let record = |disk: &str, target: &Path| {
+        let write = "sleep 0.3; dd if=/dev/zero of=\"$1\" bs=4k count=10 oflag=direct conv=notrunc 2>/dev/null";
+        let target = target.to_owned();
+        let writer = std::thread::spawn(move || sh(write, &[&target]));
+        let (out, _) = iosched(&here, &["record", disk, "--for", "1s", "-o", "w.blktrace.0", "--force"], 0);
+        writer.join().unwrap();
+        assert!(!out.contains(" 0 writes"), "{out}");
+        out.lines().find_map(|line| Some(line.split_once("iosched advise ")?.1.to_owned()))
+    };
+    assert_eq!(record(on, &device.device), None, "a device is only read, and no file system is on it");
+    if !available(has_program("mkfs.ext4"), "mkfs.ext4") {
+        return;
+    }
+    sh("mkfs.ext4 -q -F \"$1\"", &[&device.device]);
+    let mounted = Mount::new("ext4", &device.device, here.join("mounted"));
+    let file = mounted.at.join("file");
+    fs::write(&file, [0; 65536]).unwrap();
+    let expected = format!("{} --workload w.blktrace.0", mounted.at.display());
+    assert_eq!(record(on, &file), Some(expected.clone()), "the device by its mount point");
+    assert_eq!(record(file.to_str().unwrap(), &file), Some(expected), "the directory of the file that was named");
+}
+
+#[test]
+fn a_recording_ends_while_there_is_room_for_it() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record-room") else { return };
+    let small = Mount::in_memory("size=3m", here.join("small"));
+    let reads = "while dd if=\"$1\" of=/dev/null bs=4k count=2000 iflag=direct 2>/dev/null; do :; done";
+    let mut command = Command::new("sh");
+    let reader = Running(command.args(["-c", reads, "sh"]).arg(&device.device).stdin(Stdio::null()).spawn().unwrap());
+    let args = ["record", device.device.to_str().unwrap(), "--for", "60", "-o", "small/r.blktrace.0"];
+    let (out, err) = iosched(&here, &args, 1);
+    drop(reader);
+    assert!(err.contains("No space left") && err.contains("what was recorded until then is kept"), "{err}");
+    assert!(out.contains(" requests in "), "{out}");
+    let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
+    assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");
+    // Without room for anything it says so before it records.
+    fs::write(small.at.join("rest"), vec![1; 4 << 20]).unwrap_err();
+    let (_, err) = iosched(&here, &["record", args[1], "--for", "1", "-o", "small/s.blktrace.0"], 1);
+    assert!(err.contains("small/s.blktrace.0: cannot be written: No space left"), "{err}");
 }
 
 #[test]

@@ -106,3 +106,22 @@ fn a_workload_of_any_kind_may_come_on_standard_input() {
     let (code, _, err) = of_file("random-read.fio", &[&compare[..], &["--input-format", "csv"]].concat());
     assert!(code == Some(1) && err.contains("standard input: line 1"), "what has a format is a trace: {err}");
 }
+
+#[test]
+fn pages_fit_a_terminal_of_80_columns() {
+    if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
+        return;
+    }
+    for args in ["device list", "device show nvme", "elevator list", "elevator show cfq", "policy list", "job options"]
+    {
+        let mut command = Command::new("script");
+        let line = format!("stty rows 24 cols 80; {IOSCHED} {args}");
+        let output = command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+        let page = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        let widest = page.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(output.status.success() && page.lines().count() > 5, "{args}: {page}");
+        assert!(widest.chars().count() <= 80, "{args}: {widest}");
+        let (_, piped, _) = run(&args.split(' ').collect::<Vec<_>>());
+        assert!(piped.lines().any(|line| line.chars().count() > 80), "{args}: only a terminal has a width");
+    }
+}

@@ -13,7 +13,7 @@ use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_advise::tune::{Constraint, Controller, Goal, Wish};
 use iosched_kernel::StateDirectory;
-use iosched_kernel::settings::{Lasting, Session};
+use iosched_kernel::settings::{Before, Lasting, Session};
 use iosched_lab::Control;
 
 use crate::fail::{INTERRUPTED, usage};
@@ -199,9 +199,12 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
 
 /// Sets it, for good.
 fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
-    let mut session = Session::begin(plan.disk(), &StateDirectory::usual()?)?;
+    let state = StateDirectory::usual()?;
+    let before = Before::record(plan.disk(), &state, &[])?;
+    let mut session = Session::begin(plan.disk(), &state)?;
     session.apply(setting)?;
-    Ok(session.keep()?)
+    session.keep()?;
+    Ok(before.forget_if_undone(&state)?)
 }
 
 impl AdviseArgs {

@@ -24,7 +24,7 @@ use iosched_lab::asked::{CommandLine, quoted};
 pub(crate) use real::{Place, open_device};
 
 use crate::fail::{FAILED, INTERRUPTED, usage};
-use crate::output::{self, Kind, Output, Outputs, Records, WriteArgs, all_of, say};
+use crate::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::Meter;
 
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
         (None, None) => return Err(usage("there is nothing to calibrate: name a device")),
     };
     for warning in &measurements.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let recorded = records.finish();
     let interrupted = interrupt.load(Ordering::Relaxed);
@@ -163,7 +163,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
         Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
             let kept = records.kept();
             let kept = kept.map_or_else(String::new, |path| format!("; what was measured is in {}", path.display()));
-            eprintln!("interrupted: {error}{kept}");
+            say!("interrupted: {error}{kept}");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
         if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
     written.extend(made);
     written.extend(report.map(|out| out.text(&iosched_report::calibration_html(&measurements, &calibration))));
-    written.push(output::print(&shown));
+    written.push(crate::show::answer(&shown, args.json));
     all_of(written)?;
     Ok(match (interrupted, calibration.verdict.fits) {
         (true, _) => ExitCode::from(INTERRUPTED),
@@ -205,7 +205,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     }
     let measurements = read(records)?;
     for warning in &measurements.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let calibration = Calibration::of(&measurements, NAME_DEFAULT, None)?;
     Ok(Some(iosched_report::calibration_html(&measurements, &calibration)))

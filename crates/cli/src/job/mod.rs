@@ -13,8 +13,7 @@ use clap::{Subcommand, ValueHint};
 use iosched_lab::asked::ProcessEnvironment;
 use iosched_workload::fio::CheckedJobs;
 
-use crate::output;
-use crate::show::Look;
+use crate::show::{self, Look};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -64,11 +63,11 @@ pub(crate) fn job(command: &JobCommand) -> Result<ExitCode> {
             } else {
                 page::text(&checked, Look::of_standard_output())
             };
-            output::print(&text)?;
+            show::answer(&text, *json)?;
             Ok(if checked.refusals.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
         }
         JobCommand::Options { name, json } => {
-            output::print(&options::list(name.as_deref(), *json)?)?;
+            show::answer(&options::list(name.as_deref(), *json)?, *json)?;
             Ok(ExitCode::SUCCESS)
         }
     }

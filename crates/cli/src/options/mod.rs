@@ -8,10 +8,10 @@ mod verdicts;
 mod workload;
 
 pub(crate) use length::RunLength;
-pub(crate) use number::{UNTIL_SURE_PERCENT, or_cpus, percent, speed, whole};
+pub(crate) use number::{UNTIL_SURE_PERCENT, any_duration, or_cpus, percent, speed, whole};
 pub(crate) use reading::Reading;
 pub(crate) use replay::ReplayMode;
 pub(crate) use verdicts::VerdictArgs;
 pub(crate) use workload::{files, open_workload};
 
-pub(crate) use number::seconds;
+pub(crate) use number::{seconds, seconds_above_0, whole_seconds};

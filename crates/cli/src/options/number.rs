@@ -26,13 +26,71 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
 }
 
+/// A duration in seconds: a number of seconds, or of a unit behind the number.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
-    seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
+    let seconds = any_duration(text).filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned())
+}
+
+/// The same, longer than 0.
+pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
+    let above = seconds(text)?;
+    if above > 0.0 { Ok(above) } else { Err("is no time; give more than 0 seconds, such as 60 or 5m".to_owned()) }
+}
+
+/// A duration in whole seconds.
+pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
+    let whole = any_duration(text).filter(|own| own.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(own));
+    whole.map(|own| own as u16).ok_or_else(|| format!("takes whole seconds from 1 to {}, such as 60 or 5m", u16::MAX))
+}
+
+/// A duration of any length, also below 0, in seconds.
+pub(crate) fn any_duration(text: &str) -> Option<f64> {
+    let unit_at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let unit_s = match unit {
+        "" | "s" => Some(1.0),
+        "ns" => Some(1e-9),
+        "us" | "µs" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "m" | "min" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    };
+    // `1e3` is a number.
+    text.parse().ok().or_else(|| Some(number.trim_end().parse::<f64>().ok()? * unit_s?))
 }
 
 /// So many runs at a time, or one per CPU.
 pub(crate) fn or_cpus(jobs: Option<u16>) -> usize {
     let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     jobs.map_or_else(cpus, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units_or_are_seconds() {
+        for (text, expected) in [
+            ("60", 60.0),
+            ("0.5", 0.5),
+            ("1e3", 1000.0),
+            ("90s", 90.0),
+            ("1m", 60.0),
+            ("1.5min", 90.0),
+            ("2h", 7200.0),
+            ("250ms", 0.25),
+            ("3 us", 3e-6),
+        ] {
+            assert!((seconds(text).unwrap() - expected).abs() < 1e-12, "{text}");
+        }
+        for wrong in ["", "s", "m", "1x", "1mm", "-1", "-1s", "inf", "NaN", "1000001", "300h", "1 2"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(whole_seconds("2m"), Ok(120));
+        assert!(whole_seconds("0.5").is_err() && whole_seconds("0").is_err() && whole_seconds("19h").is_err());
+        assert!(seconds_above_0("0").is_err() && seconds_above_0("1ms") == Ok(1e-3));
+    }
 }

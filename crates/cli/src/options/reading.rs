@@ -3,6 +3,8 @@
 use clap::Args;
 use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions};
 
+use crate::output::say;
+
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Reading {
@@ -60,7 +62,7 @@ pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
 
 /// Says it on standard error, before anything else is said.
 pub(crate) fn warn(completeness: &Completeness) {
-    missing(completeness).iter().for_each(|line| eprintln!("warning: {line}"));
+    missing(completeness).iter().for_each(|line| say!("warning: {line}"));
 }
 
 fn in_cgroup(text: &str) -> Result<InCgroup, String> {

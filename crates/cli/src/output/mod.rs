@@ -25,6 +25,7 @@ pub(crate) use last::{LAST_PAGE, last_records};
 pub(crate) use plan::{Output, Outputs, Replacing, all_of};
 pub(crate) use records::Records;
 pub(crate) use said::{announce, exit, finish, messages, say, say_line};
+pub(crate) use whole::Room;
 
 /// As people and command lines call it.
 const STANDARD_OUTPUT: &str = "-";

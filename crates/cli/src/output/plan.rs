@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::place::{Destination, open_stream};
-use super::whole::New;
+use super::whole::{New, Room};
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
 
@@ -221,6 +221,15 @@ impl Output {
         matches!(self.place, Destination::File(_))
     }
 
+    /// Room for it in its file system, none yet.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub(crate) fn room(&self) -> Result<Room> {
+        let file = if let Destination::File(file) = &self.place { Some(file.as_path()) } else { None };
+        Room::at(file).map_err(|error| self.cannot(&error))
+    }
+
     /// Whether it goes to standard output.
     pub(crate) const fn is_standard_output(&self) -> bool {
         matches!(self.place, Destination::StandardOutput)
@@ -239,7 +248,7 @@ impl Output {
         }
     }
 
-    fn cannot(&self, error: &io::Error) -> anyhow::Error {
+    pub(crate) fn cannot(&self, error: &io::Error) -> anyhow::Error {
         if self.is_standard_output() && error.kind() == io::ErrorKind::BrokenPipe {
             return Unread.into();
         }

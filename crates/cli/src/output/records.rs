@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::last::{LAST, directory};
 use super::place::{Destination, open_stream};
 use super::whole::{New, temporary};
-use super::{Kind, Outputs};
+use super::{Kind, Outputs, say};
 use crate::fail::usage;
 
 /// Lines before the first run: the plan.
@@ -92,7 +92,7 @@ impl Records {
         match begun {
             Ok(last) => Self { name: last.target.clone(), sink: Sink::Last(last), unasked: true, ..Self::default() },
             Err(error) => {
-                eprintln!("warning: {error}; records are not kept; say where with --records FILE");
+                say!("warning: {error}; records are not kept; say where with --records FILE");
                 Self::default()
             }
         }
@@ -164,7 +164,7 @@ impl Records {
 
     fn warn(&self) {
         if let Some(error) = &self.problem {
-            eprintln!("warning: {}: {error}; further records are not kept", self.name.display());
+            say!("warning: {}: {error}; further records are not kept", self.name.display());
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, Mode, OFlags};
 
 use super::place::directory_of;
 use crate::fail::INTERRUPTED;
@@ -75,6 +75,41 @@ impl New {
             }
         }
         Ok(file)
+    }
+}
+
+/// Room that is taken in the file system of an output before the output is written.
+pub(crate) struct Room {
+    /// `None` where nothing can be taken: a pipe, or a file system without that.
+    file: Option<New>,
+    bytes: u64,
+}
+
+impl Room {
+    /// So much more is taken than is asked for.
+    const STEP_BYTES: u64 = 1 << 20;
+
+    pub(super) fn at(target: Option<&Path>) -> io::Result<Self> {
+        Ok(Self { file: target.map(New::begin).transpose()?, bytes: 0 })
+    }
+
+    /// Takes room for `bytes`, and some more. A file system that cannot do that is taken as having it.
+    ///
+    /// # Errors
+    /// There is no room for more, or a quota ends. What was taken before stays taken.
+    pub(crate) fn take(&mut self, bytes: u64) -> io::Result<()> {
+        use rustix::io::Errno;
+        let Some(new) = &self.file else { return Ok(()) };
+        if bytes + Self::STEP_BYTES / 2 <= self.bytes {
+            return Ok(());
+        }
+        let wanted = bytes + Self::STEP_BYTES;
+        match rustix::fs::fallocate(new.file(), FallocateFlags::empty(), 0, wanted) {
+            Ok(()) => self.bytes = wanted,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.file = None,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use iosched_lab::Figure;
 
-use super::grid::{Column, Tone};
+use super::grid::{Column, Tone, left};
 
 /// "sync p99        ms".
 pub(super) fn heads(figures: &[Figure]) -> Vec<String> {
-    let names = figures.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
+    let names = figures.iter().map(|figure| figure.name().chars().count()).max().unwrap_or(0);
     let units = figures.iter().map(|figure| figure.unit().len()).max().unwrap_or(0);
-    figures.iter().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
+    figures.iter().map(|figure| format!("{}   {:>units$}", left(figure.name(), names), figure.unit())).collect()
 }
 
 /// A column of figures; decimal points stand below each other.

@@ -128,6 +128,20 @@ impl Column {
     }
 }
 
+/// A text at the left of `width` columns. Rust's own formats panic on a width above 65,535, which names of jobs reach.
+pub(crate) fn left(text: &str, width: usize) -> String {
+    text.to_owned() + &blanks_beside(text, width)
+}
+
+/// A text at the right of `width` columns.
+pub(crate) fn right(text: &str, width: usize) -> String {
+    blanks_beside(text, width) + text
+}
+
+fn blanks_beside(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(text.chars().count()))
+}
+
 /// Sets `columns` beside the row heads; in several blocks if the terminal is too narrow.
 pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
     let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
@@ -155,7 +169,7 @@ pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> Strin
 fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, gap: &str, columns: &[Column], look: Look) {
     let heads: Vec<Vec<String>> = columns.iter().map(Column::head_lines).collect();
     let line = |head: &str, cells: Vec<(&str, Tone)>| {
-        let mut line = format!("{head:heads_width$}");
+        let mut line = left(head, heads_width);
         for ((cell, tone), column) in cells.into_iter().zip(columns) {
             line.push_str(gap);
             line.push_str(&look.paint(cell, tone));
@@ -207,6 +221,18 @@ mod tests {
         let text = set(&["finish".to_owned()], &columns, look);
         assert_eq!(text.lines().map(|line| line.chars().count()).max(), Some(96));
         assert_eq!(text.matches("worse").count(), 9);
+    }
+
+    #[test]
+    fn a_row_head_may_have_any_length() {
+        let head = "j".repeat(70_000);
+        let text = set(
+            &[head.clone(), "short".to_owned()],
+            &[column("x", &["1", "2"])],
+            Look { width: Some(80), colours: false, details: true },
+        );
+        assert!(text.contains(&format!("\n{head}   1\nshort")), "{}", text.len());
+        assert_eq!((left("a", 3), right("a", 3), left("abc", 1)), ("a  ".into(), "  a".into(), "abc".into()));
     }
 
     #[test]

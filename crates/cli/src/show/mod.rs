@@ -3,6 +3,7 @@
 pub(crate) mod advice;
 mod closing;
 mod columns;
+mod fold;
 mod grid;
 mod machine;
 mod overview;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, OnDevice, Overview, Records, Results};
 
-pub(crate) use grid::{Column, Look, Tone, set};
+pub(crate) use fold::{answer, page};
+pub(crate) use grid::{Column, Look, Tone, left, right, set};
 pub(crate) use machine::{csv, json, markdown};
 pub(crate) use text::text;
 

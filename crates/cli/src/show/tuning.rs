@@ -7,7 +7,7 @@ use iosched_lab::{Comparison, significant};
 
 use super::closing::{doubts, three_lines};
 use super::columns::figures_column;
-use super::grid::{Column, Look, set};
+use super::grid::{Column, Look, left, set};
 use super::text::{seconds, subject, verdict, verdicts_title};
 use super::{Cell, row};
 
@@ -124,7 +124,7 @@ fn heads(results: &TuneResults<'_>, rows: &[usize]) -> Vec<String> {
     let measures = || rows.iter().map(|&measure| &results.header.measures[measure]);
     let names = measures().map(|own| own.name.chars().count()).max().unwrap_or(0);
     let units = measures().map(|own| own.unit.len()).max().unwrap_or(0);
-    measures().map(|own| format!("{:names$}   {:>units$}", own.name, own.unit)).collect()
+    measures().map(|own| format!("{}   {:>units$}", left(&own.name, names), own.unit)).collect()
 }
 
 pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {

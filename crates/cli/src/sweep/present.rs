@@ -16,7 +16,8 @@ use serde::Serialize;
 use super::SweepArgs;
 use crate::fail::{INTERRUPTED, of_asked, of_file, usage};
 use crate::options::or_cpus;
-use crate::output::{self, Kind, Outputs, all_of, said::say};
+use crate::output::{Kind, Outputs, all_of, said::say};
+use crate::show::left;
 use crate::signals::on_signal;
 use crate::watched::Meter;
 
@@ -73,7 +74,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     } else {
         told(&units, &outcome, summary.as_ref(), elapsed)
     };
-    all_of(reported.into_iter().chain([output::print(&text)]))?;
+    all_of(reported.into_iter().chain([crate::show::answer(&text, args.json)]))?;
     Ok(match &outcome {
         Outcome { interrupted: true, .. } => ExitCode::from(INTERRUPTED),
         Outcome { failed, .. } if !failed.is_empty() => ExitCode::FAILURE,
@@ -149,7 +150,7 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
             format!("{refused} workloads are not there; of a few that were tried {unreadable} are none"),
         );
     }
-    output::print(&columns(&rows))?;
+    crate::show::page(&columns(&rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -209,7 +210,7 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> String {
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
     for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(widths).map(|(cell, width)| left(cell, width));
         text.push_str(cells.collect::<Vec<_>>().join("   ").trim_end());
         text.push('\n');
     }

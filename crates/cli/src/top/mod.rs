@@ -19,6 +19,7 @@ use self::clients::Clients;
 use self::kernel::KernelDisks;
 use self::table::Sample;
 use crate::fail::usage;
+use crate::options::seconds;
 use crate::output;
 use crate::tree::{Disks, SYS_BLOCK};
 
@@ -42,7 +43,7 @@ pub(crate) struct TopArgs {
     at: Option<PathBuf>,
 
     /// Seconds between two tables
-    #[arg(short, long, value_name = "S", default_value_t = 2.0)]
+    #[arg(short, long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
     interval: f64,
 
     /// Tables to show [default: until q or Ctrl-C]

@@ -78,7 +78,18 @@ impl Disks {
         match (at, words.split_first()) {
             (Some(at), _) => Ok((Self::open(at)?, words)),
             (None, Some((first, rest))) if place::is_place(first) => Ok((Self::open(Path::new(first))?, rest)),
-            (None, _) => Ok((Self::open(Path::new(SYS_BLOCK))?, words)),
+            (None, first) => {
+                let mut kernels = Self::open(Path::new(SYS_BLOCK))?;
+                match first {
+                    // A mount point or a file that is named from here. An attribute of that name comes first.
+                    Some((first, rest))
+                        if !first.contains('=') && Path::new(first).exists() && kernels.find(first).is_err() =>
+                    {
+                        Ok((Self::open(Path::new(first))?, rest))
+                    }
+                    _ => Ok((kernels, words)),
+                }
+            }
         }
     }
 

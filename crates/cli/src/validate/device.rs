@@ -29,7 +29,7 @@ use serde_json::json;
 use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
 use crate::options::seconds;
-use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::watched::{Meter, on_interrupt};
 
 /// The file of runs if none is named.
@@ -114,7 +114,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
         }
         (None, None) => return Err(usage("there is nothing to try it on: name a device")),
     };
-    measured.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    measured.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     let interrupted = control.is_stopping();
     let bar = Meter::new("simulating {bar:30} {pos} of {len}");
     let battery = Battery::of(&measured, &profile, |done, of| {
@@ -136,7 +136,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
         None => None,
     };
     let text = if args.json { as_json(&measured, &profile, &battery)? } else { as_text(&measured, &profile, &battery) };
-    all_of([recorded].into_iter().chain(made).chain([output::print(&text)]))?;
+    all_of([recorded].into_iter().chain(made).chain([crate::show::answer(&text, args.json)]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::fail::usage;
 use crate::output::{Kind, Outputs, WriteArgs, all_of};
-use crate::{import, output};
+use crate::{import, show};
 
 /// Hold models beside what was measured, and the simulator beside what was decided
 ///
@@ -94,7 +94,8 @@ fn run_disk(args: &DiskArgs) -> Result<()> {
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
     let reported = report.map(|out| out.text(&iosched_report::validation_html(&validation)));
-    let printed = output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) });
+    let text = if args.json { as_json(&validation)? } else { as_text(&validation) };
+    let printed = show::answer(&text, args.json);
     all_of(reported.into_iter().chain([printed]))
 }
 

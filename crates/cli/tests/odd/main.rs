@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod list;
+mod long;
 mod nbd;
 
 mod outputs;
@@ -23,6 +24,7 @@ use list::Odd;
 
 /// Every list there is.
 const LISTS: &[(&str, &[Odd])] = &[
+    ("long", long::CASES),
     ("outputs", outputs::CASES),
     ("settings", settings::CASES),
     ("small", small::CASES),
@@ -31,6 +33,11 @@ const LISTS: &[(&str, &[Odd])] = &[
     ("clients", clients::CASES),
     ("servers", servers::CASES),
 ];
+
+#[test]
+fn long() {
+    list::hold("long", long::CASES);
+}
 
 #[test]
 fn outputs() {

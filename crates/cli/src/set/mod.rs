@@ -1,8 +1,11 @@
 //! `iosched set`: attributes of disks, written and read back.
 
+mod before;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
@@ -12,16 +15,20 @@ use iosched_kernel::settings::RULES;
 use iosched_lab::asked::did_you_mean;
 use iosched_live::Shares;
 
-use crate::fail::{is_usage, usage};
+use crate::fail::{is_usage, report, usage};
 use crate::lasting::LastingRules;
 use crate::output::{self, WriteArgs, say};
 use crate::tree::{Disks, Named};
+use before::{Earlier, allows};
 
 /// Write attributes of disks
 ///
 /// Values that are known to be wrong are refused before any is written. The others are written in the order given,
 /// read back, and printed as NAME=VALUE. One that is refused, or that reads as another value than was asked for, is
 /// told and ends it; those before it stay written, and are told, too.
+///
+/// Of a disk of the kernel, standard error tells what each value was, what else the kernel changed with it, and how to
+/// undo it. `iosched restore DISK` goes back to before the first change since the kernel's start.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
@@ -40,6 +47,10 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "DIRECTORY", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
+
+    /// At a terminal: set also the disk that holds the root file system
+    #[arg(long)]
+    yes: bool,
 
     #[command(flatten)]
     write: WriteArgs,
@@ -75,7 +86,7 @@ fn assignment(text: &str) -> Result<Assignment> {
     }
 }
 
-pub(crate) fn run(args: &SetArgs) -> Result<()> {
+pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
     let (mut disks, words) = Disks::of(args.at.as_deref(), &args.words)?;
     if let (None, Some(word)) =
         (&args.at, words.first().filter(|word| words.len() == args.words.len() && !word.contains('=')))
@@ -88,18 +99,28 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
         return Err(usage(format!("{}: what of it? Write NAME=VALUE behind it, such as scheduler=cfq", args.words[0])));
     }
     check(&mut disks, &assignments)?;
+    let files = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
+    allows(&disks, &files, args.yes)?;
     let mut lasting = match &args.persist {
-        Some(directory) => {
-            let all = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
-            LastingRules::prepare(directory, &disks, &all, args.write)?
-        }
+        Some(directory) => LastingRules::prepare(directory, &disks, &files, args.write)?,
         None => LastingRules::default(),
     };
+    let earlier = Earlier::record(&disks, &files);
+    let written = write(&mut disks, &assignments, &mut lasting);
+    // A tunable of a scheduler that was chosen with it is found now.
+    let files = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
+    let code = written.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS);
+    earlier.tell(&files);
+    Ok(code)
+}
+
+/// Writes the values in their order, and what is to last.
+fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRules) -> Result<()> {
     let mut done: Vec<String> = Vec::new();
     let mut written: Vec<Named> = Vec::new();
-    for assignment in &assignments {
-        let value = only(&mut disks, assignment).and_then(|file| {
-            let value = set(&mut disks, &file, &assignment.value)?;
+    for assignment in assignments {
+        let value = only(disks, assignment).and_then(|file| {
+            let value = set(disks, &file, &assignment.value)?;
             lasting.add(&file, assignment.value.trim());
             written.push(file);
             Ok(value)
@@ -109,8 +130,8 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
         output::print(&format!("{line}\n"))?;
         done.push(line);
     }
-    [Shares::Weights, Shares::Priorities].into_iter().for_each(|shares| warn_if_ignored(&mut disks, &written, shares));
-    lasting.write(&mut disks).map_err(|error| with_done(error, &done))
+    [Shares::Weights, Shares::Priorities].into_iter().for_each(|shares| warn_if_ignored(disks, &written, shares));
+    lasting.write(disks).map_err(|error| with_done(error, &done))
 }
 
 /// Says what to do if shares of a served disk were written that its scheduler takes no notice of.

@@ -1,0 +1,84 @@
+//! Input that is longer than anybody writes by hand.
+
+use crate::list::{Odd, Sandbox, odd};
+
+/// Characters of a message about one error at most, with its quotes, its hints and lists of what is known.
+const MESSAGE_CHARS_MAX: usize = 4_500;
+
+/// The command must refuse each of these files, name it, and quote little of it.
+#[track_caller]
+fn quotes_little(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
+    for text in texts {
+        place.file(name, text);
+        refused_shortly(place, name, args);
+    }
+}
+
+#[track_caller]
+fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
+    let told = place.iosched(args);
+    let length = told.err.chars().count();
+    let beginning: String = told.err.chars().take(300).collect();
+    assert!(told.code == 2 || told.code == 1, "{name}: {}: {beginning}", told.code);
+    assert!(told.err.contains("error: ") && told.err.contains(name), "{name}: {beginning}");
+    assert!(length < MESSAGE_CHARS_MAX, "{name}: {length} characters: {beginning}");
+    // A quote is cut to 200 characters, and marks stand around it.
+    let longest = told.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
+    assert!(longest <= Some(220), "{name}: {longest:?}: {beginning}");
+}
+
+pub(crate) const CASES: &[Odd] = &[
+    odd("a TOML file with one long line is refused in few words", |place| {
+        let [brackets, words] = ["[".repeat(300_000), format!("a = [{}", "\"b\" ".repeat(75_000))];
+        let texts = [brackets.as_str(), words.as_str()];
+        quotes_little(place, "x.toml", &texts, &["compare", "--device", "./x.toml"]);
+        quotes_little(place, "x.toml", &texts, &["compare", "--workload", "x.toml"]);
+        quotes_little(place, "x.toml", &texts, &["compare", "-w", "dd if=/dev/zero of=f count=1", "-m", "./x.toml"]);
+        quotes_little(place, "x.toml", &texts, &["sweep", "x.toml", "--dry-run"]);
+        quotes_little(place, "x.toml", &texts, &["serve", "memory:1M", "--exports", "x.toml"]);
+    }),
+    odd("a trace or job file with one long line is refused in few words", |place| {
+        let [word, words] = ["x".repeat(300_000), "x y ".repeat(75_000)];
+        let texts = [word.as_str(), words.as_str()];
+        quotes_little(place, "x.csv", &texts, &["trace", "info", "x.csv"]);
+        let csv = texts.map(|text| format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{text}\n"));
+        quotes_little(place, "x.csv", &csv.each_ref().map(String::as_str), &["trace", "info", "x.csv"]);
+        quotes_little(place, "x.fio", &texts, &["compare", "--workload", "x.fio"]);
+        let jobs = texts.map(|text| format!("[job]\nrw=read\nsize=1M\nbs={text}\n"));
+        quotes_little(place, "x.fio", &jobs.each_ref().map(String::as_str), &["job", "check", "x.fio"]);
+        quotes_little(place, "x.jsonl", &texts, &["report", "x.jsonl"]);
+        quotes_little(place, "x.txt", &texts, &["import", "io-cost", "x.txt"]);
+        quotes_little(place, "x.rec", &texts, &["validate", "recording", "x.rec"]);
+        quotes_little(place, "x.txt", &texts, &["validate", "disk", "-d", "nvme", "-t", "x.txt"]);
+        for name in ["m", "d"] {
+            place.file(name, "");
+        }
+        quotes_little(place, "s", &texts, &["import", "disksim", "s", "m", "d"]);
+    }),
+    odd("a long argument is refused in few words", |place| {
+        let [word, words] = ["x".repeat(100_000), "x y ".repeat(25_000)];
+        for text in [word.as_str(), words.as_str()] {
+            for args in [
+                &["compare", "--scheduler", text][..],
+                &["compare", "--workload", text],
+                &["compare", "--device", text],
+                &["compare", "--run-for", text],
+                &["tune", "-d", "nvme", "-s", "cfq", "--goal", text],
+                &["trace", "info", "no", "--columns", text],
+                &["serve", text],
+                &["get", text],
+                &["device", "show", text],
+                &[text],
+            ] {
+                refused_shortly(place, "x", args);
+            }
+        }
+    }),
+    odd("a job name of 66,000 characters is shown", |place| {
+        let name = "j".repeat(66_000);
+        place.file("x.fio", format!("[{name}]\nrw=read\nsize=64k\nbs=4k\ndirect=1\n[other]\nrw=read\nsize=64k\n"));
+        let told =
+            place.iosched(&["compare", "--workload", "x.fio", "-s", "noop", "-s", "cfq", "-n", "2", "--details"]);
+        told.code(0).says(&[&name]);
+    }),
+];
