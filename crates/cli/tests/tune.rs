@@ -51,8 +51,8 @@ fn what_is_recommended_is_printed_with_how_to_set_it_and_what_to_do_next() {
     args.extend(["--records", files[0], "--report", files[1]]);
     let (code, out, err) = run(&args);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("recommended: cfq:slice_idle=0: mean(lookup) better by"), "{out}");
-    assert!(out.contains("\n  echo 0 > /sys/block/$DEV/queue/iosched/slice_idle\n"), "{out}");
+    assert!(out.contains("recommended, only as a served disk: cfq:slice_idle=0: mean(lookup) better by"), "{out}");
+    assert!(out.contains("\n  iosched serve /dev/$DEV --scheduler cfq:slice_idle=0\n"), "{out}");
     assert!(out.lines().last().unwrap().starts_with("next:      iosched compare --workload "), "{out}");
     // Records are made again by the command in them, and say the same as the page made at once.
     let again = here.join("again.html");

@@ -274,4 +274,11 @@ impl Registered {
             build,
         }
     }
+
+    /// Whether Linux has it today (6.12 and later), so that a user can set it on a device. Any other is for simulation
+    /// and for served disks.
+    #[must_use]
+    pub const fn is_in_linux(&self) -> bool {
+        !self.since.is_empty() && self.until.is_none()
+    }
 }

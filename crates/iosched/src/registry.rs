@@ -137,3 +137,19 @@ impl Registry {
         self.elevators.iter().map(|elevator| elevator.name).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_of_today_has_four_schedulers() {
+        let mut registry = Registry::linux();
+        registry.add(Registered { name: "foreign", ..noop::REGISTERED }).unwrap();
+        registry.add(Registered::new("own", noop::REGISTERED.build)).unwrap();
+        let mut today: Vec<&str> =
+            registry.elevators().iter().filter(|own| own.is_in_linux()).map(|own| own.name).collect();
+        today.sort_unstable();
+        assert_eq!(today, ["bfq", "kyber", "mq-deadline", "none"]);
+    }
+}

@@ -277,6 +277,13 @@ impl Setting {
         }
     }
 
+    /// Whether Linux has its elevator today: see [`Registered::is_in_linux`]. One that only a kernel knows is that
+    /// kernel's own.
+    #[must_use]
+    pub fn is_in_linux(&self) -> bool {
+        self.registered().is_ok_and(|own| own.is_in_linux()) || matches!(self.elevator, Choice::Present)
+    }
+
     /// What is set of the elevator, in the order it is written.
     #[must_use]
     pub fn tunables(&self) -> &[Assignment] {

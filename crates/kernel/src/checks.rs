@@ -22,6 +22,10 @@ pub struct Wanted {
     pub io_uring: bool,
     /// Weights of cgroups are set.
     pub weights: bool,
+    /// Processes differ in the class of their ioprio.
+    pub classes: bool,
+    /// The most I/Os that are under way at once; `None` if that is not known.
+    pub outstanding_max: Option<u32>,
 }
 
 /// How much a finding matters.
@@ -192,13 +196,14 @@ impl fmt::Display for Finding {
             }
             Self::NothingQueues { nr_requests, driver_depth } => write!(
                 f,
-                "the driver takes {driver_depth} commands, and there can be no more than {nr_requests} requests (nr_requests): none ever \
-                 waits in the scheduler"
+                "none and mq-deadline do the same: there can be no more than {nr_requests} requests (nr_requests), and the driver takes \
+                 {driver_depth}, so that none of them waits in the scheduler"
             ),
             Self::DeepDriver { driver_depth } => {
                 write!(
                     f,
-                    "nothing waits in the scheduler below {driver_depth} outstanding I/Os: the driver takes as many"
+                    "none and mq-deadline do the same while no more than {driver_depth} requests are under way: the driver takes so many, and \
+                     none of them waits in the scheduler"
                 )
             }
             Self::TakenForRotating { kind } => {
@@ -264,15 +269,17 @@ fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     if let Some(wbt_lat_us) = attribute("wbt_lat_usec").filter(|us| *us > 0 && wanted.buffered) {
         found.push(Finding::WritebackThrottled { wbt_lat_us });
     }
-    if let Some(driver_depth) = device.driver_depth() {
-        match device.nr_requests() {
+    // A class that waits for another one waits in the scheduler.
+    if let Some(driver_depth) = device.driver_takes().filter(|_| !wanted.classes) {
+        match device.nr_requests().filter(|_| device.driver_takes_all() == Some(true)) {
             // Without a scheduler the two are the same thing.
-            Some(nr_requests)
-                if nr_requests <= driver_depth && device.scheduler().is_some_and(|name| name != "none") =>
-            {
+            Some(nr_requests) if device.scheduler().is_some_and(|name| name != "none") => {
                 found.push(Finding::NothingQueues { nr_requests, driver_depth });
             }
-            _ => found.push(Finding::DeepDriver { driver_depth }),
+            _ if wanted.outstanding_max.is_none_or(|most| most <= driver_depth) => {
+                found.push(Finding::DeepDriver { driver_depth });
+            }
+            _ => {}
         }
     }
     if attribute("iostats") == Some(0) {
@@ -413,7 +420,13 @@ mod tests {
         ] {
             machine.write(file, text);
         }
-        let wanted = Wanted { schedulers: vec!["bfq".to_owned()], buffered: true, io_uring: true, weights: true };
+        let wanted = Wanted {
+            schedulers: vec!["bfq".to_owned()],
+            buffered: true,
+            io_uring: true,
+            weights: true,
+            ..Wanted::default()
+        };
         let findings = found(&machine, "loop1", &wanted);
         assert!(findings.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity())));
         for expected in [
@@ -437,6 +450,19 @@ mod tests {
         let text = serde_json::to_string(&findings).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Finding>>(&text).unwrap(), findings);
         assert!(findings.iter().all(|finding| !finding.to_string().is_empty()));
+    }
+
+    #[test]
+    fn a_deep_driver_is_told_only_where_it_says_something() {
+        let machine = Recorded::new();
+        let deep = |wanted: Wanted| found(&machine, "sda", &wanted).contains(&Finding::DeepDriver { driver_depth: 31 });
+        assert!(deep(Wanted { outstanding_max: Some(20), ..Wanted::default() }));
+        // mq-deadline holds a class back while a better one has requests under way.
+        assert!(!deep(Wanted { outstanding_max: Some(20), classes: true, ..Wanted::default() }));
+        assert!(!deep(Wanted { outstanding_max: Some(64), ..Wanted::default() }));
+        // What comes to one hardware queue has the tags of that queue.
+        let nvme = found(&machine, "nvme0n1", &Wanted::default());
+        assert!(nvme.contains(&Finding::DeepDriver { driver_depth: 1023 }), "{nvme:?}");
     }
 
     #[test]

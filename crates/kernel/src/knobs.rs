@@ -38,7 +38,7 @@ pub struct Demand {
 pub struct Supply {
     /// The scheduler that is going to be present.
     pub scheduler: String,
-    /// Commands that the driver takes at once.
+    /// Requests that the driver takes at once, whatever hardware queue they come to.
     pub driver_depth: Option<u32>,
 }
 
@@ -119,6 +119,13 @@ pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> 
         Some(Inert { knob: own.name().to_owned(), reason })
     });
     of_workload.into_iter().chain(of_setting).collect()
+}
+
+/// Whether a scheduler hands a request on as soon as the driver takes it, where classes of ioprio do not differ. bfq
+/// idles and gives a process its turn, and kyber has limits of its own.
+#[must_use]
+pub fn hands_on_at_once(scheduler: &str) -> bool {
+    ["none", "mq-deadline"].contains(&scheduler)
 }
 
 /// Schedulers that serve classes of ioprio differently. Sources: Documentation/block/ioprio.rst of Linux 6.12, and for

@@ -30,7 +30,12 @@ pub struct Group {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// Where some settings are worse for sure than others: the others. Most figures first, those that are told before.
+    /// Of settings that a user can set, if there are any.
     pub best: Vec<Group>,
+    /// Settings of elevators that Linux does not have, where they are better for sure than all that a user can set.
+    pub served: Vec<Group>,
+    /// Whether a user can set none of the settings: all that is best is so on a served disk only.
+    pub served_only: bool,
     /// Figures in which all settings are equal.
     pub equal: Vec<Figure>,
     /// Figures of which nothing can be told.
@@ -44,8 +49,16 @@ pub struct Answer {
 impl Answer {
     /// From the figures of a device.
     pub(crate) fn of(figures: &[FigureResults], records: OnDevice<'_>) -> Self {
-        let mut answer = Self { equal_within_percent: records.header().equal_within_percent, ..Self::default() };
-        answer.idle_percent = highest_utilisation(figures).filter(|&percent| percent < NOTHING_WAITS_PERCENT);
+        let settings = 0..records.header().settings.len();
+        let served_only = !settings.clone().any(|setting| records.can_be_set(setting));
+        let equal_within_percent = records.header().equal_within_percent;
+        let mut answer = Self { equal_within_percent, served_only, ..Self::default() };
+        // Figures that differ show that something waited, in bursts, say.
+        let concluding = || figures.iter().filter(|results| results.concludes());
+        let compared = concluding().flat_map(|own| own.settings.iter().flatten()).filter_map(|own| own.comparison);
+        let waited = compared.into_iter().any(|found| found.verdict.differs());
+        answer.idle_percent =
+            highest_utilisation(figures).filter(|&percent| percent < NOTHING_WAITS_PERCENT && !waited);
         if answer.idle_percent.is_some() {
             return answer;
         }
@@ -58,44 +71,52 @@ impl Answer {
 
     fn add(&mut self, results: &FigureResults, records: OnDevice<'_>) {
         let figure = results.figure;
+        let can_be_set = |setting: usize| self.served_only || records.can_be_set(setting);
         let numbered = results.settings.iter().enumerate();
         let having: Vec<(usize, &SettingFigure)> = numbered.filter_map(|(at, own)| Some((at, own.as_ref()?))).collect();
-        let Some(&(leader, _)) = having.iter().min_by(|a, b| match figure.direction() {
+        let leading = having.iter().filter(|(number, _)| can_be_set(*number));
+        let Some(&(leader, _)) = leading.min_by(|a, b| match figure.direction() {
             Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
             _ => a.1.mean.total_cmp(&b.1.mean),
         }) else {
             return;
         };
-        let (mut settings, mut told, mut runs_needed) = (Vec::new(), true, Some(0));
-        for &(number, _) in &having {
-            let (verdict, runs) = match number {
-                number if number == leader => (Verdict::Equal, None),
-                number => {
-                    let found = results.between(records, number, leader);
-                    (found.verdict, found.runs_needed)
+        let of = |settings: Vec<usize>| Group { settings, figures: vec![figure], told: true, runs_needed: None };
+        let (mut best, mut served) = (of(vec![leader]), of(Vec::new()));
+        let (mut open, mut any_worse) = (None::<Group>, false);
+        for number in having.iter().map(|(number, _)| *number).filter(|&number| number != leader) {
+            let found = results.between(records, number, leader);
+            match found.verdict {
+                Verdict::CannotTell => {
+                    let own = Group { runs_needed: found.runs_needed, ..of(Vec::new()) };
+                    // Of several the most runs, if each has a number.
+                    match &mut open {
+                        Some(open) => open.runs_needed = open.runs_needed.zip(own.runs_needed).map(|(a, b)| a.max(b)),
+                        None => open = Some(own),
+                    }
+                    if can_be_set(number) {
+                        best.settings.push(number);
+                        best.told = false;
+                    }
                 }
-            };
-            if verdict == Verdict::CannotTell {
-                told = false;
-                runs_needed = runs_needed.zip(runs).map(|(a, b)| a.max(b));
-            }
-            if !verdict.differs() {
-                settings.push(number);
+                Verdict::Equal if can_be_set(number) => best.settings.push(number),
+                Verdict::Better if !can_be_set(number) => served.settings.push(number),
+                Verdict::Equal => {}
+                _ => any_worse = true,
             }
         }
-        let runs_needed = runs_needed.filter(|_| !told);
-        let all = settings.len() == having.len();
-        let group = Group { settings, figures: vec![figure], told, runs_needed };
-        match (all, told) {
-            (true, true) => self.equal.push(figure),
-            (true, false) => join(&mut self.open, group),
-            (false, _) => {
-                let alike = |own: &&mut Group| own.settings == group.settings && own.told == told;
-                match self.best.iter_mut().find(alike) {
-                    Some(known) => known.join(group),
-                    None => self.best.push(group),
-                }
+        best.settings.sort_unstable();
+        match open {
+            None if !any_worse && served.settings.is_empty() => return self.equal.push(figure),
+            Some(open) if !any_worse && served.settings.is_empty() => {
+                let open = Group { told: false, settings: best.settings, ..open };
+                return join(&mut self.open, open);
             }
+            open => best.runs_needed = open.filter(|_| !best.told).and_then(|open| open.runs_needed),
+        }
+        add(&mut self.best, best);
+        if !served.settings.is_empty() {
+            add(&mut self.served, served);
         }
     }
 
@@ -109,7 +130,11 @@ impl Answer {
         }
         let mut parts: Vec<String> = self.best.iter().map(|group| group.words(header)).collect();
         if let Some(first) = parts.first_mut() {
-            *first = format!("best: {first}");
+            *first = format!("best{}: {first}", if self.served_only { ", only as a served disk" } else { "" });
+        }
+        if !self.served.is_empty() {
+            let better: Vec<String> = self.served.iter().map(|group| group.words(header)).collect();
+            parts.push(format!("better, but only as a served disk: {}", better.join("; ")));
         }
         if !self.equal.is_empty() {
             parts.push(format!("all are equal within {} % in {}", self.equal_within_percent, names(&self.equal)));
@@ -181,6 +206,15 @@ impl Group {
 #[must_use]
 pub fn idle_in_words(utilisation_percent: f64) -> String {
     format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
+}
+
+/// Adds a group to those of the same settings.
+fn add(all: &mut Vec<Group>, group: Group) {
+    let alike = |own: &&mut Group| own.settings == group.settings && own.told == group.told;
+    match all.iter_mut().find(alike) {
+        Some(known) => known.join(group),
+        None => all.push(group),
+    }
 }
 
 fn join(group: &mut Option<Group>, other: Group) {

@@ -11,7 +11,7 @@ use iosched_sim::{Histogram, RunResult, TaskResult};
 use iosched_workload::app;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::goal::{Measure, MeasureRecord, Statistic};
+use crate::goal::{Measure, MeasureRecord, Statistic, Whose};
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +141,8 @@ const RELEVANT_PERCENT: f64 = 0.5;
 pub const TAIL: f64 = 0.9;
 /// Names of tasks that have figures of their own, at most: nobody reads more.
 const TASK_NAMES_MAX: usize = 6;
+/// Stands before the name of a figure of tasks that another figure has, too.
+const TASK: &str = "task ";
 /// Names of tasks that have a row wherever figures are shown, at most. Where there are no more, closing sentences speak
 /// of each.
 pub(crate) const TASK_NAMES_SHOWN: usize = 3;
@@ -295,12 +297,20 @@ impl Figure {
         self.spec().doc
     }
 
-    /// Of a figure of single tasks: their name.
+    /// Of a figure of single tasks, also where a goal names it: their name.
     #[must_use]
     pub fn task(self) -> Option<&'static str> {
         match self {
-            Self::Task(Reported(spec), what) => spec.name.strip_suffix(what.suffix()),
-            _ => None,
+            Self::Task(Reported(spec), what) => {
+                let name = spec.name.strip_suffix(what.suffix())?;
+                let plain =
+                    spec.name.strip_prefix(TASK).filter(|own| Self::ALL.iter().any(|figure| figure.name() == *own));
+                Some(plain.map_or(name, |_| &name[TASK.len()..]))
+            }
+            _ => match self.measure()? {
+                Measure::Latency(_, Whose::Task(name)) | Measure::Throughput(name) | Measure::Iops(name) => Some(name),
+                _ => None,
+            },
         }
     }
 
@@ -413,7 +423,11 @@ impl TaskFigure {
     }
 
     fn declaration(self, task: &str, headline: bool) -> Declaration {
-        let name = format!("{task}{}", self.suffix());
+        let mut name = format!("{task}{}", self.suffix());
+        // A process may be called sync.
+        if Figure::ALL.iter().any(|figure| figure.name() == name) {
+            name = format!("{TASK}{name}");
+        }
         let id = name.to_lowercase().replace(|c: char| !c.is_alphanumeric(), "_");
         let (unit, direction, relevant_percent, doc) = match self {
             Self::Iops => ("1/s", Direction::Higher, RELEVANT_PERCENT, "I/Os per second of the tasks of that name"),
@@ -471,6 +485,18 @@ mod tests {
             assert_eq!(names.len(), Figure::ALL.len());
         }
         assert_eq!(serde_json::to_value(Figure::SyncP99).unwrap(), "sync_p99");
+    }
+
+    #[test]
+    fn a_process_that_is_called_sync_has_figures_of_its_own() {
+        let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+        let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")]);
+        assert_eq!(names, 2);
+        assert_eq!(
+            figures.iter().map(|own| own.id()).collect::<Vec<_>>(),
+            ["sync_iops", "task_sync_p99", "db_iops", "db_p99"]
+        );
+        assert_eq!(figures.iter().map(|own| own.task().unwrap()).collect::<Vec<_>>(), ["sync", "sync", "db", "db"]);
     }
 
     #[test]

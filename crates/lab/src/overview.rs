@@ -60,6 +60,8 @@ pub struct FigureOverview {
     /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if
     /// there is no such device.
     pub everywhere: Vec<usize>,
+    /// Numbers of settings that a user cannot set, and that are better for sure on some device than all others.
+    pub served: Vec<usize>,
 }
 
 /// What several devices say together.
@@ -124,6 +126,16 @@ impl Overview {
         if !parts.is_empty() {
             parts = vec![format!("among the best on every device: {}", parts.join("; "))];
         }
+        let served: Vec<(String, Figure)> = self
+            .figures
+            .iter()
+            .flat_map(|own| own.served.iter().map(|&setting| (header.settings[setting].label.clone(), own.figure)))
+            .collect();
+        if !served.is_empty() {
+            let each: Vec<String> =
+                served.iter().map(|(label, figure)| format!("{label} for {}", figure.name())).collect();
+            parts.push(format!("better on some device, but only as a served disk: {}", listed(&each, "and")));
+        }
         if !depends.is_empty() {
             let what = if parts.is_empty() { "among the best on every device" } else { "so" };
             parts.push(format!("no setting is {what} for {}: choose by device", names(&depends)));
@@ -150,7 +162,12 @@ fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<Fi
         }
     }
     let known = outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Unknown | Outcome::Idle));
-    known.then_some(FigureOverview { figure, devices: outcomes, everywhere })
+    let groups = devices.iter().flat_map(|results| &results.answer.served);
+    let mut served: Vec<usize> =
+        groups.filter(|group| group.figures.contains(&figure)).flat_map(|group| group.settings.clone()).collect();
+    served.sort_unstable();
+    served.dedup();
+    known.then_some(FigureOverview { figure, devices: outcomes, everywhere, served })
 }
 
 fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {

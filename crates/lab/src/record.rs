@@ -498,6 +498,12 @@ impl<'a> OnDevice<'a> {
         self.device().measured.is_some()
     }
 
+    /// Whether a user can set a setting: any that a real device took, else those of the elevators that Linux has.
+    #[must_use]
+    pub fn can_be_set(self, setting: usize) -> bool {
+        self.is_measured() || self.header().settings[setting].setting.is_in_linux()
+    }
+
     /// Its runs, by run and setting.
     pub fn runs(self) -> impl Iterator<Item = &'a RunRecord> {
         self.records.runs.iter().filter(move |run| run.device == self.device)

@@ -311,7 +311,9 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
         let usual = is_headline(figure, &header.workload);
         let goal = goals.contains(&figure);
         let headline = if goals.is_empty() { usual } else { goal };
-        let shown = headline || usual || figure == Figure::Throughput || of_shown_tasks.contains(&figure);
+        // Rates of tasks are shown where something is concluded from them.
+        let of_shown_task = of_shown_tasks.contains(&figure) && !matches!(figure, Figure::Task(_, TaskFigure::Iops));
+        let shown = headline || usual || figure == Figure::Throughput || of_shown_task;
         all.push(FigureResults { figure, settings, ios, headline, goal, shown, level: 0.0 });
     }
     compare_with_baseline(&mut all, records);

@@ -4,6 +4,8 @@
 mod installed;
 
 use iosched_disk::Profile;
+use iosched_kernel::checks::Finding;
+use iosched_kernel::knobs::{Inert, Reason};
 use iosched_lab::{
     Comparison, Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure,
 };
@@ -33,22 +35,33 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// Runs of two settings whose speed `ms` gives for each setting, run and turn.
+/// Runs of two settings on a real device whose speed `ms` gives for each setting, run and turn.
 fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
+    let measured = MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() };
+    results_of(["bfq", "kyber"], Some(measured), rounds, |setting, run, turn| result(ms(setting, run, turn))).1
+}
+
+/// Runs of these settings, and what they say: on a real device if something was `measured`.
+fn results_of(
+    settings: [&str; 2],
+    measured: Option<MeasuredRecord>,
+    rounds: u32,
+    mut result: impl FnMut(usize, u32, u32) -> RunResult,
+) -> (Records, Results) {
     let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
-    let settings = ["bfq", "kyber"].map(|setting| setting.parse().unwrap()).to_vec();
+    let settings = settings.map(|setting| setting.parse().unwrap()).to_vec();
     let mut experiment = Experiment::new(workload, Profile::named("sata-ssd").unwrap(), settings).unwrap();
     experiment.runs = rounds;
     let mut header = experiment.header();
     header.alone.clear();
-    header.devices[0].measured = Some(MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() });
+    header.devices[0].measured = measured;
     let mut records = Records::new(header);
     for run in 0..rounds {
         for place in 0..2 {
             // Settings take turns in being first.
             let setting = (place + run as usize) % 2;
             let turn = run * 2 + place as u32;
-            let result = result(ms(setting, run, turn));
+            let result = result(setting, run, turn);
             records.add(Record::Run(Box::new(RunRecord {
                 device: 0,
                 setting,
@@ -66,7 +79,7 @@ fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
         let holds_none = low <= 0.0 && high >= 0.0;
         assert_eq!(holds_none && verdict != Verdict::Equal, verdict == Verdict::CannotTell, "{:?}", own.comparison);
     }
-    results
+    (records, results)
 }
 
 /// A run in which every I/O takes about `ms`.
@@ -204,6 +217,63 @@ fn a_task_that_waits_all_the_time_and_gets_next_to_nothing_is_starved() {
         found.iter().filter(|doubt| matches!(doubt, Doubt::Starved { .. })).map(ToString::to_string).collect();
     assert_eq!(starved.len(), 1, "{found:?}");
     assert!(starved[0].starts_with("bfq: writer is starved"), "{starved:?}");
+}
+
+/// Eight runs of two settings, the second so many times as slow, with a little noise.
+fn times_as_slow(settings: [&str; 2], measured: Option<MeasuredRecord>, times: f64) -> (Records, Results) {
+    let mut rng = SplitMix64::new(17);
+    results_of(settings, measured, 8, |setting, _, _| {
+        result((10.0 + 0.05 * normal(&mut rng)) * if setting == 1 { times } else { 1.0 })
+    })
+}
+
+#[test]
+fn no_doubt_contradicts_the_figures_beside_it() {
+    let findings = vec![Finding::DeepDriver { driver_depth: 128 }];
+    let inert = vec![Vec::new(), vec![Inert { knob: "fifo_batch".to_owned(), reason: Reason::Alone }]];
+    let measured = MeasuredRecord { findings, inert, ..MeasuredRecord::default() };
+    let deep = |settings, times| {
+        let (_, found) = times_as_slow(settings, Some(measured.clone()), times);
+        found.doubts.iter().any(|doubt| matches!(doubt, Doubt::Found { .. }))
+    };
+    assert!(deep(["none", "mq-deadline"], 1.0));
+    assert!(!deep(["none", "mq-deadline"], 5.0), "a fivefold difference stands beside it");
+    assert!(!deep(["none", "bfq"], 1.0), "bfq holds requests back by itself");
+    let inert = |times| {
+        let (_, found) = times_as_slow(["mq-deadline", "mq-deadline:fifo_batch=1"], Some(measured.clone()), times);
+        found.doubts.iter().any(|doubt| matches!(doubt, Doubt::Inert { .. }))
+    };
+    assert!(inert(1.0) && !inert(1.5));
+}
+
+#[test]
+fn a_device_that_is_idle_between_bursts_has_a_best_setting() {
+    let idle = |times: f64| {
+        let (_, found) = results_of(["none", "kyber"], None, 8, |setting, run, _| {
+            let ms = (10.0 + 0.01 * f64::from(run)) * if setting == 1 { times } else { 1.0 };
+            RunResult { device_busy_ns: 1_000_000, ..result(ms) }
+        });
+        found.answer.idle_percent.is_some()
+    };
+    assert!(idle(1.0) && !idle(3.0));
+}
+
+#[test]
+fn what_linux_does_not_have_is_named_apart() {
+    let best = |settings: [&str; 2], measured: Option<MeasuredRecord>, times| {
+        let (records, found) = times_as_slow(settings, measured, times);
+        found.answer_sentence(&records.header)
+    };
+    let told = best(["mq-deadline", "cfq"], None, 0.5);
+    assert!(told.starts_with("best: mq-deadline for "), "{told}");
+    assert!(told.contains("; better, but only as a served disk: cfq for "), "{told}");
+    let told = best(["mq-deadline", "cfq"], None, 2.0);
+    assert!(told.starts_with("best: mq-deadline for ") && !told.contains("cfq"), "{told}");
+    let told = best(["deadline", "cfq"], None, 0.5);
+    assert!(told.starts_with("best, only as a served disk: cfq for "), "{told}");
+    // A kernel that has it can set it.
+    let told = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
+    assert!(told.starts_with("best: cfq for ") && !told.contains("served"), "{told}");
 }
 
 #[test]

@@ -115,6 +115,11 @@ impl<'h, 'a> Judge<'h, 'a> {
         }
     }
 
+    /// Whether a goal shows that settings differ.
+    pub(super) fn differ(&self) -> bool {
+        self.confirmed.iter().any(|&number| self.goals(number).any(|(_, own)| own.verdict.differs()))
+    }
+
     /// For sure better than the baseline in a goal.
     pub(super) fn is_better(&self, number: usize) -> bool {
         self.goals(number).any(|(_, own)| own.verdict == Verdict::Better)
@@ -182,10 +187,22 @@ impl<'h, 'a> Judge<'h, 'a> {
         (self.loss(best) < 0.0).then_some(best)
     }
 
-    /// What is recommended; the baseline (0) if nothing is better. `None` if nothing was confirmed, or nothing that was
-    /// keeps the constraints.
-    pub(super) fn best(&self) -> Option<usize> {
-        let allowed = || self.confirmed.iter().copied().filter(|&number| self.allowed(number));
+    /// Whether a user can set it: any that a real device took, else those of the elevators that Linux has.
+    pub(super) fn can_be_set(&self, number: usize) -> bool {
+        self.history.header.device.measured.is_some() || self.history.candidates[number].setting.is_in_linux()
+    }
+
+    /// What is recommended: of what a user can set, if there is any.
+    pub(super) fn best_to_recommend(&self) -> Option<usize> {
+        let any_can_be_set = self.confirmed.iter().any(|&number| self.can_be_set(number));
+        self.best(|number| !any_can_be_set || self.can_be_set(number))
+    }
+
+    /// The best of those that are `wanted`; the baseline (0) if nothing is better. `None` if nothing was
+    /// confirmed, or nothing that was keeps the constraints.
+    pub(super) fn best(&self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let wanted = |number: &usize| *number == 0 || wanted(*number);
+        let allowed = || self.confirmed.iter().copied().filter(wanted).filter(|&number| self.allowed(number));
         let baseline_allowed = self.confirmed.contains(&0) && self.allowed(0);
         // Where the baseline breaks a constraint, keeping it is what counts.
         let eligible = |&number: &usize| !baseline_allowed || (self.is_better(number) && !self.is_worse(number));

@@ -39,6 +39,8 @@ pub struct TuneResults<'a> {
     pub finding: Finding,
     /// The number in `standings` of what is recommended.
     pub best: Option<usize>,
+    /// The number in `standings` of what is better still, and for served disks only.
+    pub served: Option<usize>,
     /// What was confirmed: the baseline first, then what is better, best first.
     pub standings: Vec<Standing>,
     /// What may be better, where that cannot be told: its number in `standings`, and the number of the goal.
@@ -147,9 +149,14 @@ impl<'a> TuneResults<'a> {
     ) -> Self {
         let history = History::of(header, runs);
         let judge = judge(&history);
-        let idle_percent = idle_percent(runs);
+        let idle_percent = idle_percent(runs).filter(|_| !judge.differ());
         // Of a device that is idle nothing is recommended, whatever looks better.
-        let best = if idle_percent.is_some() { judge.allowed(0).then_some(0) } else { judge.best() };
+        let best = match idle_percent {
+            Some(_) => judge.allowed(0).then_some(0),
+            None => judge.best_to_recommend(),
+        };
+        let best_of_all = judge.best(|_| true).filter(|_| idle_percent.is_none());
+        let served = best_of_all.filter(|&own| Some(own) != best && !judge.can_be_set(own));
         let unsure = judge.unsure();
         let order = order(&history, &judge, best);
         let place = |number: usize| order.iter().position(|&own| own == number);
@@ -172,6 +179,7 @@ impl<'a> TuneResults<'a> {
             header,
             finding,
             best: best.and_then(place),
+            served: served.and_then(place),
             standings: order.iter().map(|&number| Standing::of(&history, &judge, number)).collect(),
             unsure: unsure.and_then(|(number, goal)| Some((place(number)?, goal))),
             idle_percent,

@@ -415,7 +415,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     /// If nothing is better for sure, what looks best gets all runs that are left, beside the baseline.
     fn make_sure(&mut self) -> Result<(), Halt> {
         let judge = Judge::of(&self.history);
-        let Some(hopeful) = judge.hopeful().filter(|_| judge.best() == Some(0)) else { return Ok(()) };
+        let Some(hopeful) = judge.hopeful().filter(|_| judge.best_to_recommend() == Some(0)) else { return Ok(()) };
         let left = (self.history.header.budget as usize).saturating_sub(self.runs.len());
         let runs = self.allotment.confirm + (left / 2) as u32;
         self.bring_to(Phase::Confirm, &[0, hopeful], if self.history.header.seeds_matter { runs } else { 0 })
@@ -476,7 +476,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let left =
             (self.history.header.budget as usize).saturating_sub(self.runs.len()) / self.allotment.confirm as usize;
         let judge = Judge::of(&self.history);
-        let Some(best) = judge.best().filter(|&number| number != 0) else { return Vec::new() };
+        let Some(best) = judge.best_to_recommend().filter(|&number| number != 0) else { return Vec::new() };
         let Some(point) = &self.history.candidates[best].point else { return Vec::new() };
         let without = |dimensions: &[usize]| space.setting(&space.put_back(point, dimensions));
         let changed: Vec<usize> = space.changed(point).collect();

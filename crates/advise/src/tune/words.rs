@@ -2,6 +2,7 @@
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
+use iosched_lab::asked::quoted;
 use iosched_lab::{Comparison, Doubt, RUNS_WORTH, idle_in_words, significant, verdicts_in_words};
 
 use super::beside::Controller;
@@ -11,14 +12,24 @@ impl TuneResults<'_> {
     /// The answer in a sentence.
     #[must_use]
     pub fn answer(&self) -> String {
+        let served = self.served.map(|number| &self.standings[number]);
+        let served = served
+            .map(|own| format!("; better, but only as a served disk: {}: {}", own.label, self.against_baseline(own)));
+        self.answer_of_settable() + &served.unwrap_or_default()
+    }
+
+    fn answer_of_settable(&self) -> String {
         let baseline = self.header.baseline.to_string();
         let goals = self.goal_names();
         match (self.finding, self.recommended()) {
-            (Finding::Better, Some(best)) => format!("recommended: {}: {}", best.label, self.against_baseline(best)),
+            (Finding::Better, Some(best)) => {
+                format!("recommended{}: {}: {}", served_only(&best.setting), best.label, self.against_baseline(best))
+            }
             (Finding::Allowed, Some(best)) => {
                 let kept = self.broken_by_baseline();
                 format!(
-                    "recommended: {}: it keeps {kept}, which {baseline} does not; {}",
+                    "recommended{}: {}: it keeps {kept}, which {baseline} does not; {}",
+                    served_only(&best.setting),
                     best.label,
                     self.against_baseline(best)
                 )
@@ -218,23 +229,27 @@ const DEV: Named<'_> = Named { node: "/dev/$DEV", number: "$(cat /sys/block/$DEV
 /// What the kernel takes for wbt's own default.
 const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
 
-/// Older CFQs are told apart by their kernel here, and there are just cfq.
-fn elevator(setting: &Setting) -> &str {
-    setting.name().split_once("-2.6.").map_or(setting.name(), |(name, _)| name)
+/// That a user cannot set it on a device of today.
+fn served_only(setting: &Setting) -> &'static str {
+    if setting.is_in_linux() { "" } else { ", only as a served disk" }
 }
 
 /// What is set below `queue`, scheduler first.
 fn of_queue(setting: &Setting) -> Vec<(String, String)> {
-    let scheduler = ("scheduler".to_owned(), elevator(setting).to_owned());
+    let scheduler = ("scheduler".to_owned(), setting.name().to_owned());
     let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
     let attributes = setting.attributes().iter().filter(|own| !controllers::is_file(own.name()));
     let attributes = attributes.map(|own| (own.name().to_owned(), own.text()));
     [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }
 
-/// The commands that set it on a disk whose name is in `$DEV`, as root.
+/// The commands that set it on a disk whose name is in `$DEV`, as root; of an elevator that Linux does not have, the one
+/// that serves the disk under it.
 #[must_use]
 pub fn commands(setting: &Setting) -> Vec<String> {
+    if !setting.is_in_linux() {
+        return vec![format!("iosched serve /dev/$DEV --scheduler {}", quoted(&setting.to_string()))];
+    }
     let of_queue = of_queue(setting).into_iter();
     let of_queue = of_queue.map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}"));
     of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
@@ -244,7 +259,7 @@ pub fn commands(setting: &Setting) -> Vec<String> {
 /// titles with their lines. Nothing for one that names none; `before` is what was set.
 #[must_use]
 pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)> {
-    if Controller::used_by(setting).is_empty() {
+    if Controller::used_by(setting).is_empty() || !setting.is_in_linux() {
         return Vec::new();
     }
     let controllers = OfControllers::of(setting);
@@ -262,7 +277,7 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
     parts.push((format!("and {rules}, with the disk's name for $DEV:"), vec![rule]));
     let mut undo = vec![format!("rm -f {rules}")];
     if setting.name() != before.name() {
-        undo.push(format!("echo {} > /sys/block/$DEV/queue/scheduler", elevator(before)));
+        undo.push(format!("echo {} > /sys/block/$DEV/queue/scheduler", before.name()));
     }
     if Controller::used_by(setting).contains(&Controller::Wbt) {
         undo.push(WBT_DEFAULT.to_owned());
@@ -278,15 +293,18 @@ mod tests {
 
     #[test]
     fn commands_set_what_the_setting_says() {
-        let setting = "cfq-2.6.34:slice_idle=0,nr_requests=512".parse().unwrap();
+        let setting = "bfq:slice_idle=0,nr_requests=512".parse().unwrap();
         assert_eq!(
             commands(&setting),
             [
-                "echo cfq > /sys/block/$DEV/queue/scheduler",
+                "echo bfq > /sys/block/$DEV/queue/scheduler",
                 "echo 0 > /sys/block/$DEV/queue/iosched/slice_idle",
                 "echo 512 > /sys/block/$DEV/queue/nr_requests"
             ]
         );
+        let served = commands(&"cfq-2.6.34:slice_idle=0".parse().unwrap());
+        assert_eq!(served.len(), 1);
+        assert!(served[0].starts_with("iosched serve ") && served[0].contains("cfq-2.6.34:slice_idle=0"), "{served:?}");
         assert_eq!(commands(&Setting::defaults("none")), ["echo none > /sys/block/$DEV/queue/scheduler"]);
     }
 

@@ -62,6 +62,7 @@ fn overview(header: &Header, overview: &Overview) -> Value {
             "figure": own.figure.id(),
             "devices": header.devices.iter().zip(&own.devices).map(device).collect::<Vec<_>>(),
             "best_everywhere": names(&own.everywhere),
+            "served": names(&own.served),
         })
     };
     json!({
@@ -109,6 +110,8 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     let answer = &results.answer;
     let answer = json!({
         "best": answer.best.iter().map(group).collect::<Vec<_>>(),
+        "served": answer.served.iter().map(group).collect::<Vec<_>>(),
+        "served_only": answer.served_only,
         "equal": answer.equal,
         "cannot_tell": answer.open.as_ref().map(group),
         "idle_percent": answer.idle_percent.map(|percent| 100.0 - percent),

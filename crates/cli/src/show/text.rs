@@ -1,10 +1,11 @@
 //! Results for people: figures, verdicts, doubts, the answer last.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use iosched_lab::{
-    Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, TaskFigure, Verdict, WorkloadKind,
-    WorkloadRecord, grouped, significant, sure_sentence,
+    Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
+    grouped, significant, sure_sentence,
 };
 use iosched_sim::Replay;
 
@@ -164,20 +165,33 @@ fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
 }
 
 fn figures(sheet: &Sheet<'_>, look: Look) -> String {
-    let told = told(sheet, look);
-    let rows: Vec<Vec<Cell>> = told.iter().map(|results| cells(results)).collect();
-    let column = |setting: usize| {
-        let (head, note) = head_of(sheet.header, setting);
-        figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
+    let table = |told: &Vec<&FigureResults>| {
+        let rows: Vec<Vec<Cell>> = told.iter().map(|results| cells(results)).collect();
+        let column = |setting: usize| {
+            let (head, note) = head_of(sheet.header, setting);
+            figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
+        };
+        let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
+        set(&row_heads(told), &columns, look)
     };
-    let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
-    set(&row_heads(&told), &columns, look) + &more_tasks(sheet, &told, look)
+    let told = told(sheet, look);
+    tables(&told).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &told, look)
+}
+
+/// Rows of tasks from which nothing is concluded have a table of their own: their names may be long.
+fn tables<'r>(told: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
+    let of_task = |results: &FigureResults| results.figure.task().is_some();
+    if told.iter().any(|results| of_task(results) && results.headline) {
+        return vec![told.to_vec()];
+    }
+    let (tasks, others): (Vec<_>, Vec<_>) = told.iter().copied().partition(|results| of_task(results));
+    [others, tasks].into_iter().filter(|rows| !rows.is_empty()).collect()
 }
 
 /// Tasks that have no row, and how to see them; nothing where all have one.
 fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String {
     let (with_figures, all) = sheet.results.task_names;
-    let shown = told.iter().filter(|results| matches!(results.figure, Figure::Task(_, TaskFigure::Iops))).count();
+    let shown = told.iter().filter_map(|results| results.figure.task()).collect::<BTreeSet<_>>().len();
     if all < 2 || shown >= all {
         return String::new();
     }
@@ -191,17 +205,19 @@ fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String 
 fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
     let told = told(sheet, look);
-    let columns: Vec<Column> = (0..header.settings.len())
-        .filter(|&setting| setting != header.baseline)
-        .map(|setting| Column {
+    let table = |told: &Vec<&FigureResults>| {
+        let others = (0..header.settings.len()).filter(|&setting| setting != header.baseline);
+        let column = |setting: usize| Column {
             head: header.settings[setting].label.clone(),
             note: None,
             cells: told.iter().map(|results| verdict_cell(results, setting)).collect(),
-        })
-        .collect();
+        };
+        set(&row_heads(told), &others.map(column).collect::<Vec<_>>(), look)
+    };
     let baseline = &header.settings[header.baseline].label;
     let title = verdicts_title(baseline, header.equal_within_percent);
-    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(&told), &columns, look))
+    let tables: Vec<String> = tables(&told).iter().map(table).collect();
+    format!("{}\n{}", look.wrap(&title, ""), tables.join("\n"))
 }
 
 /// What a table of verdicts is headed.

@@ -200,8 +200,8 @@ impl BlockDevice {
         self.queue_number("nr_requests")
     }
 
-    /// Commands that the driver takes at once from all hardware queues together. Nothing waits in the scheduler before
-    /// so many are outstanding. What SCSI says of the device, else the driver's tags.
+    /// Commands that the driver takes at once from all hardware queues together: what SCSI says of the device, else the
+    /// driver's tags.
     #[must_use]
     pub fn driver_depth(&self) -> Option<u32> {
         let scsi = number::<u32>(&self.disk_directory().join("device/queue_depth"));
@@ -209,6 +209,21 @@ impl BlockDevice {
             let (per_queue, queues) = self.driver_tags()?;
             Some(per_queue.saturating_mul(queues))
         })
+    }
+
+    /// Requests that the driver takes at once whatever hardware queue they come to: below so many none waits for it.
+    #[must_use]
+    pub fn driver_takes(&self) -> Option<u32> {
+        let of_device = self.driver_depth()?;
+        Some(self.driver_tags().map_or(of_device, |(per_queue, _)| per_queue.min(of_device)))
+    }
+
+    /// Whether the driver takes all requests that there can be: `nr_requests` are of each hardware queue.
+    #[must_use]
+    pub fn driver_takes_all(&self) -> Option<bool> {
+        let (nr_requests, queues) = (self.nr_requests()?, self.hw_queues().unwrap_or(1));
+        let all = nr_requests.saturating_mul(queues) <= self.driver_depth()?;
+        Some(all && nr_requests <= self.driver_takes()?)
     }
 
     /// The driver's tags in each hardware queue, and how many of those there are.

@@ -17,7 +17,7 @@ pub fn settings(text: &str, registry: &Registry) -> Result<Vec<Setting>, String>
     };
     match text {
         "all" => Ok(defaults(|_| true)),
-        "today" => Ok(defaults(|elevator| elevator.until.is_none())),
+        "today" => Ok(defaults(Registered::is_in_linux)),
         _ => scanned(text)?.iter().map(|text| setting_of(text, registry)).collect(),
     }
 }

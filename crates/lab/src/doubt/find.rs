@@ -1,13 +1,15 @@
 //! Looks for what is doubtful in results.
 
-use iosched_kernel::knobs::{Inert, looks_at_classes};
+use iosched::Setting;
+use iosched_kernel::checks::Finding;
+use iosched_kernel::knobs::{Inert, hands_on_at_once, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
 
 use super::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::record::{OnDevice, RunRecord, WorkloadKind};
-use crate::results::{FEW_IOS, Results, SettingFigure};
+use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
 /// I/Os that must lie above a quantile in a run for it to be more than the worst case.
@@ -69,7 +71,8 @@ impl Finder<'_> {
         self.starved(&mut doubts);
         if let Some(measured) = &self.records.device().measured {
             self.noise(&mut doubts);
-            doubts.extend(measured.findings.iter().map(|finding| Doubt::Found { finding: finding.clone() }));
+            let findings = measured.findings.iter().filter(|finding| self.agrees(finding));
+            doubts.extend(findings.map(|finding| Doubt::Found { finding: finding.clone() }));
             self.inert(&measured.inert, &mut doubts);
         }
         self.notes(&mut doubts);
@@ -226,11 +229,45 @@ impl Finder<'_> {
         }
     }
 
+    /// Whether the figures show that two settings differ.
+    fn differ(&self, own: usize, other: usize) -> bool {
+        let has_both = |results: &&FigureResults| results.settings[own].is_some() && results.settings[other].is_some();
+        let concluding = self.results.figures.iter().filter(|results| results.concludes()).filter(has_both);
+        concluding.into_iter().any(|results| results.between(self.records, own, other).verdict.differs())
+    }
+
+    /// Whether a finding is about settings that are compared, and the figures do not say otherwise.
+    fn agrees(&self, finding: &Finding) -> bool {
+        if !matches!(finding, Finding::DeepDriver { .. } | Finding::NothingQueues { .. }) {
+            return true;
+        }
+        let settings = self.records.header().settings.iter().enumerate();
+        let plain = settings.filter(|(_, own)| own.setting.assignments().next().is_none());
+        let alike: Vec<usize> =
+            plain.filter(|(_, own)| hands_on_at_once(own.setting.name())).map(|(number, _)| number).collect();
+        alike.len() > 1 && alike.windows(2).all(|pair| !self.differ(pair[0], pair[1]))
+    }
+
+    /// Whether the figures show that a knob of a setting does something: it differs from the same without it.
+    fn does_something(&self, setting: usize, knob: &str) -> bool {
+        let settings = &self.records.header().settings;
+        let named = |setting: &Setting, without: Option<&str>| -> Vec<(String, String)> {
+            let all = setting.assignments().filter(|own| Some(own.name()) != without);
+            all.map(|own| (own.name().to_owned(), own.text())).collect()
+        };
+        let own = &settings[setting].setting;
+        let is_without = |other: &Setting| {
+            other != own && other.name() == own.name() && named(other, None) == named(own, Some(knob))
+        };
+        let mut others = (0..settings.len()).filter(|&other| is_without(&settings[other].setting));
+        others.any(|other| self.differ(setting, other))
+    }
+
     /// Knobs that do nothing, each once.
     fn inert(&self, by_setting: &[Vec<Inert>], doubts: &mut Vec<Doubt>) {
         let mut found: Vec<(&Inert, Vec<usize>)> = Vec::new();
         for (setting, knobs) in by_setting.iter().enumerate() {
-            for knob in knobs {
+            for knob in knobs.iter().filter(|knob| !self.does_something(setting, &knob.knob)) {
                 match found.iter_mut().find(|(known, _)| *known == knob) {
                     Some((_, of)) => of.push(setting),
                     None => found.push((knob, vec![setting])),

@@ -395,7 +395,8 @@ impl fmt::Display for Doubt {
             ),
             Self::OddRuns { setting, figure } => write!(
                 f,
-                "{setting}: that {} differs comes from a few odd runs, most say otherwise; take more --runs, and look for what happened in those",
+                "{setting}: a few runs decide that {} differs, and tests that single runs do not sway find no difference; take more \
+                 --runs, and look for what happened in those",
                 figure.name()
             ),
             Self::Starved { settings, task, percent } => write!(

@@ -117,6 +117,8 @@ impl<'t> KernelBench<'t> {
             buffered: demand.buffered_reads,
             io_uring: matches!(work, Work::Workload(_)) && demand.outstanding_max.is_none_or(|most| most > 1),
             weights: demand.weights,
+            classes: demand.classes,
+            outstanding_max: demand.outstanding_max,
         };
         let wanted_cgroups = wanted_cgroups(work, settings)?;
         let changes = settings.iter().any(|own| own.setting != Setting::present());
@@ -351,7 +353,7 @@ impl Bench for KernelBench<'_> {
         };
         let inert_of = |own: &SettingRecord| {
             let scheduler = if own.setting.is_present() { &present } else { own.setting.name() };
-            let supply = Supply { scheduler: scheduler.to_owned(), driver_depth: card.driver_depth };
+            let supply = Supply { scheduler: scheduler.to_owned(), driver_depth: self.disk.driver_takes() };
             inert(&own.setting, &supply, &self.demand)
         };
         let target = self.target.to_string();
