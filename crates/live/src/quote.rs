@@ -31,7 +31,14 @@ fn line_of(line: &str) -> String {
     // Without a quote or a word that is too long, a line of a file may still be: `12 | TEXT`.
     let gutter = line.find(" | ").filter(|&at| line[..at].chars().all(|c| c.is_ascii_digit() || c == ' '));
     if let Some(at) = gutter {
-        return cut(line, QUOTED_CHARS_MAX + at + 3).into_owned();
+        let chars_max = QUOTED_CHARS_MAX + at + 3;
+        // A mark below a place that was cut away points at nothing.
+        let is_mark = line[at + 3..].chars().all(|c| c == ' ' || c == '^');
+        return if is_mark && line.len() > chars_max {
+            line[..at + 2].to_owned()
+        } else {
+            cut(line, chars_max).into_owned()
+        };
     }
     let mut short = String::with_capacity(line.len().min(LINE_CHARS_MAX));
     let mut marks = QUOTES.to_vec();
@@ -95,7 +102,7 @@ mod tests {
         let cases = [
             (format!("seek:3: {long} is no number; write one"), "(300000 characters) is no number; write one"),
             (format!("seek:3: \"{words}\" is no number"), "(400002 characters) is no number"),
-            (format!("a: 1\n  |\n1 | {}\n  |{}^\nbad", "y z ".repeat(9), " ".repeat(30_000)), "^\nbad"),
+            (format!("a: 1\n  |\n1 | {}\n  |{}^\nbad", "y z ".repeat(9), " ".repeat(30_000)), "\n  |\nbad"),
             (format!("12 | {words}\nwrong"), "(400005 characters)\nwrong"),
             (format!("invalid value '{words}' for '--run-for <S>'"), "(400002 characters) for '--run-for <S>'"),
             (format!("\"{long}"), "(300001 characters)"),
