@@ -1,11 +1,12 @@
-//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package and a
-//! tarball.
+//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package, a tarball
+//! and a wheel.
 //!
 //! | file | what it decides |
 //! |---|---|
 //! | `mod.rs` | how the binary is built: for which target, with which profile |
 //! | `stage.rs` | which files go where |
 //! | `pack.rs` | the package and the tarball |
+//! | `wheel.rs` | the wheel of the Python package |
 //! | `fresh.rs` | whether the package works in a root that has nothing else |
 //! | `units.rs`, `units.sh` | whether its units do what the book says, under a systemd that runs |
 
@@ -13,6 +14,7 @@ mod fresh;
 mod pack;
 mod stage;
 mod units;
+mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,15 +24,19 @@ use anyhow::{Context, Result, ensure};
 
 use crate::page;
 
-/// Make packages: a static binary, a .deb and a tarball with man pages, completions and systemd units.
+/// Make packages: a static binary, a .deb and a tarball with man pages, completions and systemd units, and a Python
+/// wheel.
 ///
-/// Needs cc, dpkg-deb and tar; for --try also mmdebstrap, systemd-nspawn, root, and a configured apt-get.
+/// Needs cc, dpkg-deb and tar; for the wheel python3 with venv, and PyPI; for --try also mmdebstrap, systemd-nspawn, root, and a configured apt-get.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away
     /// with.
     #[arg(long)]
     quick: bool,
+    /// Make no Python wheel.
+    #[arg(long)]
+    no_wheel: bool,
     /// Install the package in a fresh root of Debian packages, use it there, and remove it again.
     #[arg(long = "try")]
     is_tried: bool,
@@ -48,7 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // Packages for the fresh root come over the network while the binary is built.
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     let began = Instant::now();
-    let program = build(&root, &target_directory, args.quick)?;
+    let profile = if args.quick { "release" } else { "dist" };
+    let program = build(&root, &target_directory, profile)?;
     println!("built in {:.0} s: {}", began.elapsed().as_secs_f64(), program.display());
     println!("static and stripped: {}", megabytes(&program)?);
     let version = env!("CARGO_PKG_VERSION");
@@ -56,6 +63,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let [deb, tarball] = [pack::deb(&root, &staged, &output, version)?, pack::tarball(&staged, &output, version)?];
     for file in [&deb, &tarball] {
         println!("{}: {}", file.display(), megabytes(file)?);
+    }
+    if !args.no_wheel {
+        let wheel = wheel::wheel(&root, &output, profile)?;
+        println!("{}: {}", wheel.display(), megabytes(&wheel)?);
     }
     if let Some(fresh) = fresh {
         fresh.install(&deb)?;
@@ -95,9 +106,8 @@ fn target() -> Result<(String, bool)> {
 }
 
 /// Builds the binary, static and without symbols.
-fn build(root: &Path, target_directory: &Path, is_quick: bool) -> Result<PathBuf> {
+fn build(root: &Path, target_directory: &Path, profile: &str) -> Result<PathBuf> {
     let (target, is_musl) = target()?;
-    let profile = if is_quick { "release" } else { "dist" };
     if is_musl {
         println!("for {target}, profile {profile}");
     } else {

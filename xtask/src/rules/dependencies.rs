@@ -76,6 +76,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
     ("iosched-kernel", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace", "iosched-workload"])),
     ("iosched-cli", None),
+    ("iosched-python", None),
     ("xtask", None),
 ];
 

@@ -1,0 +1,27 @@
+//! The wheel of the Python package.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use super::done;
+
+/// Has pip build the wheel with a profile of cargo, in an environment of its own below `output`.
+///
+/// The wheel names the oldest glibc that it runs with, as PyPI asks for. Crates that the same profile has built for the
+/// command are not built again.
+pub(super) fn wheel(root: &Path, output: &Path, profile: &str) -> Result<PathBuf> {
+    let environment = output.join("wheel-environment");
+    let directory = output.join("wheel");
+    let _ = fs::remove_dir_all(&directory);
+    done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    let mut pip = Command::new(environment.join("bin/pip"));
+    pip.args(["wheel", "--quiet", "--no-deps", "--wheel-dir"]).arg(&directory);
+    pip.arg(format!("--config-settings=build-args=--profile {profile} --compatibility pypi"));
+    done(pip.arg(root.join("python")))?;
+    fs::remove_dir_all(&environment)?;
+    let wheel = fs::read_dir(&directory)?.next().context("pip has built no wheel")??;
+    Ok(wheel.path())
+}
