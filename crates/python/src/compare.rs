@@ -1,7 +1,6 @@
 //! Settings beside each other, as `iosched compare` has them.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
@@ -13,15 +12,16 @@ use iosched_lab::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{of_lab, usage};
+use crate::error::{About as _, of_lab, of_path, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
 use crate::question::Question;
 use crate::simulate::{Run, run_watched};
 use crate::table::{Columns, Table};
 use crate::trace::words;
+use crate::tune::goals;
 use crate::values::{one_or_more, stream};
-use crate::whole::whole;
+use crate::whole::write_whole;
 
 // What Python shows as defaults are literals.
 const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
@@ -31,11 +31,11 @@ const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 ///
 /// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with
 /// iosched. `device` and `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as
-/// "cfq:slice_idle=0..8/2", "all" or "today".
+/// "cfq:slice_idle=0..8/2", "all" or "today". `goal` is one or several metrics that matter, as `tune` takes them.
 #[pyfunction]
 #[pyo3(signature = (
-    workload=None, device=None, scheduler=None, *, baseline=None, runs=10, seed=1, machine=None, replay=None, speed=None,
-    equal_within=5.0, run_for=None, warm_up=0.0, no_fairness=False, jobs=None
+    workload=None, device=None, scheduler=None, *, baseline=None, goal=None, runs=10, seed=1, machine=None, replay=None, speed=None,
+    equal_within=5.0, run_for=None, warm_up=0.0, no_fairness=false, jobs=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn compare(
@@ -44,28 +44,32 @@ pub(crate) fn compare(
     device: Option<&Bound<'_, PyAny>>,
     scheduler: Option<&Bound<'_, PyAny>>,
     baseline: Option<&Bound<'_, PyAny>>,
-    runs: u32,
-    seed: u64,
-    machine: Option<String>,
-    replay: Option<&str>,
-    speed: Option<f64>,
-    equal_within: f64,
-    run_for: Option<f64>,
-    warm_up: f64,
-    no_fairness: bool,
-    jobs: Option<usize>,
+    goal: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = plain)] runs: u32,
+    #[pyo3(from_py_with = plain)] seed: u64,
+    #[pyo3(from_py_with = plain)] machine: Option<String>,
+    #[pyo3(from_py_with = plain)] replay: Option<String>,
+    #[pyo3(from_py_with = plain)] speed: Option<f64>,
+    #[pyo3(from_py_with = plain)] equal_within: f64,
+    #[pyo3(from_py_with = plain)] run_for: Option<f64>,
+    #[pyo3(from_py_with = plain)] warm_up: f64,
+    #[pyo3(from_py_with = plain)] no_fairness: bool,
+    #[pyo3(from_py_with = plain)] jobs: Option<usize>,
 ) -> PyResult<Comparison> {
     let mut policies = Policies::default();
     let schedulers = match scheduler {
         None => Vec::new(),
-        Some(given) => one_or_more(given)?.iter().map(|one| policies.text(one)).collect::<PyResult<_>>()?,
+        Some(given) => {
+            one_or_more(given).and_then(|all| all.iter().map(|one| policies.text(one)).collect()).about("scheduler")?
+        }
     };
-    let baseline = baseline.map(|given| policies.text(given)).transpose()?;
+    let baseline = baseline.map(|given| policies.text(given)).transpose().about("baseline")?;
     let question = Question {
         workload,
         device,
         schedulers,
         baseline,
+        goals: goal.map_or_else(|| Ok(Vec::new()), goals)?,
         registry: policies.registry().clone(),
         runs,
         seed,
@@ -237,39 +241,48 @@ impl Comparison {
     /// One of its runs again, I/O by I/O: `.requests` of it is a table. Of records that were read there are none:
     /// nothing says where their workload is.
     #[pyo3(signature = (scheduler, *, device=0, run=0))]
-    fn run(&self, py: Python<'_>, scheduler: &Bound<'_, PyAny>, device: usize, run: u32) -> PyResult<Run> {
+    fn run(
+        &self,
+        py: Python<'_>,
+        scheduler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = plain)] device: usize,
+        #[pyo3(from_py_with = plain)] run: u32,
+    ) -> PyResult<Run> {
         let (experiment, policies) = self
             .experiment
             .as_ref()
             .ok_or_else(|| usage("these records were read from a file; compare(...) gives what can be run again"))?;
-        let text = policies.known(scheduler)?;
+        let text = policies.known(scheduler).about("scheduler")?;
         let known = || self.schedulers().join(", ");
         let number = self.schedulers().iter().position(|label| *label == text);
-        let number =
-            number.ok_or_else(|| usage(format_args!("scheduler {text}: was not compared; there are {}", known())))?;
+        let number = number
+            .ok_or_else(|| wrong("scheduler", format_args!("{text}: was not compared; there are {}", known())))?;
         if device >= experiment.profiles().len() || run >= experiment.runs {
             let (devices, runs) = (experiment.profiles().len(), experiment.runs);
-            return Err(usage(format_args!(
-                "device {device}, run {run}: there are {devices} and {runs}, counted from 0"
-            )));
+            let about = if device >= devices { "device" } else { "run" };
+            let told = format_args!("device {device}, run {run}: there are {devices} and {runs}, counted from 0");
+            return Err(usage(told).about(about));
         }
         run_watched(py, &experiment.plan(device, number, run), policies, true, false)
     }
 
     /// Writes the report, one HTML page that needs nothing else.
-    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, |mut file| Ok(file.write_all(iosched_report::html(&self.records, None).as_bytes())?)))
+    fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
+        py.detach(|| write_whole(&path, iosched_report::html(&self.records, None).as_bytes()))
     }
 
     /// Writes the records: what `iosched report` reads, and `load`.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, |mut file| Ok(file.write_all(&self.written)?)))
+    fn save(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
+        py.detach(|| write_whole(&path, &self.written))
     }
 
     /// Reads records that `save` or `iosched compare --records` wrote.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| Self::read(fs::read(&path)?, &path.display().to_string()))
+    fn load(py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<Self> {
+        py.detach(|| {
+            let bytes = fs::read(&path).map_err(|error| of_path(&error, &path))?;
+            Self::read(bytes, &path.display().to_string())
+        })
     }
 
     /// The records as JSON lines.

@@ -1,45 +1,116 @@
-//! Exceptions: what the libraries say, under a class by what is wrong.
+//! Errors: the text of the libraries, under a class of `iosched.errors`, with the argument that they are about.
 
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 
-use iosched_advise::tune::TuneError;
+use iosched_advise::tune::{SpaceError, TuneError};
 use iosched_disk::ProfileError;
 use iosched_lab::LabError;
 use iosched_lab::asked::AskedError;
 use iosched_sim::SimError;
 use iosched_trace::TraceError as OfTrace;
 use iosched_workload::WorkloadError as OfWorkload;
-use pyo3::PyErr;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyFileNotFoundError, PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use pyo3::{import_exception, intern};
 
-create_exception!(iosched, IoschedError, PyException, "Anything that iosched says is wrong.");
-create_exception!(iosched, UsageError, IoschedError, "What was asked for cannot be: other arguments would be right.");
-create_exception!(iosched, DeviceError, UsageError, "There is no such device profile, or no device can be so.");
-create_exception!(iosched, WorkloadError, UsageError, "What should be a workload is none.");
-create_exception!(iosched, TraceError, WorkloadError, "What should be a trace is none, or not the whole recording.");
-create_exception!(iosched, RunError, IoschedError, "A run could not be finished.");
-create_exception!(
-    iosched,
-    PolicyError,
-    RunError,
-    "An elevator written in Python raised something or returned nonsense. It has time_ns, method, queued (its requests then) and policy."
-);
+import_exception!(iosched.errors, ArgumentTypeError);
+import_exception!(iosched.errors, ColumnError);
+import_exception!(iosched.errors, DeviceError);
+import_exception!(iosched.errors, FileError);
+import_exception!(iosched.errors, IoschedError);
+import_exception!(iosched.errors, IoschedWarning);
+import_exception!(iosched.errors, MissingFileError);
+import_exception!(iosched.errors, PolicyError);
+import_exception!(iosched.errors, RunError);
+import_exception!(iosched.errors, TraceError);
+import_exception!(iosched.errors, UsageError);
+import_exception!(iosched.errors, WorkloadError);
 
+/// Names the argument that an error is about.
+pub(crate) trait About {
+    /// Unless it names one already. Python's own errors of types and values become errors of this package.
+    fn about(self, argument: &str) -> Self;
+}
+
+impl About for PyErr {
+    fn about(self, argument: &str) -> Self {
+        Python::attach(|py| {
+            let error = ours(py, self);
+            let value = error.value(py);
+            let name = intern!(py, "argument");
+            let is_open = value.is_instance_of::<IoschedError>() && value.getattr(name).is_ok_and(|own| own.is_none());
+            match is_open.then(|| value.setattr(name, argument)) {
+                Some(Err(failed)) => failed,
+                _ => error,
+            }
+        })
+    }
+}
+
+impl<T> About for PyResult<T> {
+    fn about(self, argument: &str) -> Self {
+        self.map_err(|error| error.about(argument))
+    }
+}
+
+/// An error of a class of this package, if it is one of types or values.
+fn ours(py: Python<'_>, error: PyErr) -> PyErr {
+    let text = || error.value(py).to_string();
+    let known = |made: PyErr| {
+        made.set_cause(py, Some(error.clone_ref(py)));
+        made
+    };
+    if error.is_instance_of::<IoschedError>(py) {
+        error
+    } else if error.is_instance_of::<PyTypeError>(py) {
+        known(ArgumentTypeError::new_err(text()))
+    } else if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+        known(UsageError::new_err(text()))
+    } else {
+        error
+    }
+}
+
+/// An argument of a plain type. PyO3 names the argument in a note, which errors of this package make use of.
+pub(crate) fn plain<'py, T>(given: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py> + 'static,
+{
+    let extracted = given.extract::<T>().map_err(Into::into).map_err(|error| ours(given.py(), error));
+    let is_flag = std::any::TypeId::of::<T>() == std::any::TypeId::of::<bool>();
+    if extracted.is_ok() && given.is_instance_of::<PyBool>() && !is_flag {
+        return Err(ArgumentTypeError::new_err(format!("found {given}, which is no number and no text")));
+    }
+    extracted
+}
+
+/// What the system says of a file.
 pub(crate) fn of_io(error: &io::Error, told: impl Display) -> PyErr {
     // What a file of Python's raised is raised again.
     if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
-        return pyo3::Python::attach(|py| raised.clone_ref(py));
+        return Python::attach(|py| raised.clone_ref(py));
     }
     match error.kind() {
-        io::ErrorKind::NotFound => PyFileNotFoundError::new_err(told.to_string()),
-        _ => PyOSError::new_err(told.to_string()),
+        io::ErrorKind::NotFound => MissingFileError::new_err(told.to_string()),
+        _ => FileError::new_err(told.to_string()),
     }
+}
+
+/// The same of a file that an argument `path` names.
+pub(crate) fn of_path(error: &io::Error, path: &Path) -> PyErr {
+    of_io(error, format_args!("{}: {error}", path.display())).about("path")
 }
 
 pub(crate) fn usage(problem: impl Display) -> PyErr {
     UsageError::new_err(problem.to_string())
+}
+
+/// An argument has a value that does not work; the text goes on from its name.
+pub(crate) fn wrong(argument: &str, problem: impl Display) -> PyErr {
+    usage(format_args!("{argument} {problem}")).about(argument)
 }
 
 pub(crate) fn workload(problem: String) -> PyErr {
@@ -49,7 +120,7 @@ pub(crate) fn workload(problem: String) -> PyErr {
 pub(crate) fn of_trace(error: &OfTrace) -> PyErr {
     match error {
         OfTrace::Io { source, .. } => of_io(source, error),
-        OfTrace::NotFound { .. } => PyFileNotFoundError::new_err(error.to_string()),
+        OfTrace::NotFound { .. } => MissingFileError::new_err(error.to_string()),
         _ => TraceError::new_err(error.to_string()),
     }
 }
@@ -70,19 +141,30 @@ pub(crate) fn of_profile(error: &ProfileError) -> PyErr {
 }
 
 pub(crate) fn of_lab(error: &LabError) -> PyErr {
-    match error {
+    let about = match error {
         LabError::Run { source, .. } if matches!(**source, SimError::Interrupted { .. }) => {
-            PyKeyboardInterrupt::new_err(())
+            return PyKeyboardInterrupt::new_err(());
         }
-        LabError::Run { .. } | LabError::Bug { .. } => RunError::new_err(error.to_string()),
-        LabError::Io { source, .. } => of_io(source, error),
-        _ => usage(error),
-    }
+        LabError::Run { .. } | LabError::Bug { .. } => return RunError::new_err(error.to_string()),
+        LabError::Io { source, .. } => return of_io(source, error),
+        LabError::NoSettings | LabError::TwiceTheSame { .. } | LabError::Setting { .. } => "scheduler",
+        LabError::TwiceTheSameDevice { .. } => "device",
+        LabError::NoRuns => "runs",
+        LabError::OnlyWarmUp { .. } => "warm_up",
+        LabError::UnknownBaseline { .. } => "baseline",
+        LabError::UnknownMachine { .. } => "machine",
+        LabError::NoSuchFigure { .. } => "goal",
+        LabError::NoCgroup { .. } | LabError::Workload { .. } => "workload",
+        LabError::NotRecords { .. } | LabError::LaterFormat { .. } | LabError::BadRecord { .. } => "path",
+        _ => return usage(error),
+    };
+    usage(error).about(about)
 }
 
 pub(crate) fn of_asked(error: &AskedError) -> PyErr {
     match error {
-        AskedError::Argument { .. } => usage(error),
+        AskedError::Argument { argument: "input-format", .. } => usage(error).about("format"),
+        AskedError::Argument { argument, .. } => usage(error).about(argument),
         AskedError::Workload(error) => of_workload(error),
         AskedError::Profile(ProfileError::Unreadable { source, .. }) => of_io(source, error),
         AskedError::Profile(_) => DeviceError::new_err(error.to_string()),
@@ -91,10 +173,20 @@ pub(crate) fn of_asked(error: &AskedError) -> PyErr {
 }
 
 pub(crate) fn of_tuning(error: &TuneError) -> PyErr {
-    match error {
-        TuneError::Lab(error) => of_lab(error),
-        _ => usage(error),
-    }
+    let about = match error {
+        TuneError::Lab(error) => return of_lab(error),
+        TuneError::Space(SpaceError::Setting(_)) => "scheduler",
+        TuneError::Space(SpaceError::Unknown { option, .. } | SpaceError::NotWorthTrying { option, .. }) => {
+            option.trim_start_matches('-')
+        }
+        TuneError::NoGoal => "goal",
+        TuneError::Bound { .. } => "subject_to",
+        TuneError::Budget { .. } => "budget",
+        TuneError::NoCgroups { .. } => "also",
+        TuneError::Devices { .. } => "device",
+        _ => return usage(error),
+    };
+    usage(error).about(about)
 }
 
 pub(crate) fn of_simulation(error: &SimError) -> PyErr {

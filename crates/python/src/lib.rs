@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `values.rs` | `Device`, `Workload` and `Setting`: what is asked about |
 //! | `trace.rs` | `Trace`: recorded I/O, from files and tables and back |
+//! | `frame.rs` | traces of tables in memory, row by row |
 //! | `compare.rs` | `compare` and `Comparison`: settings beside each other, as `iosched compare` has them |
 //! | `policy.rs` | elevators written in Python |
 //! | `question.rs` | what `compare` and `tune` are asked in common |
@@ -13,7 +14,7 @@
 //! | `tune.rs` | `tune`, `Goal`, and what may be set |
 //! | `sweep.rs` | plans, units and summaries of sweeps |
 //! | `page.rs` | pages in a notebook |
-//! | `error.rs` | exceptions, in the libraries' own words |
+//! | `error.rs` | errors of the libraries as classes of `iosched.errors`, and plain arguments |
 //! | `waiting.rs` | work without the GIL that Ctrl-C ends |
 //! | `whole.rs` | files that are written whole or not at all |
 //!
@@ -22,6 +23,7 @@
 
 mod compare;
 mod error;
+mod frame;
 mod page;
 mod policy;
 mod question;
@@ -44,8 +46,6 @@ mod _native {
 
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
-    #[pymodule_export]
-    use crate::error::{DeviceError, IoschedError, PolicyError, RunError, TraceError, UsageError, WorkloadError};
     #[pymodule_export]
     use crate::policy::Request;
     #[pymodule_export]

@@ -7,11 +7,11 @@ use iosched::{
     Build, Elevator, Env, IoPriority, Layer, MultiQueueRules, Op, Registered, Registry, RequestId, Setting, Time,
 };
 use iosched_lab::Control;
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
 
-use crate::error::{PolicyError, usage};
+use crate::error::{ArgumentTypeError, PolicyError, usage, wrong};
 use crate::trace::op_name;
 use crate::values::Setting as Given;
 use crate::waiting::interruptible;
@@ -209,7 +209,7 @@ impl Policies {
         } else {
             ""
         };
-        Err(PyTypeError::new_err(format!(
+        Err(ArgumentTypeError::new_err(format!(
             "a scheduler is a Setting, a text such as \"cfq:slice_idle=0\" or the class of an elevator, not {}{hint}",
             of.name()?
         )))
@@ -219,7 +219,7 @@ impl Policies {
     pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
         let text = self.text(given)?;
         iosched_lab::asked::setting_of(&text, &self.registry)
-            .map_err(|problem| usage(format_args!("scheduler {text}: {problem}")))
+            .map_err(|problem| wrong("scheduler", format_args!("{text}: {problem}")))
     }
 
     fn add(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<&'static str> {

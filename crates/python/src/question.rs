@@ -1,11 +1,12 @@
 //! What `compare` and `tune` are asked in common, as Python gives it.
 
 use iosched::Registry;
+use iosched_advise::tune::Goal;
 use iosched_lab::Experiment;
 use iosched_lab::asked::{self, Asked, ReplayMode};
 use pyo3::prelude::*;
 
-use crate::error::{of_asked, usage};
+use crate::error::{About as _, of_asked, wrong};
 use crate::values::{Device, Workload, check_length, one_or_more, within};
 
 /// What is run, on what, and for how long.
@@ -14,11 +15,12 @@ pub(crate) struct Question<'a, 'py> {
     pub(crate) device: Option<&'a Bound<'py, PyAny>>,
     pub(crate) schedulers: Vec<String>,
     pub(crate) baseline: Option<String>,
+    pub(crate) goals: Vec<Goal>,
     pub(crate) registry: Registry,
     pub(crate) runs: u32,
     pub(crate) seed: u64,
     pub(crate) machine: Option<String>,
-    pub(crate) replay: Option<&'a str>,
+    pub(crate) replay: Option<String>,
     pub(crate) speed: Option<f64>,
     pub(crate) equal_within: f64,
     pub(crate) run_for: Option<f64>,
@@ -29,10 +31,12 @@ pub(crate) struct Question<'a, 'py> {
 impl Question<'_, '_> {
     /// The experiment; `by` is the function that is asked, where no command line says the same.
     pub(crate) fn experiment(self, by: &str) -> PyResult<Experiment> {
-        let workload = Workload::from_any(self.workload)?;
+        let workload = Workload::from_any(self.workload).about("workload")?;
         let devices: Vec<Device> = match self.device {
-            None => vec![Device::new(asked::DEVICE.into())?],
-            Some(given) => one_or_more(given)?.iter().map(Device::from_any).collect::<PyResult<_>>()?,
+            None => vec![Device::named(asked::DEVICE.as_ref())?],
+            Some(given) => {
+                one_or_more(given).and_then(|all| all.iter().map(Device::from_any).collect()).about("device")?
+            }
         };
         within("equal_within", self.equal_within, 0.01..=100.0, "per cent")?;
         check_length(self.warm_up, self.run_for, self.speed)?;
@@ -50,9 +54,10 @@ impl Question<'_, '_> {
             baseline: self.baseline,
             runs: self.runs,
             seed: self.seed,
-            replay: self.replay.map(replay_mode).transpose()?,
+            replay: self.replay.as_deref().map(replay_mode).transpose()?,
             speed: self.speed,
             equal_within_percent: self.equal_within,
+            goals: self.goals,
             warm_up_s: self.warm_up,
             run_for_s: self.run_for,
             no_fairness: self.no_fairness,
@@ -74,6 +79,6 @@ pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
     match text {
         "closed" => Ok(ReplayMode::Closed),
         "open" => Ok(ReplayMode::Open),
-        _ => Err(usage(format_args!("replay {text}: is closed or open"))),
+        _ => Err(wrong("replay", format_args!("{text}: is closed or open"))),
     }
 }

@@ -15,7 +15,7 @@ use iosched_sim::{Observer, Plan, RunResult, SimError, Submitted, run};
 use iosched_workload::Workload as Inner;
 use pyo3::prelude::*;
 
-use crate::error::{of_asked, of_simulation, usage};
+use crate::error::{About as _, RunError, of_asked, of_simulation, plain, wrong};
 use crate::policy::Policies;
 use crate::question::replay_mode;
 use crate::table::{Columns, Table};
@@ -48,27 +48,28 @@ pub(crate) fn simulate(
     workload: Option<&Bound<'_, PyAny>>,
     device: Option<&Bound<'_, PyAny>>,
     scheduler: Option<&Bound<'_, PyAny>>,
-    seed: u64,
-    machine: Option<&str>,
-    replay: Option<&str>,
-    speed: Option<f64>,
-    run_for: Option<f64>,
-    warm_up: f64,
-    requests: bool,
-    decisions: bool,
+    #[pyo3(from_py_with = plain)] seed: u64,
+    #[pyo3(from_py_with = plain)] machine: Option<String>,
+    #[pyo3(from_py_with = plain)] replay: Option<String>,
+    #[pyo3(from_py_with = plain)] speed: Option<f64>,
+    #[pyo3(from_py_with = plain)] run_for: Option<f64>,
+    #[pyo3(from_py_with = plain)] warm_up: f64,
+    #[pyo3(from_py_with = plain)] requests: bool,
+    #[pyo3(from_py_with = plain)] decisions: bool,
 ) -> PyResult<Run> {
     check_length(warm_up, run_for, speed)?;
-    let workload = Workload::from_any(workload)?;
+    let workload = Workload::from_any(workload).about("workload")?;
     let device = match device {
-        Some(device) => Device::from_any(device)?,
-        None => Device::new(asked::DEVICE.into())?,
+        Some(device) => Device::from_any(device).about("device")?,
+        None => Device::named(asked::DEVICE.as_ref())?,
     };
     let mut policies = Policies::default();
-    let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given))?;
-    let mode = replay.map(replay_mode).transpose()?;
+    let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given));
+    let setting = setting.about("scheduler")?;
+    let mode = replay.as_deref().map(replay_mode).transpose()?;
     let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
-    let machine =
-        asked::machine(machine, &workload.inner, std::slice::from_ref(&setting)).map_err(|error| of_asked(&error))?;
+    let machine = asked::machine(machine.as_deref(), &workload.inner, std::slice::from_ref(&setting))
+        .map_err(|error| of_asked(&error))?;
     let limits = iosched_lab::verify::Limits { warm_up_ns: asked::ns(warm_up), run_for_ns: run_for.map(asked::ns) };
     let plan = Plan {
         seed,
@@ -109,7 +110,8 @@ pub(crate) fn run_watched(
         interruptible(py, carry_out, || ended.store(true, Ordering::Relaxed))?
     };
     let result = result.map_err(|error| of_simulation(&error))?;
-    Ok(Run { result, watch: requests.then(|| watch.settled()), decisions: watch.decisions })
+    let requests = requests.then(|| Kept::Watched(watch.settled()));
+    Ok(Run { result, requests, decisions: watch.decisions.map(Kept::Watched) })
 }
 
 /// How many I/Os a workload has, if that is known before.
@@ -304,9 +306,27 @@ struct Settled {
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Run {
     result: RunResult,
-    watch: Option<Settled>,
-    decisions: Option<Vec<(u64, Decision)>>,
+    requests: Option<Kept<Settled>>,
+    decisions: Option<Kept<Vec<(u64, Decision)>>>,
 }
+
+/// What a run kept: as it was seen, or as a table, where the run was pickled.
+enum Kept<T> {
+    Watched(T),
+    Table(Table),
+}
+
+impl<T: Sync> Kept<T> {
+    fn table(&self, py: Python<'_>, make: impl FnOnce(&T) -> PyResult<Table> + Send) -> PyResult<Table> {
+        match self {
+            Self::Watched(seen) => py.detach(|| make(seen)),
+            Self::Table(table) => Ok(table.clone()),
+        }
+    }
+}
+
+/// What makes a run again: a function, the result as JSON, and the tables.
+type Again<'py> = (Bound<'py, PyAny>, (String, Option<Table>, Option<Table>));
 
 impl Run {
     pub(crate) const fn result(&self) -> &RunResult {
@@ -347,10 +367,10 @@ impl Run {
     /// their own: the queue makes one request of several.
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
-        let Some(Settled { rows, tasks, reasons }) = &self.watch else {
-            return Err(usage("nobody watched this run: simulate(..., requests=True)"));
+        let Some(requests) = &self.requests else {
+            return Err(wrong("requests", "were not kept of this run; write simulate(..., requests=True)"));
         };
-        py.detach(|| {
+        requests.table(py, |Settled { rows, tasks, reasons }| {
             let nobody = (0, String::new());
             let of = |row: &Row| tasks.get(&row.task).unwrap_or(&nobody);
             Columns::default()
@@ -373,9 +393,9 @@ impl Run {
     #[getter]
     fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(decisions) = &self.decisions else {
-            return Err(usage("no decisions were kept: simulate(..., decisions=True)"));
+            return Err(wrong("decisions", "were not kept of this run; write simulate(..., decisions=True)"));
         };
-        py.detach(|| {
+        decisions.table(py, |decisions| {
             let told: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();
             let event = |value: &serde_json::Value| value["ev"].as_str().unwrap_or_default().to_owned();
             let events: Vec<_> = told.iter().map(event).collect();
@@ -385,6 +405,25 @@ impl Run {
                 .with("event", words(events.iter().map(String::as_str)))
                 .with("decision", texts)
                 .table()
+        })
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
+        let (own, py) = (slf.get(), slf.py());
+        let result = serde_json::to_string(&own.result).map_err(|error| RunError::new_err(error.to_string()))?;
+        let requests = own.requests.as_ref().map(|_| own.requests(py)).transpose()?;
+        let decisions = own.decisions.as_ref().map(|_| own.decisions(py)).transpose()?;
+        Ok((slf.get_type().getattr("_again")?, (result, requests, decisions)))
+    }
+
+    #[staticmethod]
+    fn _again(result: &str, requests: Option<PyRef<'_, Table>>, decisions: Option<PyRef<'_, Table>>) -> PyResult<Self> {
+        let result = serde_json::from_str(result).map_err(|error| RunError::new_err(error.to_string()))?;
+        let kept = |table: PyRef<'_, Table>| table.clone();
+        Ok(Self {
+            result,
+            requests: requests.map(kept).map(Kept::Table),
+            decisions: decisions.map(kept).map(Kept::Table),
         })
     }
 

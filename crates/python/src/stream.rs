@@ -2,9 +2,10 @@
 
 use std::io::{self, Read};
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+
+use crate::error::{About as _, ArgumentTypeError};
 
 /// So much is asked for at once: each call takes the GIL.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -41,7 +42,8 @@ impl Stream {
             let read = self.file.bind(py).call_method1("read", (CHUNK_BYTES,))?;
             read.extract().map_err(|_| {
                 let kind = read.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-                PyTypeError::new_err(format!("a file to read must be open in binary mode: it gives {kind}, not bytes"))
+                let told = format!("a file to read must be open in binary mode: it gives {kind}, not bytes");
+                ArgumentTypeError::new_err(told).about("source")
             })
         })
     }

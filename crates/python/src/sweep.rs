@@ -13,7 +13,7 @@ use iosched_workload::Workload as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::{IoschedError, of_asked, of_io, of_lab, usage};
+use crate::error::{About as _, IoschedError, of_asked, of_io, of_lab, of_path, plain, usage};
 use crate::page::framed;
 use crate::stream::Stream;
 use crate::table::{Columns, Table};
@@ -49,22 +49,28 @@ pub(crate) struct SweepPlan {
 impl SweepPlan {
     /// A plan as TOML text or as a dict; paths in it are seen from `directory`.
     #[new]
-    #[pyo3(signature = (plan, *, name="plan", directory=PathBuf::new()))]
-    fn new(plan: &Bound<'_, PyAny>, name: &str, directory: PathBuf) -> PyResult<Self> {
+    #[pyo3(
+        signature = (plan, *, name="plan".to_owned(), directory=PathBuf::new()),
+        text_signature = "(plan, *, name='plan', directory='')"
+    )]
+    fn new(
+        plan: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = plain)] name: String,
+        #[pyo3(from_py_with = plain)] directory: PathBuf,
+    ) -> PyResult<Self> {
         let text = match plan.cast::<PyDict>() {
-            Ok(fields) => toml_of(fields)?,
-            Err(_) => plan.extract::<String>()?,
+            Ok(fields) => toml_of(fields).about("plan")?,
+            Err(_) => plain(plan).about("plan")?,
         };
-        let plan = Plan::parse(name, &text, &directory).map_err(|error| of_sweep(&error))?;
+        let plan = Plan::parse(&name, &text, &directory).map_err(|error| of_sweep(&error).about("plan"))?;
         Ok(Self { plan, text })
     }
 
     /// The plan in a file.
     #[staticmethod]
-    fn open(path: PathBuf) -> PyResult<Self> {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| of_io(&error, format_args!("{}: {error}", path.display())))?;
-        let plan = Plan::open(&path).map_err(|error| of_sweep(&error))?;
+    fn open(#[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<Self> {
+        let text = std::fs::read_to_string(&path).map_err(|error| of_path(&error, &path))?;
+        let plan = Plan::open(&path).map_err(|error| of_sweep(&error).about("path"))?;
         Ok(Self { plan, text })
     }
 
@@ -171,8 +177,8 @@ impl SweepUnit {
 
     /// As it was handed over.
     #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        Unit::from_json(text).map(Self).map_err(|error| of_sweep(&error))
+    fn from_json(#[pyo3(from_py_with = plain)] text: String) -> PyResult<Self> {
+        Unit::from_json(&text).map(Self).map_err(|error| of_sweep(&error).about("text"))
     }
 
     /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or a file that is open, where it is
@@ -182,7 +188,7 @@ impl SweepUnit {
         &self,
         py: Python<'py>,
         read: Option<Py<PyAny>>,
-        jobs: usize,
+        #[pyo3(from_py_with = plain)] jobs: usize,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         let control = Control::new(jobs);
         let carry_out = || -> Result<_, PyErr> {
@@ -276,11 +282,15 @@ impl FleetSummary {
     /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `figure` is the id of
     /// a figure.
     #[new]
-    fn new(runs: &Bound<'_, PyAny>, verdicts: &Bound<'_, PyAny>, figure: &str) -> PyResult<Self> {
-        let mut gathering = Gathering::new(figure);
-        each(runs, |rows| gathering.runs(&rows))?;
-        each(verdicts, |rows| gathering.verdicts(&rows))?;
-        Summary::of_all(gathering, figure).map(Self).map_err(|error| of_sweep(&error))
+    fn new(
+        runs: &Bound<'_, PyAny>,
+        verdicts: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = plain)] figure: String,
+    ) -> PyResult<Self> {
+        let mut gathering = Gathering::new(&figure);
+        each(runs, |rows| gathering.runs(&rows)).about("runs")?;
+        each(verdicts, |rows| gathering.verdicts(&rows)).about("verdicts")?;
+        Summary::of_all(gathering, &figure).map(Self).map_err(|error| of_sweep(&error).about("figure"))
     }
 
     /// The figure's id.
@@ -359,9 +369,8 @@ impl FleetSummary {
     }
 
     /// Writes what was found, one HTML page that needs nothing else.
-    fn report(&self, path: PathBuf) -> PyResult<()> {
-        use std::io::Write;
-        crate::whole::whole(&path, |mut file| Ok(file.write_all(self.0.html().as_bytes())?))
+    fn report(&self, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
+        crate::whole::write_whole(&path, self.0.html().as_bytes())
     }
 
     fn __repr__(&self) -> String {

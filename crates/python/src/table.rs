@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema, SchemaRef};
-use pyo3::exceptions::PyKeyError;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, make_array};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
-use crate::error::IoschedError;
+use crate::error::{About as _, ColumnError, IoschedError};
 
 /// A table: named columns of one length.
 ///
 /// It speaks the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`, `duckdb.sql("from t")` and
 /// `pandas.DataFrame.from_arrow(t)` take it without copying.
 #[pyclass(frozen, module = "iosched")]
+#[derive(Clone)]
 pub(crate) struct Table(RecordBatch);
 
 /// Columns on their way into a table.
@@ -43,6 +45,11 @@ impl Columns {
 impl Table {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
+    }
+
+    /// Its rows, as others read them.
+    pub(crate) fn reader(&self) -> Box<dyn RecordBatchReader + Send> {
+        Box::new(RecordBatchIterator::new([Ok(self.0.clone())], self.schema()))
     }
 }
 
@@ -95,7 +102,8 @@ impl Table {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().0.column_by_name(name).is_none() {
             let known = slf.get().column_names().join(", ");
-            return Err(PyKeyError::new_err(format!("there is no column {name:?}; there are {known}")));
+            let told = format!("there is no column {name:?}; there are {known}");
+            return Err(ColumnError::new_err(told).about("name"));
         }
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method1("column", (name,))
     }
@@ -108,6 +116,21 @@ impl Table {
     /// A polars.DataFrame; needs polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Vec<Packed<'py>>,))> {
+        let own = &slf.get().0;
+        let columns = own.schema_ref().fields().iter().zip(own.columns());
+        let packed = columns.map(|(field, values)| pack(slf.py(), field, values)).collect::<PyResult<_>>()?;
+        Ok((slf.get_type().getattr("_again")?, (packed,)))
+    }
+
+    #[staticmethod]
+    fn _again(columns: Vec<Packed<'_>>) -> PyResult<Self> {
+        let columns = columns.iter().map(unpack).collect::<PyResult<Vec<_>>>()?;
+        let (fields, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), values);
+        batch.map(Self).map_err(|error| IoschedError::new_err(error.to_string()))
     }
 
     /// The columns as lists, by name; needs nothing else.
@@ -124,7 +147,6 @@ impl Table {
 fn list<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
-    use arrow_schema::DataType;
     match values.data_type() {
         DataType::UInt64 => values.as_primitive::<UInt64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
         DataType::UInt32 => values.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>().into_pyobject(py),
@@ -138,4 +160,61 @@ fn list<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyAny>> 
         }
         other => Err(IoschedError::new_err(format!("a column of {other}"))),
     }
+}
+
+/// A buffer of numbers or bits, or none.
+type Bytes<'py> = Bound<'py, PyBytes>;
+
+/// An array as bytes: how many values, which are missing, and buffers.
+type Part<'py> = (usize, Option<Bytes<'py>>, Vec<Bytes<'py>>);
+
+/// A column as it is pickled: its name, type, and whether values may be missing; its array, and the words of a column
+/// of words.
+type Packed<'py> = (String, String, bool, Vec<Part<'py>>);
+
+/// The types that our tables have, and their names in pickles.
+fn kinds() -> [(&'static str, DataType); 6] {
+    [
+        ("u64", DataType::UInt64),
+        ("u32", DataType::UInt32),
+        ("f64", DataType::Float64),
+        ("bool", DataType::Boolean),
+        ("text", DataType::Utf8),
+        ("words", DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))),
+    ]
+}
+
+fn pack<'py>(py: Python<'py>, field: &Field, values: &ArrayRef) -> PyResult<Packed<'py>> {
+    let unknown = || IoschedError::new_err(format!("column {}: {} cannot be pickled", field.name(), field.data_type()));
+    let (kind, _) = kinds().into_iter().find(|(_, kind)| kind == field.data_type()).ok_or_else(unknown)?;
+    let part = |data: &ArrayData| -> Part<'py> {
+        let missing = data.nulls().map(|nulls| PyBytes::new(py, nulls.inner().sliced().as_slice()));
+        (data.len(), missing, data.buffers().iter().map(|buffer| PyBytes::new(py, buffer.as_slice())).collect())
+    };
+    let data = values.to_data();
+    let parts = std::iter::once(&data).chain(data.child_data()).map(part).collect();
+    Ok((field.name().clone(), kind.to_owned(), field.is_nullable(), parts))
+}
+
+fn unpack((name, kind, is_nullable, parts): &Packed<'_>) -> PyResult<(Field, ArrayRef)> {
+    let wrong = |problem: String| IoschedError::new_err(format!("column {name}: {problem}"));
+    let (_, kind) =
+        kinds().into_iter().find(|(known, _)| known == kind).ok_or_else(|| wrong(format!("type {kind}")))?;
+    let build = |(length, missing, buffers): &Part<'_>, kind: &DataType, children: Vec<ArrayData>| {
+        let buffer = |bytes: &Bytes<'_>| Buffer::from(bytes.as_bytes());
+        ArrayData::builder(kind.clone())
+            .len(*length)
+            .null_bit_buffer(missing.as_ref().map(buffer))
+            .buffers(buffers.iter().map(buffer).collect())
+            .child_data(children)
+            .align_buffers(true)
+            .build()
+            .map_err(|error| wrong(error.to_string()))
+    };
+    let data = match (parts.as_slice(), &kind) {
+        ([keys, words], DataType::Dictionary(_, of)) => build(keys, &kind, vec![build(words, of, Vec::new())?])?,
+        ([values], _) => build(values, &kind, Vec::new())?,
+        _ => return Err(wrong(format!("{} parts", parts.len()))),
+    };
+    Ok((Field::new(name, kind, *is_nullable), make_array(data)))
 }

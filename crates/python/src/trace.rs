@@ -1,21 +1,22 @@
 //! Recorded I/O: from files, streams and tables of other libraries, and back.
 
 use std::hash::{Hash, Hasher};
-use std::io::{Cursor, Read, Write};
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::DataType;
+use arrow_array::{BooleanArray, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
 use iosched::{Flags, Op, Time};
-use iosched_trace::{Format, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter};
-use iosched_workload::Trace as Inner;
+use iosched_trace::{
+    Format, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter, WriteReport, flag_letters, ioprio_text,
+};
+use iosched_workload::{Entry, Trace as Inner};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::error::{TraceError, of_trace, of_workload, usage};
+use crate::error::{About as _, ArgumentTypeError, of_trace, of_workload, plain, wrong};
+use crate::frame::{self, OnError, warn};
 use crate::stream::Stream;
 use crate::table::{Columns, Table};
 use crate::values::reading;
@@ -46,10 +47,13 @@ impl Hash for Trace {
 }
 
 impl Trace {
+    fn of(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+
     fn read(name: &str, stream: impl Read + Send + 'static, options: &ReadOptions) -> PyResult<Self> {
         let reader = TraceReader::from_reader(stream, name, options).map_err(|error| of_trace(&error))?;
-        let inner = Inner::read(name, reader).map_err(|error| of_workload(&error))?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self::of(Inner::read(name, reader).map_err(|error| of_workload(&error))?))
     }
 
     fn requests(&self) -> impl Iterator<Item = (TraceRequest, &str)> {
@@ -71,18 +75,54 @@ impl Trace {
         })
     }
 
-    fn write_to(&self, out: impl Write, format: Format) -> PyResult<u64> {
+    /// A row for each I/O.
+    fn table(&self, is_sync: fn(&Entry) -> bool) -> PyResult<Table> {
+        let letters = |entry: Entry| Some(flag_letters(entry.flags()));
+        let ioprio = |entry: Entry| entry.ioprio().map(ioprio_text);
+        let entries = || self.inner.entries();
+        let processes = self.inner.processes();
+        let of = |entry: Entry| &processes[entry.process as usize];
+        let number = |value: fn(&Entry) -> u64| UInt64Array::from_iter_values(entries().map(|entry| value(&entry)));
+        Columns::default()
+            .with("arrival_ns", number(|entry| entry.arrival_ns))
+            .with("pid", UInt32Array::from_iter_values(entries().map(|entry| of(entry).pid)))
+            .with("process", words(entries().map(|entry| of(entry).name.as_str())))
+            .with("op", words(entries().map(|entry| op_name(entry.op()))))
+            .with("sync", entries().map(|entry| Some(is_sync(&entry))).collect::<BooleanArray>())
+            .with("flags", entries().map(letters).collect::<StringArray>())
+            .with("ioprio", entries().map(ioprio).collect::<StringArray>())
+            .with("sector", number(Entry::sector))
+            .with("nr_sectors", UInt32Array::from_iter_values(entries().map(|entry| entry.nr_sectors)))
+            .with("latency_ns", entries().map(|entry| entry.latency_ns()).collect::<UInt64Array>())
+            .table()
+    }
+
+    fn write_to(&self, out: impl Write, format: Format) -> PyResult<WriteReport> {
         let mut writer = TraceWriter::new(out, format).map_err(|error| of_trace(&error))?;
         for (request, process) in self.requests() {
             let process = (!process.is_empty()).then(|| ProcessName::new(process.as_bytes()));
             writer.write(&request, process, None).map_err(|error| of_trace(&error))?;
         }
-        Ok(writer.finish().map_err(|error| of_trace(&error))?.left_out)
+        writer.finish().map_err(|error| of_trace(&error))
     }
 }
 
 /// What makes a trace again: a function and its arguments.
-type Again<'py> = (Bound<'py, PyAny>, (String, Bound<'py, PyBytes>, u64));
+type Again<'py> = (Bound<'py, PyAny>, (String, Table, u64));
+
+/// Says what a recording lacks, where it is not whole.
+pub(crate) fn warn_of_gaps(py: Python<'_>, trace: &Inner) -> PyResult<()> {
+    let name = trace.name();
+    for gap in trace.completeness().gaps().iter().filter(|gap| gap.matters()) {
+        let text = gap.to_string();
+        let text = if text.contains(name) { text } else { format!("{name}: {text}") };
+        warn(py, &text)?;
+    }
+    match trace.left_out() {
+        0 => Ok(()),
+        count => warn(py, &format!("{name}: {count} I/Os end beyond 128 PiB or 36 years, and were left out")),
+    }
+}
 
 /// As `iosched trace` and its tables call it.
 pub(crate) const fn op_name(op: Op) -> &'static str {
@@ -111,93 +151,120 @@ pub(crate) fn words<'w>(
 #[pyo3(signature = (source, *, format=None, columns=None, partial=false, name=None))]
 pub(crate) fn read_trace(
     source: &Bound<'_, PyAny>,
-    format: Option<&str>,
-    columns: Option<&str>,
-    partial: bool,
-    name: Option<&str>,
+    #[pyo3(from_py_with = plain)] format: Option<String>,
+    #[pyo3(from_py_with = plain)] columns: Option<String>,
+    #[pyo3(from_py_with = plain)] partial: bool,
+    #[pyo3(from_py_with = plain)] name: Option<String>,
 ) -> PyResult<Trace> {
+    let options = reading(format.as_deref(), columns.as_deref(), partial)?;
+    let trace = read(source, &options, name.as_deref()).about("source")?;
+    warn_of_gaps(source.py(), &trace.inner)?;
+    Ok(trace)
+}
+
+fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) -> PyResult<Trace> {
     let py = source.py();
-    let options = reading(format, columns, partial)?;
     if source.hasattr("read")? {
         let own: Option<String> = source.getattr("name").ok().and_then(|name| name.extract().ok());
         let name = name.map(str::to_owned).or(own).unwrap_or_else(|| "trace".to_owned());
         let stream = Stream::borrowed(source.clone().unbind());
-        return py.detach(|| Trace::read(&name, stream, &options));
+        return py.detach(|| Trace::read(&name, stream, options));
     }
-    let path: PathBuf = source.extract()?;
+    let path: PathBuf = plain(source)?;
     let text = path.to_string_lossy().into_owned();
     if text.ends_with(".parquet") {
+        for (argument, is_given) in [("format", options.format.is_some()), ("columns", options.columns.is_some())] {
+            if is_given {
+                return Err(wrong(argument, "is for files of text; a Parquet file names its columns itself"));
+            }
+        }
         let table = py.import("pyarrow.parquet")?.call_method1("read_table", (&text,))?;
-        return Trace::from_arrow(table.extract()?, name.unwrap_or(&text), 1);
+        let on_error = if options.partial { OnError::Drop } else { OnError::Raise };
+        return Ok(Trace::of(frame::trace(py, rows(&table)?, name.unwrap_or(&text), on_error)?));
     }
     if text.contains("://") {
         let stream = Stream::of_url(py, &text)?;
-        return py.detach(|| Trace::read(name.unwrap_or(&text), stream, &options));
+        return py.detach(|| Trace::read(name.unwrap_or(&text), stream, options));
     }
     py.detach(|| {
-        let mut inner = Inner::open_with(&path, &options).map_err(|error| of_workload(&error))?;
+        let mut inner = Inner::open_with(&path, options).map_err(|error| of_workload(&error))?;
         if let Some(name) = name {
             inner.rename(name);
         }
-        Ok(Trace { inner: Arc::new(inner) })
+        Ok(Trace::of(inner))
     })
+}
+
+/// The rows of a table of another library.
+fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    if !table.hasattr("__arrow_c_stream__")? && !table.hasattr("__arrow_c_array__")? {
+        let found = table.get_type().name()?;
+        return Err(ArgumentTypeError::new_err(format!(
+            "found {found}, expected a table of pandas, polars, pyarrow, DuckDB or another library with the Arrow \
+             PyCapsule protocol"
+        )));
+    }
+    table.extract::<AnyRecordBatch>()?.into_reader()
 }
 
 #[pymethods]
 impl Trace {
-    /// A trace of any table that speaks the Arrow PyCapsule protocol (pandas, polars, DuckDB, pyarrow). Its columns are
-    /// those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s or arrival_ns), op, sector or offset_bytes,
-    /// nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, latency_ns. Rows are in order of time.
-    /// `resolution_ns` is how exact their times are.
+    /// Makes a trace of any table that speaks the Arrow PyCapsule protocol (pandas, polars, DuckDB, pyarrow). Its
+    /// columns are those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s or arrival_ns), op, sector or
+    /// offset_bytes, nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, ioprio, latency_ns. A column of
+    /// datetimes or timedeltas may be called time. `resolution_ns` says how exact the times are.
+    ///
+    /// A row that is no I/O is a TraceError, which names row and column. `on_error="drop"` leaves such rows out, with a
+    /// warning. Rows that are not in order of time are sorted, with a warning.
     #[staticmethod]
-    #[pyo3(signature = (table, name="table", resolution_ns=1))]
-    fn from_arrow(table: AnyRecordBatch, name: &str, resolution_ns: u64) -> PyResult<Self> {
-        let reader = table.into_reader()?;
-        let mut text = heading(&reader)?;
-        for batch in reader {
-            let batch = batch.map_err(|error| TraceError::new_err(format!("{name}: {error}")))?;
-            lines(&batch, name, &mut text)?;
-        }
-        Self::again(name, text, resolution_ns)
+    #[pyo3(
+        signature = (table, name="table".to_owned(), resolution_ns=1, *, on_error="raise".to_owned()),
+        text_signature = "(table, name='table', resolution_ns=1, *, on_error='raise')"
+    )]
+    fn from_arrow(
+        table: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = plain)] name: String,
+        #[pyo3(from_py_with = plain)] resolution_ns: u64,
+        #[pyo3(from_py_with = plain)] on_error: String,
+    ) -> PyResult<Self> {
+        let on_error = OnError::of(&on_error)?;
+        let mut inner = frame::trace(table.py(), rows(table).about("table")?, &name, on_error)?;
+        inner.set_resolution_ns(resolution_ns);
+        Ok(Self::of(inner))
     }
 
-    /// A table with a row for each I/O: arrival_ns, pid, process, op, sync, sector, nr_sectors, latency_ns.
+    /// A table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio, sector, nr_sectors,
+    /// latency_ns.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
-        py.detach(|| {
-            let entries = || self.inner.entries();
-            let processes = self.inner.processes();
-            let of = |entry: iosched_workload::Entry| &processes[entry.process as usize];
-            let number = |value: fn(&iosched_workload::Entry) -> u64| {
-                UInt64Array::from_iter_values(entries().map(|own| value(&own)))
-            };
-            let is_sync =
-                |entry: iosched_workload::Entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC);
-            Columns::default()
-                .with("arrival_ns", number(|entry| entry.arrival_ns))
-                .with("pid", UInt32Array::from_iter_values(entries().map(|entry| of(entry).pid)))
-                .with("process", words(entries().map(|entry| of(entry).name.as_str())))
-                .with("op", words(entries().map(|entry| op_name(entry.op()))))
-                .with("sync", entries().map(|entry| Some(is_sync(entry))).collect::<BooleanArray>())
-                .with("sector", number(iosched_workload::Entry::sector))
-                .with("nr_sectors", UInt32Array::from_iter_values(entries().map(|entry| entry.nr_sectors)))
-                .with("latency_ns", entries().map(|entry| entry.latency_ns()).collect::<UInt64Array>())
-                .table()
-        })
+        py.detach(|| self.table(|entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC)))
     }
 
-    /// Writes it to a file, in the format named or that the file's name ends in (.csv, .iolog, .msr ...); how many I/Os
-    /// the format has no place for.
+    /// Writes it to a file, in the format named or that the file's name ends in (.csv, .iolog, .msr ...). Returns how
+    /// many I/Os the format cannot hold. A warning says what else the file lacks.
     #[pyo3(signature = (path, format=None))]
-    fn write(&self, py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<u64> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = plain)] path: PathBuf,
+        #[pyo3(from_py_with = plain)] format: Option<String>,
+    ) -> PyResult<u64> {
         let name = path.to_string_lossy().into_owned();
-        let known = match format {
+        let known = match &format {
             Some(name) => Format::from_name(name),
             None => Format::of_file_name(&name),
         };
         let known = known.ok_or_else(|| {
-            usage(format_args!("{name}: no format: those that can be written are {}", Format::writable_names()))
+            let (argument, given) = format.as_ref().map_or(("path", &name), |format| ("format", format));
+            let formats = Format::writable_names();
+            wrong(argument, format_args!("{given}: names no format; those that can be written are {formats}"))
         })?;
-        py.detach(|| whole(&path, |file| self.write_to(file, known)))
+        let report = py.detach(|| whole(&path, |file| self.write_to(file, known)))?;
+        let losses: Vec<String> = report.losses().map(|(count, what)| format!("{count} {what}")).collect();
+        if !losses.is_empty() {
+            let losses = losses.join("; ");
+            warn(py, &format!("{name}: the format {known} does not hold all of the trace. I/Os: {losses}"))?;
+        }
+        Ok(report.left_out)
     }
 
     /// What it is, in numbers.
@@ -220,6 +287,7 @@ impl Trace {
             self.inner.processes().iter().map(|own| (own.pid, own.name.clone(), own.requests)).collect();
         info.set_item("processes", processes)?;
         info.set_item("missing", self.missing())?;
+        info.set_item("left_out", self.inner.left_out())?;
         info.set_item("warnings", self.inner.warnings().kept().iter().map(ToString::to_string).collect::<Vec<_>>())?;
         Ok(info)
     }
@@ -252,86 +320,16 @@ impl Trace {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
         let own = slf.get();
-        let mut text = Vec::new();
-        own.write_to(&mut text, Format::Csv)?;
-        let bytes = PyBytes::new(slf.py(), &text);
-        Ok((slf.get_type().getattr("_again")?, (own.inner.name().to_owned(), bytes, own.inner.resolution_ns())))
+        // The flag as it is: reads are synchronous without it.
+        let table = slf.py().detach(|| own.table(|entry| entry.flags().contains(Flags::SYNC)))?;
+        Ok((slf.get_type().getattr("_again")?, (own.inner.name().to_owned(), table, own.inner.resolution_ns())))
     }
 
     #[staticmethod]
     #[pyo3(name = "_again")]
-    fn again_of(name: &str, text: Vec<u8>, resolution_ns: u64) -> PyResult<Self> {
-        Self::again(name, text, resolution_ns)
+    fn again(py: Python<'_>, name: &str, table: &Table, resolution_ns: u64) -> PyResult<Self> {
+        let mut inner = frame::trace(py, table.reader(), name, OnError::Raise)?;
+        inner.set_resolution_ns(resolution_ns);
+        Ok(Self::of(inner))
     }
-}
-
-impl Trace {
-    /// Of our own columns, with times that are so exact.
-    fn again(name: &str, text: Vec<u8>, resolution_ns: u64) -> PyResult<Self> {
-        let options = ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() };
-        let mut trace = Self::read(name, Cursor::new(text), &options)?;
-        if let Some(inner) = Arc::get_mut(&mut trace.inner) {
-            inner.set_resolution_ns(resolution_ns);
-        }
-        Ok(trace)
-    }
-}
-
-/// The first line of a table that others have made.
-fn heading(reader: &dyn RecordBatchReader) -> PyResult<Vec<u8>> {
-    let schema = reader.schema();
-    let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let has = |wanted: &[&str]| wanted.iter().any(|name| names.contains(name));
-    for (wanted, what) in [
-        (&["arrival_ns", "time_ns", "time_us", "time_ms", "time_s"][..], "a time"),
-        (&["op"], "op"),
-        (&["sector", "offset_bytes"], "a start"),
-        (&["nr_sectors", "length_bytes", "size_bytes"], "a length"),
-    ] {
-        if !has(wanted) {
-            let found = names.join(", ");
-            return Err(TraceError::new_err(format!(
-                "the table has no column for {what}: {}; it has {found}",
-                wanted.join(" or ")
-            )));
-        }
-    }
-    Ok(format!("{}\n", names.join(",")).into_bytes())
-}
-
-/// Rows as lines of text, which the reader of tables reads.
-fn lines(batch: &RecordBatch, name: &str, text: &mut Vec<u8>) -> PyResult<()> {
-    let schema = batch.schema();
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(values, field)| {
-        let wrong = |error| TraceError::new_err(format!("{name}: column {}: {error}", field.name()));
-        // True and false are 1 and 0 there.
-        let values = if values.data_type() == &DataType::Boolean {
-            arrow_cast::cast(values, &DataType::UInt8).map_err(wrong)?
-        } else {
-            Arc::clone(values)
-        };
-        let values = arrow_cast::cast(&values, &DataType::Utf8).map_err(wrong)?;
-        Ok(values.as_string::<i32>().clone())
-    });
-    let columns: Vec<StringArray> = columns.collect::<PyResult<_>>()?;
-    for row in 0..batch.num_rows() {
-        for (number, values) in columns.iter().enumerate() {
-            if number > 0 {
-                text.push(b',');
-            }
-            if !arrow_array::Array::is_null(values, row) {
-                let value = values.value(row);
-                // A line stays a line.
-                let value = value.replace(char::is_control, "?");
-                if value.contains([',', '"']) {
-                    let value = value.replace('"', "\"\"");
-                    text.extend(format!("\"{value}\"").bytes());
-                } else {
-                    text.extend(value.bytes());
-                }
-            }
-        }
-        text.push(b'\n');
-    }
-    Ok(())
 }

@@ -10,15 +10,15 @@ use iosched_sim::BlockLayer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::{RunError, of_tuning, usage};
+use crate::error::{About as _, RunError, of_tuning, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
 use crate::question::Question;
 use crate::simulate::Run;
 use crate::table::{Columns, Table};
 use crate::trace::words;
-use crate::values::{Device, Setting, one_or_more};
-use crate::whole::whole;
+use crate::values::{Device, Setting, one_or_more, value_text};
+use crate::whole::write_whole;
 
 /// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application
 /// reports.
@@ -33,17 +33,26 @@ impl std::hash::Hash for Goal {
 }
 
 impl Goal {
-    fn from_any(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        given.extract::<Self>().or_else(|_| Self::new(&given.extract::<String>()?))
+    fn parse(text: &str) -> PyResult<Self> {
+        text.parse().map(Self).map_err(|problem| usage(format_args!("goal {problem}")))
     }
+
+    fn from_any(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        given.extract::<Self>().or_else(|_| Self::parse(&plain::<String>(given)?))
+    }
+}
+
+/// One goal or several, for the argument `goal`.
+pub(crate) fn goals(given: &Bound<'_, PyAny>) -> PyResult<Vec<advise::Goal>> {
+    one_or_more(given).and_then(|all| all.iter().map(|one| Ok(Goal::from_any(one)?.0)).collect()).about("goal")
 }
 
 #[pymethods]
 impl Goal {
     /// As it is written to --goal.
     #[new]
-    fn new(text: &str) -> PyResult<Self> {
-        text.parse().map(Self).map_err(|problem| usage(format_args!("goal {problem}")))
+    fn new(#[pyo3(from_py_with = plain)] text: String) -> PyResult<Self> {
+        Self::parse(&text).about("text")
     }
 
     /// Its value in a run, in its unit. Fairness has none: it needs more runs than one.
@@ -73,8 +82,9 @@ impl Goal {
 }
 
 /// A name or several.
-fn names(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
-    given.map_or_else(|| Ok(Vec::new()), |given| one_or_more(given)?.iter().map(|one| one.extract()).collect())
+fn names(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let names = given.map_or_else(|| Ok(Vec::new()), |given| one_or_more(given)?.iter().map(plain).collect());
+    names.about(argument)
 }
 
 fn selection(
@@ -82,9 +92,9 @@ fn selection(
     also: Option<&Bound<'_, PyAny>>,
     fix: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Selection> {
-    let fixed = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.extract()?, value.str()?.to_string()));
-    let fix = fix.map_or_else(|| Ok(Vec::new()), |fix| fix.iter().map(fixed).collect::<PyResult<_>>())?;
-    Ok(Selection { vary: names(vary)?, also: names(also)?, fix, ..Selection::default() })
+    let fixed = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((plain(&name)?, value_text(&value)?));
+    let fix = fix.map_or_else(|| Ok(Vec::new()), |fix| fix.iter().map(fixed).collect::<PyResult<_>>().about("fix"))?;
+    Ok(Selection { vary: names("vary", vary)?, also: names("also", also)?, fix, ..Selection::default() })
 }
 
 /// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and
@@ -99,16 +109,18 @@ pub(crate) fn space<'py>(
     also: Option<&Bound<'py, PyAny>>,
     fix: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let device = device.map_or_else(|| Device::new(iosched_lab::asked::DEVICE.into()), Device::from_any)?;
+    let device =
+        device.map_or_else(|| Device::named(iosched_lab::asked::DEVICE.as_ref()), Device::from_any).about("device")?;
     let mut policies = Policies::default();
     let mut settings = Vec::new();
-    for given in one_or_more(scheduler)? {
-        let text = policies.text(&given)?;
-        let wrong = |problem: String| usage(format_args!("scheduler {text}: {problem}"));
-        settings.extend(iosched_lab::asked::settings(&text, policies.registry()).map_err(wrong)?);
+    for given in one_or_more(scheduler).about("scheduler")? {
+        let text = policies.text(&given).about("scheduler")?;
+        let refused = |problem: String| wrong("scheduler", format_args!("{text}: {problem}"));
+        settings.extend(iosched_lab::asked::settings(&text, policies.registry()).map_err(refused)?);
     }
     let config = BlockLayer::default().queue_config(&device.profile);
-    let space = Space::of(&settings, &selection(vary, also, fix)?, &config).map_err(usage)?;
+    let space =
+        Space::of(&settings, &selection(vary, also, fix)?, &config).map_err(|error| of_tuning(&error.into()))?;
     let told = space.elevators.iter().map(|own| {
         let dimensions = own.dimensions.iter().map(|dimension| {
             let told = PyDict::new(py);
@@ -145,30 +157,33 @@ pub(crate) fn tune(
     goal: &Bound<'_, PyAny>,
     subject_to: Option<&Bound<'_, PyAny>>,
     baseline: Option<&Bound<'_, PyAny>>,
-    budget: u32,
+    #[pyo3(from_py_with = plain)] budget: u32,
     vary: Option<&Bound<'_, PyAny>>,
     also: Option<&Bound<'_, PyAny>>,
     fix: Option<&Bound<'_, PyDict>>,
-    seed: u64,
-    machine: Option<String>,
-    replay: Option<&str>,
-    speed: Option<f64>,
-    equal_within: f64,
-    run_for: Option<f64>,
-    warm_up: f64,
-    jobs: Option<usize>,
+    #[pyo3(from_py_with = plain)] seed: u64,
+    #[pyo3(from_py_with = plain)] machine: Option<String>,
+    #[pyo3(from_py_with = plain)] replay: Option<String>,
+    #[pyo3(from_py_with = plain)] speed: Option<f64>,
+    #[pyo3(from_py_with = plain)] equal_within: f64,
+    #[pyo3(from_py_with = plain)] run_for: Option<f64>,
+    #[pyo3(from_py_with = plain)] warm_up: f64,
+    #[pyo3(from_py_with = plain)] jobs: Option<usize>,
 ) -> PyResult<Search> {
     let mut policies = Policies::default();
-    let schedulers = one_or_more(scheduler)?.iter().map(|one| policies.text(one)).collect::<PyResult<_>>()?;
-    let baseline = baseline.map(|given| policies.setting(given)).transpose()?;
-    let goals = one_or_more(goal)?.iter().map(|one| Ok(Goal::from_any(one)?.0)).collect::<PyResult<_>>()?;
-    let constraint = |text: String| text.parse().map_err(|problem| usage(format_args!("subject_to {problem}")));
-    let constraints: Vec<Constraint> = names(subject_to)?.into_iter().map(constraint).collect::<PyResult<_>>()?;
+    let schedulers = one_or_more(scheduler).and_then(|all| all.iter().map(|one| policies.text(one)).collect());
+    let schedulers = schedulers.about("scheduler")?;
+    let baseline = baseline.map(|given| policies.setting(given)).transpose().about("baseline")?;
+    let goals = goals(goal)?;
+    let constraint = |text: String| text.parse().map_err(|problem| wrong("subject_to", problem));
+    let constraints: Vec<Constraint> =
+        names("subject_to", subject_to)?.into_iter().map(constraint).collect::<PyResult<_>>()?;
     let question = Question {
         workload,
         device,
         schedulers,
         baseline: None,
+        goals: Vec::new(),
         registry: policies.registry().clone(),
         runs: 1,
         seed,
@@ -326,13 +341,13 @@ impl Search {
     }
 
     /// Writes the report, one HTML page that needs nothing else.
-    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, |mut file| Ok(file.write_all(self.page().as_bytes())?)))
+    fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
+        py.detach(|| write_whole(&path, self.page().as_bytes()))
     }
 
     /// Writes the records, which `iosched report` reads.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, |mut file| Ok(file.write_all(&self.written)?)))
+    fn save(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
+        py.detach(|| write_whole(&path, &self.written))
     }
 
     /// The records as JSON lines.

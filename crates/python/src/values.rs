@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::io::Cursor;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iosched::Registry;
@@ -11,16 +11,20 @@ use iosched_disk::Profile;
 use iosched_lab::asked;
 use iosched_trace::{Columns, Format, ReadOptions};
 use iosched_workload::{TaskSet, Workload as Inner};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyFloat, PyString};
 
-use crate::error::{DeviceError, of_asked, of_profile, of_workload, usage};
-use crate::trace::Trace;
+use crate::error::{
+    About as _, ArgumentTypeError, DeviceError, of_asked, of_profile, of_workload, plain, usage, wrong,
+};
+use crate::trace::{Trace, warn_of_gaps};
 
 /// A dict of numbers, texts, lists and dicts, as TOML.
-pub(crate) fn toml_of(dict: &Bound<'_, PyDict>) -> PyResult<String> {
-    let text: String = dict.py().import("json")?.call_method1("dumps", (dict,))?.extract()?;
+pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
+    if !dict.is_instance_of::<PyDict>() {
+        return Err(ArgumentTypeError::new_err(format!("found {}, expected a dict", dict.get_type().name()?)));
+    }
+    let text: String = dict.py().import("iosched._plain")?.call_method1("as_json", (dict,))?.extract()?;
     let value: toml::Value = serde_json::from_str(&text).map_err(usage)?;
     toml::to_string(&value).map_err(usage)
 }
@@ -53,6 +57,17 @@ impl Device {
         Ok(Self { profile, text, named })
     }
 
+    /// The profile of that name, or in that file.
+    pub(crate) fn named(name: &Path) -> PyResult<Self> {
+        let name = name.to_string_lossy().into_owned();
+        let profile = Profile::load(&name).map_err(|error| of_asked(&error.into()))?;
+        Self::of(profile, Some(name))
+    }
+
+    fn of_text(text: &str, name: &str) -> PyResult<Self> {
+        Self::of(Profile::parse(name, text).map_err(|error| of_profile(&error))?, None)
+    }
+
     pub(crate) fn to_toml_text(&self) -> &str {
         &self.text
     }
@@ -62,12 +77,12 @@ impl Device {
         if let Ok(device) = given.cast::<Self>() {
             return Ok(device.get().clone());
         }
-        if let Ok(dict) = given.cast::<PyDict>() {
-            return Self::from_dict(dict, "device");
+        if given.is_instance_of::<PyDict>() {
+            return Self::of_text(&toml_of(given)?, "device");
         }
         match given.extract::<PathBuf>() {
-            Ok(name) => Self::new(name),
-            Err(_) => Err(PyTypeError::new_err(format!(
+            Ok(name) => Self::named(&name),
+            Err(_) => Err(ArgumentTypeError::new_err(format!(
                 "a device is a Device, the name of a profile, the path of a file or a dict, not {}",
                 given.get_type().name()?
             ))),
@@ -79,31 +94,32 @@ impl Device {
 impl Device {
     /// A profile by its name, such as "sata-7200" or "nvme:steady", or by its file, which holds a / or ends in .toml.
     #[new]
-    pub(crate) fn new(name: PathBuf) -> PyResult<Self> {
-        let name = name.to_string_lossy().into_owned();
-        let profile = Profile::load(&name).map_err(|error| of_asked(&error.into()))?;
-        Self::of(profile, Some(name))
+    fn new(#[pyo3(from_py_with = plain)] name: PathBuf) -> PyResult<Self> {
+        Self::named(&name).about("name")
     }
 
     /// What may stand for a device: one, a name, a path or a dict; None is sata-7200.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        given.map_or_else(|| Self::new(asked::DEVICE.into()), Self::from_any)
+        given.map_or_else(|| Self::named(asked::DEVICE.as_ref()), Self::from_any).about("given")
     }
 
     /// A profile written as TOML.
     #[staticmethod]
-    #[pyo3(signature = (text, name="device"))]
-    fn from_toml(text: &str, name: &str) -> PyResult<Self> {
-        Self::of(Profile::parse(name, text).map_err(|error| of_profile(&error))?, None)
+    #[pyo3(signature = (text, name="device".to_owned()), text_signature = "(text, name='device')")]
+    fn from_toml(
+        #[pyo3(from_py_with = plain)] text: String,
+        #[pyo3(from_py_with = plain)] name: String,
+    ) -> PyResult<Self> {
+        Self::of_text(&text, &name).about("text")
     }
 
     /// A profile whose fields are in a dict, as its TOML has them.
     #[staticmethod]
-    #[pyo3(signature = (fields, name="device"))]
-    fn from_dict(fields: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
-        Self::from_toml(&toml_of(fields)?, name)
+    #[pyo3(signature = (fields, name="device".to_owned()), text_signature = "(fields, name='device')")]
+    fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
+        toml_of(fields).and_then(|text| Self::of_text(&text, &name)).about("fields")
     }
 
     /// Its name.
@@ -165,9 +181,9 @@ impl Device {
     /// One that was named, where its file may not be.
     #[staticmethod]
     fn _again(text: &str, named: &str) -> PyResult<Self> {
-        match Self::new(named.into()) {
+        match Self::named(named.as_ref()) {
             Ok(device) if device.text == text => Ok(device),
-            _ => Self::from_toml(text, named),
+            _ => Self::of_text(text, named),
         }
     }
 }
@@ -182,6 +198,14 @@ pub(crate) fn devices() -> Vec<&'static str> {
 #[pyfunction]
 pub(crate) fn schedulers() -> Vec<(&'static str, &'static str)> {
     Registry::linux().elevators().iter().map(|elevator| (elevator.name, elevator.about)).collect()
+}
+
+/// A value of a tunable as it is written; whole floats are whole numbers.
+pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    match value.cast::<PyFloat>() {
+        Ok(float) => Ok(float.value().to_string()),
+        Err(_) => Ok(value.str()?.to_string()),
+    }
 }
 
 /// An elevator and what is set of it or of the queue: "cfq:slice_idle=0,nr_requests=512".
@@ -200,15 +224,16 @@ impl Setting {
     /// As it is written to --scheduler; values as keywords: Setting("cfq", slice_idle=0).
     #[new]
     #[pyo3(signature = (text, **values))]
-    fn new(text: &str, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut written = text.to_owned();
+    fn new(#[pyo3(from_py_with = plain)] text: String, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut written = text;
         for (name, value) in values.into_iter().flatten() {
             let name: String = name.extract()?;
-            let value = value.str()?;
             written.push(if written.contains(':') { ',' } else { ':' });
-            written.push_str(&format!("{name}={}", value.to_str()?));
+            written.push_str(&format!("{name}={}", value_text(&value)?));
         }
-        asked::setting(&written).map(Self).map_err(|problem| usage(format_args!("setting {written}: {problem}")))
+        asked::setting(&written)
+            .map(Self)
+            .map_err(|problem| usage(format_args!("setting {written}: {problem}")).about("text"))
     }
 
     /// The elevator's name.
@@ -266,11 +291,10 @@ impl Hash for Workload {
 /// How a trace is read, of what Python gives.
 pub(crate) fn reading(format: Option<&str>, columns: Option<&str>, partial: bool) -> PyResult<ReadOptions> {
     let format = format.map(|name| {
-        let unknown = || usage(format_args!("format {name}: formats are {}", Format::names()));
+        let unknown = || wrong("format", format_args!("{name}: formats are {}", Format::names()));
         Format::from_name(name).ok_or_else(unknown)
     });
-    let columns =
-        columns.map(|text| Columns::parse(text).map_err(|error| usage(format_args!("columns {text}: {error}"))));
+    let columns = columns.map(|text| Columns::parse(text).map_err(|error| usage(error).about("columns")));
     Ok(ReadOptions { format: format.transpose()?, columns: columns.transpose()?, partial, ..ReadOptions::default() })
 }
 
@@ -284,16 +308,32 @@ impl Workload {
         if let Ok(trace) = given.cast::<Trace>() {
             return Ok(Self::from_trace(trace.get()));
         }
-        if let Ok(dict) = given.cast::<PyDict>() {
-            return Self::from_dict(dict, "tasks");
+        if given.is_instance_of::<PyDict>() {
+            return Self::text("tasks", &toml_of(given)?, "tasks");
         }
         match given.extract::<PathBuf>() {
-            Ok(path) => Self::new(given.py(), path, None, None, false),
-            Err(_) => Err(PyTypeError::new_err(format!(
+            Ok(path) => Self::open(given.py(), path, None, None, false),
+            Err(_) => Err(ArgumentTypeError::new_err(format!(
                 "a workload is a Workload, a Trace, the path of a file, a command line or a dict of tasks, not {}",
                 given.get_type().name()?
             ))),
         }
+    }
+
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        columns: Option<String>,
+        partial: bool,
+    ) -> PyResult<Self> {
+        let reading = reading(format.as_deref(), columns.as_deref(), partial)?;
+        let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
+        if let Inner::Trace(trace) = &inner {
+            warn_of_gaps(py, trace)?;
+        }
+        let origin = Origin::Path { path: path.clone(), format, columns, partial };
+        Ok(Self { inner, path: Some(path), reading, origin })
     }
 
     /// Whether a command line can name it.
@@ -326,27 +366,19 @@ impl Workload {
     #[pyo3(signature = (path, *, format=None, columns=None, partial=false))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
-        format: Option<&str>,
-        columns: Option<&str>,
-        partial: bool,
+        #[pyo3(from_py_with = plain)] path: PathBuf,
+        #[pyo3(from_py_with = plain)] format: Option<String>,
+        #[pyo3(from_py_with = plain)] columns: Option<String>,
+        #[pyo3(from_py_with = plain)] partial: bool,
     ) -> PyResult<Self> {
-        let reading = reading(format, columns, partial)?;
-        let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
-        let origin = Origin::Path {
-            path: path.clone(),
-            format: format.map(str::to_owned),
-            columns: columns.map(str::to_owned),
-            partial,
-        };
-        Ok(Self { inner, path: Some(path), reading, origin })
+        Self::open(py, path, format, columns, partial).about("path")
     }
 
     /// What may stand for a workload: one, a trace, a path, a command line or a dict of tasks; None is the sample.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Self::from_any(given)
+        Self::from_any(given).about("given")
     }
 
     /// The recorded run of pgbench that comes with iosched.
@@ -358,23 +390,29 @@ impl Workload {
 
     /// A fio job file by its text.
     #[staticmethod]
-    #[pyo3(signature = (text, name="job.fio"))]
-    fn from_job(text: &str, name: &str) -> PyResult<Self> {
-        Self::text("job", text, name)
+    #[pyo3(signature = (text, name="job.fio".to_owned()), text_signature = "(text, name='job.fio')")]
+    fn from_job(
+        #[pyo3(from_py_with = plain)] text: String,
+        #[pyo3(from_py_with = plain)] name: String,
+    ) -> PyResult<Self> {
+        Self::text("job", &text, &name).about("text")
     }
 
     /// A task file by its text, TOML.
     #[staticmethod]
-    #[pyo3(signature = (text, name="tasks.toml"))]
-    fn from_toml(text: &str, name: &str) -> PyResult<Self> {
-        Self::text("tasks", text, name)
+    #[pyo3(signature = (text, name="tasks.toml".to_owned()), text_signature = "(text, name='tasks.toml')")]
+    fn from_toml(
+        #[pyo3(from_py_with = plain)] text: String,
+        #[pyo3(from_py_with = plain)] name: String,
+    ) -> PyResult<Self> {
+        Self::text("tasks", &text, &name).about("text")
     }
 
     /// Tasks in a dict, as a task file has them.
     #[staticmethod]
-    #[pyo3(signature = (fields, name="tasks.toml"))]
-    fn from_dict(fields: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
-        Self::text("tasks", &toml_of(fields)?, name)
+    #[pyo3(signature = (fields, name="tasks.toml".to_owned()), text_signature = "(fields, name='tasks.toml')")]
+    fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
+        toml_of(fields).and_then(|text| Self::text("tasks", &text, &name)).about("fields")
     }
 
     /// A trace, to be replayed.
@@ -431,18 +469,18 @@ impl Workload {
     fn _again(
         py: Python<'_>,
         path: PathBuf,
-        format: Option<&str>,
-        columns: Option<&str>,
+        format: Option<String>,
+        columns: Option<String>,
         partial: bool,
     ) -> PyResult<Self> {
-        Self::new(py, path, format, columns, partial)
+        Self::open(py, path, format, columns, partial)
     }
 }
 
 /// Whether a number is in its range.
 pub(crate) fn within(name: &str, value: f64, range: RangeInclusive<f64>, unit: &str) -> PyResult<()> {
-    let wrong = || usage(format_args!("{name} {value}: takes {unit} from {} to {}", range.start(), range.end()));
-    range.contains(&value).then_some(()).ok_or_else(wrong)
+    let outside = || wrong(name, format_args!("{value}: takes {unit} from {} to {}", range.start(), range.end()));
+    range.contains(&value).then_some(()).ok_or_else(outside)
 }
 
 /// Whether runs can be so long, and a replay so fast.

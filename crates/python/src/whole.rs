@@ -1,20 +1,27 @@
 //! Files that are written whole or not at all.
 
 use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use pyo3::prelude::*;
 
-use crate::error::usage;
+use crate::error::{of_path, wrong};
 
 /// Has `write` write a file beside `path`, and puts it there once it is whole; what `write` gave.
 pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
-    let name = path.file_name().ok_or_else(|| usage(format_args!("{}: names no file", path.display())))?;
+    let name = path.file_name().ok_or_else(|| wrong("path", format_args!("{}: names no file", path.display())))?;
     let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
-    let written = File::create(&part).map_err(PyErr::from).and_then(write);
-    let written = written.and_then(|found| fs::rename(&part, path).map(|()| found).map_err(PyErr::from));
+    let failed = |error: io::Error| of_path(&error, path);
+    let written = File::create(&part).map_err(failed).and_then(write);
+    let written = written.and_then(|found| fs::rename(&part, path).map(|()| found).map_err(failed));
     if written.is_err() {
         let _ = fs::remove_file(&part);
     }
     written
+}
+
+/// Writes `bytes` so.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> PyResult<()> {
+    whole(path, |mut file| file.write_all(bytes).map_err(|error| of_path(&error, path)))
 }

@@ -64,7 +64,7 @@ pub use decompress::read_text;
 pub use error::{Misfit, TraceError, TracePlace, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use events::EventReader;
 pub use format::{Format, FormatSpec, Holds};
-pub use formats::{Column, Columns, TableRow, flag_letters};
+pub use formats::{Column, Columns, TableRow, flag_letters, ioprio_text};
 pub use names::{DeviceNames, Names, ProcessNames};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};

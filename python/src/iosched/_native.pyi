@@ -3,31 +3,24 @@
 import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 __version__: Final[str]
 
 __all__ = [
     "Comparison",
     "Device",
-    "DeviceError",
     "FleetSummary",
     "Goal",
-    "IoschedError",
-    "PolicyError",
     "Request",
     "Run",
-    "RunError",
     "Search",
     "Setting",
     "SweepPlan",
     "SweepUnit",
     "Table",
     "Trace",
-    "TraceError",
-    "UsageError",
     "Workload",
-    "WorkloadError",
     "__version__",
     "compare",
     "devices",
@@ -44,19 +37,6 @@ _AnyDevice: TypeAlias = Device | _Path | Mapping[str, Any]
 _AnyWorkload: TypeAlias = Workload | Trace | _Path | Mapping[str, Any]
 # An elevator in Python is an iosched.Elevator, or whatever has its methods.
 _AnySetting: TypeAlias = Setting | str | Callable[[], Any]
-
-class IoschedError(Exception): ...
-class UsageError(IoschedError): ...
-class DeviceError(UsageError): ...
-class WorkloadError(UsageError): ...
-class TraceError(WorkloadError): ...
-class RunError(IoschedError): ...
-
-class PolicyError(RunError):
-    time_ns: int
-    method: str
-    queued: list[Request]
-    policy: Any
 
 @final
 class Table:
@@ -136,7 +116,9 @@ class Workload:
 @final
 class Trace:
     @staticmethod
-    def from_arrow(table: Any, name: str = "table", resolution_ns: int = 1) -> Trace: ...
+    def from_arrow(
+        table: Any, name: str = "table", resolution_ns: int = 1, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Trace: ...
     def to_arrow(self) -> Table: ...
     def write(self, path: _Path, format: str | None = None) -> int: ...
     def info(self) -> dict[str, Any]: ...
@@ -305,6 +287,7 @@ def compare(
     scheduler: _AnySetting | Iterable[_AnySetting] | None = None,
     *,
     baseline: _AnySetting | None = None,
+    goal: str | Goal | Iterable[str | Goal] | None = None,
     runs: int = 10,
     seed: int = 1,
     machine: str | None = None,
@@ -313,6 +296,7 @@ def compare(
     equal_within: float = 5.0,
     run_for: float | None = None,
     warm_up: float = 0.0,
+    no_fairness: bool = False,
     jobs: int | None = None,
 ) -> Comparison: ...
 def simulate(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ._native import Device, Goal, Search, Setting, UsageError, Workload, simulate, space, tune
+from ._native import Device, Goal, Search, Setting, Workload, simulate, space, tune
+from .errors import UsageError
 
 if TYPE_CHECKING:
     import optuna
@@ -56,7 +57,7 @@ def objective(
     written. `options` are those of `simulate`.
     """
     if runs < 1:
-        raise UsageError(f"runs {runs}: a trial has 1 or more")
+        raise UsageError(f"runs {runs}: a trial has 1 or more", argument="runs")
     done, on = Workload.of(workload), Device.of(device)
     goals = [one if isinstance(one, Goal) else Goal(one) for one in ([goal] if isinstance(goal, (str, Goal)) else goal)]
     spaces = {own["setting"]: own["dimensions"] for own in space(scheduler, on, vary=vary, also=also, fix=fix)}
@@ -98,4 +99,6 @@ def signed(trial: optuna.Trial, number: int, goal: Goal, value: float, better: s
         return value
     if wanted == "minimize":
         return -value
-    raise UsageError(f"goal {goal}: lower is better, and the study maximizes; create it with direction minimize")
+    raise UsageError(
+        f"goal {goal}: lower is better, and the study maximizes; create it with direction minimize", argument="goal"
+    )

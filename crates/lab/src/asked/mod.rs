@@ -22,7 +22,8 @@ use iosched_workload::{Workload, WorkloadError};
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
 use crate::experiment::Experiment;
-use crate::goal::Goal;
+use crate::figure::Figure;
+use crate::goal::{Goal, Measure};
 use crate::machine::MachineProfile;
 
 pub use crate::nearest::{did_you_mean, listed, nearest};
@@ -223,6 +224,11 @@ impl Asked {
         if named.is_empty() {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();
             baseline.get_or_insert_with(|| BASELINE.to_owned());
+        }
+        if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
+            let problem =
+                "needs the runs of each process alone, which no-fairness leaves out; leave out one of the two";
+            return Err(AskedError::argument("goal", "fairness", problem));
         }
         let replay = replay(self.replay, self.speed, &workload)?;
         let machine = machine(self.machine.as_deref(), &workload, &named)?;

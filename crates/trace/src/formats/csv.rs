@@ -9,10 +9,10 @@
 
 use std::io::{self, Write};
 
-use iosched::{Flags, IoClass, IoPriority};
+use iosched::Flags;
 
 use super::columns::{Columns, Delimiter, Fields, unquoted};
-use super::row::{TableRow, flag_letters};
+use super::row::{TableRow, flag_letters, ioprio_text};
 use crate::blktrace::ProcessName;
 use crate::input::excerpt;
 use crate::names::{Labels, Names};
@@ -132,11 +132,7 @@ impl RecordFormat for Csv {
         } else {
             write!(out, ",{name}")?;
         }
-        match ioprio {
-            Some(IoPriority { class: IoClass::None, level }) => writeln!(out, ",none/{level}"),
-            Some(ioprio) => writeln!(out, ",{ioprio}"),
-            None => writeln!(out, ","),
-        }
+        writeln!(out, ",{}", ioprio.map_or_else(String::new, ioprio_text))
     }
 }
 

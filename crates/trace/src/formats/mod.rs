@@ -19,7 +19,7 @@ mod vscsi;
 pub(crate) use blkparse::BlkparseReader;
 pub use columns::{Column, Columns};
 pub(crate) use detect::detect;
-pub use row::{TableRow, flag_letters};
+pub use row::{TableRow, flag_letters, ioprio_text};
 
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};

@@ -1,7 +1,7 @@
 //! One row of a table of requests, from the lines of a file or from columns in memory: which values a column takes, and
 //! the request that they make together.
 
-use iosched::{Flags, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
+use iosched::{Flags, IoClass, IoPriority, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
 use super::columns::{Column, decimal};
 use crate::blktrace::Category;
@@ -17,6 +17,15 @@ const FLAGS: [(Flags, u8); 5] =
 #[must_use]
 pub fn flag_letters(flags: Flags) -> String {
     FLAGS.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, letter)| char::from(letter)).collect()
+}
+
+/// An ioprio as the column `ioprio` has it, with the level where the class keeps one.
+#[must_use]
+pub fn ioprio_text(ioprio: IoPriority) -> String {
+    match ioprio {
+        IoPriority { class: IoClass::None, level } => format!("none/{level}"),
+        ioprio => ioprio.to_string(),
+    }
 }
 
 /// A row of a table of requests, filled value by value.

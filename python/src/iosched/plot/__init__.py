@@ -28,8 +28,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from .._native import Comparison, Run, UsageError
+from .._native import Comparison, Run
 from .._whole import write_whole
+from ..errors import ArgumentTypeError, UsageError
 from ._rows import OTHERS, SECTOR_BYTES, Floats, Rows
 
 __all__ = ["depth", "head", "latency_cdf", "save", "shares", "style", "throughput", "verdicts"]
@@ -98,7 +99,7 @@ def throughput(
     Bytes count when they are done. `bins` says how many steps there are, or gives their edges in s.
     """
     if by not in (None, "process", "op"):
-        raise UsageError(f"by {by!r}: is 'process', 'op' or None")
+        raise UsageError(f"by {by!r}: is 'process', 'op' or None", argument="by")
     rows = [Rows(label, run) for label, run in _labelled(runs)]
     edges = _edges(bins, rows)
     ax = _axes(ax)
@@ -123,7 +124,8 @@ def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
     total = np.sum([rate for _, rate in rates], axis=0)
     if not total.any():
         raise UsageError(
-            f"from {edges[0]:g} to {edges[-1]:g} s: no byte was read or written; other bins would have some"
+            f"from {edges[0]:g} to {edges[-1]:g} s: no byte was read or written; other bins would have some",
+            argument="bins",
         )
     total[total == 0] = np.nan
     ax = _axes(ax)
@@ -152,7 +154,8 @@ def head(run: Run, *, start: float | None = None, end: float | None = None, ax: 
     points = np.count_nonzero(inside)
     if points == 0:
         raise UsageError(
-            f"from {after_s:g} to {before_s:g} s: no request was dispatched; the last was at {last_s:.3f} s"
+            f"from {after_s:g} to {before_s:g} s: no request was dispatched; the last was at {last_s:.3f} s",
+            argument="start",
         )
     size = min(3, max(0.5, 100 / points**0.5))
     look: dict[str, Any] = {"linestyle": "", "marker": "o", "markeredgewidth": 0, "markersize": size}
@@ -186,15 +189,15 @@ def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = 
     """
     columns, devices = comparison.verdicts.to_dict(), comparison.devices
     if device is None and len(devices) > 1:
-        raise UsageError(f"device: there are several, name one of {', '.join(devices)}")
+        raise UsageError(f"device: there are several, name one of {', '.join(devices)}", argument="device")
     name = device if isinstance(device, str) else next(iter(devices[device or 0 :][:1]), str(device))
     if name not in devices:
-        raise UsageError(f"device {name}: was not compared; there are {', '.join(devices)}")
+        raise UsageError(f"device {name}: was not compared; there are {', '.join(devices)}", argument="device")
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     rows = [row for row in rows if row["device"] == name]
     known = list(dict.fromkeys(row["figure"] for row in rows))
     if figure not in known:
-        raise UsageError(f"figure {figure}: is not in this comparison; there are {', '.join(known)}")
+        raise UsageError(f"figure {figure}: is not in this comparison; there are {', '.join(known)}", argument="figure")
     rows = [row for row in rows if row["figure"] == figure]
     # An application may report one figure in several units, the main one first.
     rows = [row for row in rows if row["unit"] == rows[0]["unit"]]
@@ -254,10 +257,10 @@ def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
     place = Path(path)
     kind = place.suffix.lower()
     if kind not in _METADATA:
-        raise UsageError(f"{place}: a picture is written as {', '.join(_METADATA)}")
+        raise UsageError(f"{place}: a picture is written as {', '.join(_METADATA)}", argument="path")
     drawn = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
     if drawn is None:
-        raise UsageError("this Axes was removed from its figure; draw another")
+        raise UsageError("this Axes was removed from its figure; draw another", argument="figure")
     file = io.BytesIO()
     with matplotlib.rc_context(_AS_TEXT):
         drawn.savefig(file, format=kind[1:], dpi=300, metadata=_METADATA[kind])
@@ -285,9 +288,9 @@ def _labelled(runs: _Runs) -> list[tuple[str, Run]]:
         pairs = [(str(label), run) for label, run in (runs.items() if isinstance(runs, Mapping) else runs)]
     except (TypeError, ValueError) as error:
         told = "runs are a Run, a Comparison, a mapping of labels to Runs or a list of (label, Run)"
-        raise TypeError(told) from error
+        raise ArgumentTypeError(told, argument="runs") from error
     if not pairs:
-        raise UsageError("runs: there are none to draw; one is enough")
+        raise UsageError("runs: there are none to draw; one is enough", argument="runs")
     return pairs
 
 
@@ -295,7 +298,9 @@ def _edges(bins: _Bins, rows: list[Rows]) -> Floats:
     last_s = max(own.last_s() for own in rows)
     edges = np.linspace(0, last_s, max(bins, 0) + 1) if isinstance(bins, int | np.integer) else np.asarray(bins, float)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise UsageError(f"bins {bins}: is how many there are, at least 1, or two or more edges in s that rise")
+        raise UsageError(
+            f"bins {bins}: is how many there are, at least 1, or two or more edges in s that rise", argument="bins"
+        )
     return edges
 
 

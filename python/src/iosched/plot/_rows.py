@@ -5,7 +5,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._native import Run, UsageError
+from .._native import Run
+from ..errors import ArgumentTypeError, UsageError
 
 Floats: TypeAlias = NDArray[np.float64]
 Chosen: TypeAlias = NDArray[np.bool_]
@@ -19,12 +20,13 @@ class Rows:
 
     def __init__(self, label: str, run: Run) -> None:
         if not isinstance(run, Run):
-            raise TypeError(f"a run is an iosched.Run, as simulate(...) gives it, not {type(run).__name__}")
+            told = f"a run is an iosched.Run, as simulate(...) gives it, not {type(run).__name__}"
+            raise ArgumentTypeError(told, argument="runs")
         table = run.requests
         self.label = label
         self.who = f"run {label}" if label else "this run"
         if len(table) == 0:
-            raise UsageError(f"{self.who}: has no I/O to draw; a longer one would have some")
+            raise UsageError(f"{self.who}: has no I/O to draw; a longer one would have some", argument="runs")
         try:
             columns = {name: table[name] for name in table.column_names}
         except ImportError:
@@ -48,20 +50,21 @@ class Rows:
     def last_s(self) -> float:
         """When the last I/O was done."""
         if np.isnan(self.completed_s).all():
-            raise UsageError(f"{self.who}: no I/O was done; a longer one would have some")
+            raise UsageError(f"{self.who}: no I/O was done; a longer one would have some", argument="runs")
         return float(np.nanmax(self.completed_s))
 
     def latencies_s(self, op: str | None, sync: bool | None) -> Floats:
         """Of what was done; no flushes, unless they are asked for."""
         if op is not None and op not in self.ops:
-            raise UsageError(f"op {op}: {self.who} has none; there are {', '.join(self.ops)}")
+            raise UsageError(f"op {op}: {self.who} has none; there are {', '.join(self.ops)}", argument="op")
         wanted = [number for number, own in enumerate(self.ops) if (own != "flush" if op is None else own == op)]
         chosen = np.isin(self.op, wanted) & ~np.isnan(self.completed_s)
         if sync is not None:
             chosen &= self.sync == sync
         if not chosen.any():
             kind = "" if sync is None else "sync " if sync else "async "
-            raise UsageError(f"{self.who}: no {kind}{op or 'I/O'} was done; there are others, without op= and sync=")
+            told = f"{self.who}: no {kind}{op or 'I/O'} was done; there are others, without op= and sync="
+            raise UsageError(told, argument="sync")
         return self.completed_s[chosen] - self.submitted_s[chosen]
 
     def groups(self, by: str | None, most: int) -> list[tuple[str, Chosen]]:

@@ -8,7 +8,8 @@ import sys
 import time
 from datetime import timedelta
 
-from .._native import IoschedError, SweepPlan
+from .._native import SweepPlan
+from ..errors import IoschedError
 from . import Outcome, Progress, estimate, run, summary
 from .driver import as_plan
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from .. import _native
-from .._native import FleetSummary, SweepPlan, SweepUnit, UsageError
+from .._native import FleetSummary, SweepPlan, SweepUnit
+from ..errors import UsageError
 from . import engines
 from .store import Store, reader, remote
 
@@ -112,8 +113,9 @@ def run(
     none for one of this machine, of which `jobs` are the workers. Each unit takes `cpus` threads of a worker.
     `progress` is called whenever something is done. Ctrl-C keeps what is done; the same call goes on.
     """
-    if (jobs is not None and jobs < 1) or cpus < 1:
-        raise UsageError(f"jobs {jobs}, cpus {cpus}: are 1 or more")
+    for argument, value in (("jobs", jobs), ("cpus", cpus)):
+        if value is not None and value < 1:
+            raise UsageError(f"{argument} {value}: takes 1 or more", argument=argument)
     store = Store(output)
     found, refused = units(plan)
     done = store.done()
@@ -144,5 +146,5 @@ def summary(dataset: str | os.PathLike[str], figure: str = "sync_mean") -> Fleet
     is, and what all gain together by one setting for all, by one for each device, by one for each volume."""
     store = Store(dataset)
     if not store.files("runs"):
-        raise UsageError(f"{store.root}: there are no runs of a sweep")
+        raise UsageError(f"{store.root}: there are no runs of a sweep", argument="output")
     return FleetSummary(store.table("runs"), store.table("verdicts"), figure)

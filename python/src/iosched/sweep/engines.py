@@ -13,7 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .._native import IoschedError, SweepUnit, UsageError
+from .._native import SweepUnit
+from ..errors import IoschedError, UsageError
 from .store import Store, needed, reader
 
 
@@ -219,10 +220,10 @@ def chosen(engine: str, root: str, jobs: int | None, address: Any, cpus: int) ->
     """The engine of that name."""
     if engine == "threads":
         if address is not None:
-            raise UsageError("address: is for engines ray and dask")
+            raise UsageError("address: is for engines ray and dask", argument="address")
         return threads(root, jobs or os.cpu_count() or 1)
     if engine == "ray":
         return ray(root, jobs, address, cpus)
     if engine == "dask":
         return dask(root, jobs, address, cpus)
-    raise UsageError(f"engine {engine}: is threads, ray or dask")
+    raise UsageError(f"engine {engine}: is threads, ray or dask", argument="engine")

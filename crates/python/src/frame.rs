@@ -1,0 +1,393 @@
+//! Traces of tables in memory. A table is no recording that may be damaged: each row is an I/O, or an error.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fmt;
+use std::io::Write as _;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+use iosched_lab::asked::nearest;
+use iosched_trace::{Column, Columns, Names, TableRow, TraceRequest};
+use iosched_workload::Trace;
+use pyo3::prelude::*;
+
+use crate::error::{About as _, IoschedWarning, TraceError, of_workload, wrong};
+
+/// What becomes of a row that is no I/O.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnError {
+    /// An error names it.
+    Raise,
+    /// It is left out, and a warning says so.
+    Drop,
+}
+
+impl OnError {
+    pub(crate) fn of(text: &str) -> PyResult<Self> {
+        match text {
+            "raise" => Ok(Self::Raise),
+            "drop" => Ok(Self::Drop),
+            _ => Err(wrong("on_error", format_args!("{text:?} is not known; write \"raise\" or \"drop\""))),
+        }
+    }
+}
+
+/// Says something on the caller's line that is no error.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', "?"))?;
+    PyErr::warn(py, &py.get_type::<IoschedWarning>(), &text, 1)
+}
+
+/// Why a row is no I/O.
+struct Fault {
+    row: usize,
+    /// `None`: the values do not go together.
+    column: Option<String>,
+    found: String,
+    expected: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row {}", self.row)?;
+        if let Some(column) = &self.column {
+            write!(f, ", column {column}")?;
+        }
+        write!(f, ": found {}, expected {}", self.found, self.expected)
+    }
+}
+
+/// A trace of the rows of a table.
+pub(crate) fn trace(
+    py: Python<'_>,
+    table: Box<dyn RecordBatchReader + Send>,
+    name: &str,
+    on_error: OnError,
+) -> PyResult<Trace> {
+    let meanings = meanings(py, &table.schema(), name)?;
+    let mut rows = Rows::new(name, meanings);
+    for batch in table {
+        let batch = batch.map_err(|error| TraceError::new_err(format!("{name}: {error}")))?;
+        py.detach(|| rows.add(&batch, on_error))?;
+    }
+    py.detach(|| rows.order(on_error))?;
+    rows.warn(py)?;
+    let made = Trace::collect(name, 1, rows.requests.iter().map(|(request, _)| Ok(*request)));
+    let mut made = made.map_err(|error| of_workload(&error)).about("table")?;
+    made.name_processes(|pid| rows.processes.get(&pid).cloned());
+    Ok(made)
+}
+
+/// The columns of a table. A time that has its unit in its type may be called `time`, and a latency `latency`.
+fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns> {
+    let mut names = Vec::new();
+    for field in schema.fields() {
+        let own = field.name().as_str();
+        let meant = match own {
+            "time" | "latency" if has_unit(field.data_type()) => format!("{own}_ns"),
+            "time" | "latency" => {
+                let unit =
+                    format!("is of type {}, which has no unit; call it {own}_ns, _us, _ms or _s", field.data_type());
+                return Err(TraceError::new_err(format!("{name}: column {own} {unit}"))).about("table");
+            }
+            _ => own.to_owned(),
+        };
+        names.push(meant);
+    }
+    let columns = Columns::of_names(names.iter().map(String::as_str))
+        .map_err(|error| TraceError::new_err(format!("{name}: {error}")))
+        .about("table")?;
+    let known = ["pid", "process", "device", "sync", "flags", "latency_ns", "latency_us", "latency_ms", "latency_s"];
+    for (own, _) in columns.iter().filter(|(_, column)| *column == Column::Unknown) {
+        let lower = own.to_lowercase();
+        let near = known.contains(&lower.as_str()).then_some(lower.as_str()).or_else(|| nearest(&lower, known));
+        if let Some(near) = near.filter(|near| !names.iter().any(|name| name == near)) {
+            warn(py, &format!("{name}: column {own:?} is not known and was passed over; did you mean {near}?"))?;
+        }
+    }
+    Ok(columns)
+}
+
+fn has_unit(kind: &DataType) -> bool {
+    matches!(kind, DataType::Timestamp(..) | DataType::Duration(_))
+}
+
+/// Rows that are I/Os, and what was found beside them.
+struct Rows<'n> {
+    name: &'n str,
+    columns: Columns,
+    names: Names,
+    processes: BTreeMap<u32, String>,
+    /// With the rows' numbers.
+    requests: Vec<(TraceRequest, usize)>,
+    /// Rows looked at.
+    count: usize,
+    dropped: usize,
+    first_dropped: Option<Fault>,
+    unordered: usize,
+    first_unordered: usize,
+}
+
+impl<'n> Rows<'n> {
+    fn new(name: &'n str, columns: Columns) -> Self {
+        Self {
+            name,
+            columns,
+            names: Names::default(),
+            processes: BTreeMap::new(),
+            requests: Vec::new(),
+            count: 0,
+            dropped: 0,
+            first_dropped: None,
+            unordered: 0,
+            first_unordered: 0,
+        }
+    }
+
+    fn add(&mut self, batch: &RecordBatch, on_error: OnError) -> PyResult<()> {
+        let named = self.columns.iter().zip(batch.columns()).zip(batch.schema_ref().fields());
+        let columns =
+            named.filter(|(((_, column), _), _)| *column != Column::Unknown).map(|(((_, column), values), field)| {
+                let refused =
+                    |problem: String| TraceError::new_err(format!("{}: column {}: {problem}", self.name, field.name()));
+                let cells = Cells::of(values, column).map_err(|error| refused(error.to_string()))?;
+                let cells = cells.ok_or_else(|| {
+                    refused(format!("found values of type {}, expected {}", values.data_type(), column.takes()))
+                })?;
+                Ok(Prepared { name: field.name().clone(), column: cells.column(column), values: values.clone(), cells })
+            });
+        let columns: Vec<Prepared> = columns.collect::<PyResult<_>>().about("table")?;
+        let mut text = Vec::new();
+        for at in 0..batch.num_rows() {
+            match self.row(&columns, at, &mut text) {
+                Ok(request) => self.requests.push((request, self.count)),
+                Err(fault) => self.refuse(fault, on_error)?,
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, columns: &[Prepared], at: usize, text: &mut Vec<u8>) -> Result<TraceRequest, Fault> {
+        let row = self.count;
+        let fault = |prepared: &Prepared, expected: String| Fault {
+            row,
+            column: Some(prepared.name.clone()),
+            found: prepared.found(at),
+            expected,
+        };
+        let mut made = TableRow::default();
+        for prepared in columns {
+            text.clear();
+            prepared.cells.write(at, prepared.column, text);
+            if made.take(prepared.column, text, &mut self.names).is_none() {
+                return Err(fault(prepared, prepared.column.takes()));
+            }
+        }
+        let request = made.request(&mut self.names).map_err(|expected| {
+            let values: Vec<String> = columns.iter().map(|own| format!("{} {}", own.name, own.found(at))).collect();
+            Fault { row, column: None, found: values.join(", "), expected: expected.to_owned() }
+        })?;
+        let length = columns.iter().find(|own| matches!(own.column, Column::Sectors | Column::LengthBytes));
+        if let Some(length) = length.filter(|_| request.op.has_data() && request.nr_sectors == 0) {
+            return Err(fault(length, "a length above 0; only a flush has none".to_owned()));
+        }
+        if !made.process().is_empty() {
+            self.processes.insert(request.pid, String::from_utf8_lossy(made.process()).into_owned());
+        }
+        Ok(request)
+    }
+
+    fn refuse(&mut self, fault: Fault, on_error: OnError) -> PyResult<()> {
+        if on_error == OnError::Raise {
+            let remedy = "Correct the table, or leave out such rows with on_error=\"drop\". Rows count from 0.";
+            return Err(TraceError::new_err(format!("{}: {fault}. {remedy}", self.name))).about("table");
+        }
+        self.dropped += 1;
+        self.first_dropped.get_or_insert(fault);
+        Ok(())
+    }
+
+    /// Puts the rows in order of time, and looks at what they are only together.
+    fn order(&mut self, on_error: OnError) -> PyResult<()> {
+        let mut latest = None;
+        for (request, row) in &self.requests {
+            if latest.is_some_and(|latest| request.arrival < latest) {
+                self.unordered += 1;
+                if self.unordered == 1 {
+                    self.first_unordered = *row;
+                }
+            }
+            latest = latest.max(Some(request.arrival));
+        }
+        if self.unordered > 0 {
+            self.requests.sort_by_key(|(request, _)| request.arrival);
+        }
+        let Some(origin) = self.requests.first().map(|(first, _)| first.arrival.as_ns()) else { return Ok(()) };
+        let mut faults = Vec::new();
+        self.requests.retain(|(request, row)| match Trace::lacks(request, origin) {
+            None => true,
+            Some(expected) => {
+                let TraceRequest { sector, nr_sectors, arrival, .. } = request;
+                let after_s = (arrival.as_ns() - origin) as f64 / 1e9;
+                let found = format!("{nr_sectors} sectors at sector {sector}, {after_s} s after the first row");
+                faults.push(Fault { row: *row, column: None, found, expected: expected.to_owned() });
+                false
+            }
+        });
+        faults.into_iter().try_for_each(|fault| self.refuse(fault, on_error))
+    }
+
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let Self { name, count, dropped, unordered, .. } = self;
+        if let Some(first) = &self.first_dropped {
+            if dropped == count {
+                let text = format!("{name}: none of the {count} rows is an I/O; the first: {first}");
+                return Err(TraceError::new_err(text)).about("table");
+            }
+            warn(py, &format!("{name}: {dropped} of {count} rows were dropped; the first: {first}"))?;
+        }
+        if *unordered > 0 {
+            let first = self.first_unordered;
+            warn(
+                py,
+                &format!(
+                    "{name}: {unordered} of {count} rows are older than a row before them; all rows were sorted by \
+                     time; the first: row {first}"
+                ),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A column of a batch.
+struct Prepared {
+    name: String,
+    column: Column,
+    values: ArrayRef,
+    cells: Cells,
+}
+
+impl Prepared {
+    fn found(&self, at: usize) -> String {
+        if self.cells.is_missing(at) {
+            return "nothing".to_owned();
+        }
+        let text = array_value_to_string(&self.values, at).unwrap_or_else(|error| error.to_string());
+        if matches!(self.cells, Cells::Text(_)) { format!("{text:?}") } else { text }
+    }
+}
+
+/// The values of a column, of one of a few types.
+enum Cells {
+    Text(ArrayRef),
+    Bool(ArrayRef),
+    Signed(ArrayRef),
+    Unsigned(ArrayRef),
+    Float(ArrayRef),
+    /// Moments or durations, with their unit in ns.
+    Time {
+        values: ArrayRef,
+        unit_ns: i64,
+        is_moment: bool,
+    },
+    Missing,
+}
+
+impl Cells {
+    /// `None`: the column takes nothing of that type.
+    fn of(values: &ArrayRef, column: Column) -> Result<Option<Self>, ArrowError> {
+        let as_type = |kind: &DataType| cast(values, kind);
+        let is_time = matches!(column, Column::Arrival(_));
+        Ok(Some(match values.data_type() {
+            DataType::Dictionary(_, of) => return Self::of(&as_type(of)?, column),
+            DataType::Null => Self::Missing,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text(as_type(&DataType::LargeUtf8)?),
+            DataType::Boolean if column == Column::Sync => Self::Bool(values.clone()),
+            kind if kind.is_signed_integer() => Self::Signed(as_type(&DataType::Int64)?),
+            kind if kind.is_unsigned_integer() => Self::Unsigned(as_type(&DataType::UInt64)?),
+            kind if kind.is_floating() => Self::Float(as_type(&DataType::Float64)?),
+            DataType::Decimal128(..) | DataType::Decimal256(..) => Self::Float(as_type(&DataType::Float64)?),
+            DataType::Timestamp(unit, _) if is_time => {
+                Self::Time { values: as_type(&DataType::Int64)?, unit_ns: ns_of(*unit), is_moment: true }
+            }
+            DataType::Duration(unit) if is_time || matches!(column, Column::Latency(_)) => {
+                Self::Time { values: as_type(&DataType::Int64)?, unit_ns: ns_of(*unit), is_moment: is_time }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// What its values are read as: those with a unit of their own are written in ns.
+    const fn column(&self, column: Column) -> Column {
+        match (self, column) {
+            (Self::Time { .. }, Column::Arrival(_)) => Column::Arrival(1),
+            (Self::Time { .. }, Column::Latency(_)) => Column::Latency(1),
+            _ => column,
+        }
+    }
+
+    fn is_missing(&self, at: usize) -> bool {
+        match self {
+            Self::Missing => true,
+            // As pandas and numpy have it.
+            Self::Float(values) => values.is_null(at) || values.as_primitive::<Float64Type>().value(at).is_nan(),
+            Self::Text(values)
+            | Self::Bool(values)
+            | Self::Signed(values)
+            | Self::Unsigned(values)
+            | Self::Time { values, .. } => values.is_null(at),
+        }
+    }
+
+    /// Writes a value as the column takes it; nothing, if it is missing.
+    fn write(&self, at: usize, column: Column, text: &mut Vec<u8>) {
+        if self.is_missing(at) {
+            return;
+        }
+        let written = match self {
+            Self::Missing => Ok(()),
+            Self::Text(values) => {
+                text.extend_from_slice(values.as_string::<i64>().value(at).as_bytes());
+                Ok(())
+            }
+            Self::Bool(values) => write!(text, "{}", u8::from(values.as_boolean().value(at))),
+            Self::Signed(values) => write!(text, "{}", values.as_primitive::<Int64Type>().value(at)),
+            Self::Unsigned(values) => write!(text, "{}", values.as_primitive::<UInt64Type>().value(at)),
+            Self::Float(values) => {
+                // Without the sign of a zero.
+                let value = values.as_primitive::<Float64Type>().value(at) + 0.0;
+                match column {
+                    Column::Arrival(unit_ns) | Column::Latency(unit_ns) => {
+                        write!(text, "{value:.*}", unit_ns.ilog10() as usize)
+                    }
+                    _ => write!(text, "{value}"),
+                }
+            }
+            Self::Time { values, unit_ns, is_moment } => {
+                match values.as_primitive::<Int64Type>().value(at).checked_mul(*unit_ns) {
+                    // Before or after 1970: only the order and the distance count.
+                    Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
+                    Some(ns) => write!(text, "{ns}"),
+                    None => write!(text, "more than 64 bits of ns"),
+                }
+            }
+        };
+        written.unwrap_or_else(|_| unreachable!("memory takes all that is written"));
+    }
+}
+
+const fn ns_of(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}

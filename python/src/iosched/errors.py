@@ -1,0 +1,88 @@
+"""Errors and warnings of the package.
+
+Every error is an `IoschedError`. Its `argument` is the name of the argument that is wrong, or None. Where Python has a
+class for the same kind of error, ours is also of that class: a missing file is a FileNotFoundError, too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+class IoschedError(Exception):
+    """Any error that iosched reports."""
+
+    argument: str | None = None
+    """The name of the argument that is wrong; None if the error is about no argument."""
+
+    def __init__(self, *text: object, argument: str | None = None) -> None:
+        super().__init__(*text)
+        if argument is not None:
+            self.argument = argument
+
+    def __str__(self) -> str:
+        # Not that of KeyError, which quotes its text.
+        return Exception.__str__(self)
+
+    def add_note(self, note: str, /) -> None:
+        """Keeps a note, as other exceptions do. The native part names the argument that it could not convert so."""
+        named = re.fullmatch(r"while processing '(\w+)'", note)
+        if named is None:
+            self.__notes__ = [*getattr(self, "__notes__", ()), note]
+        elif self.argument is None:
+            self.argument = named[1]
+            self.args = (f"{self.argument}: {self}",)
+
+
+class UsageError(IoschedError, ValueError):
+    """An argument has a value that does not work. Change the argument."""
+
+
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument is of a type that does not work."""
+
+
+class ColumnError(UsageError, KeyError):
+    """A table has no column of that name."""
+
+
+class DeviceError(UsageError):
+    """The device profile does not exist or is not valid."""
+
+
+class WorkloadError(UsageError):
+    """The workload is not valid."""
+
+
+class TraceError(WorkloadError):
+    """The trace is not valid, or it is not the whole recording."""
+
+
+class FileError(IoschedError, OSError):
+    """A file cannot be read or written."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file does not exist."""
+
+
+class RunError(IoschedError):
+    """A run cannot be finished."""
+
+
+class PolicyError(RunError):
+    """An elevator written in Python raised an exception or returned a value that makes no sense."""
+
+    time_ns: int
+    """When, in the run's virtual time."""
+    method: str
+    """The method that failed."""
+    queued: list[Any]
+    """The requests that the elevator held."""
+    policy: Any
+    """The elevator."""
+
+
+class IoschedWarning(UserWarning):
+    """The package changed or left out part of what it was given."""
