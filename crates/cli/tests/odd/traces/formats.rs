@@ -60,7 +60,8 @@ pub(super) fn named_columns(place: &Sandbox) {
         .refused(2, &["line 3", "found \"x9\", expected a number of sectors of 512 bytes in column 3, sector"]);
     info(place, "few.csv", format!("{heading}0.5,R,8\n0.6,R,8,8\n"))
         .refused(2, &["line 2", "expected 4 columns (time_s,op,sector,nr_sectors); it has 3 fields"]);
-    info(place, "flush.csv", format!("{heading}0.5,F,8,8\n0.6,R,8,8\n")).refused(2, &["line 2", "a flush has none"]);
+    info(place, "flush.csv", format!("{heading}0.5,F,8,8\n0.6,R,8,8\n"))
+        .refused(2, &["line 2", "expected a flush of length 0"]);
     let lacks = "arrival_ns, time_ns, time_us, time_ms or time_s is missing; no columns that are known: time";
     info(place, "lacks.csv", "time,op,sector,nr_sectors\n0.5,R,8,8\n").refused(2, &[lacks, "--columns"]);
     place.file("plain", "0.5 R 8 8\n0.6 9 R 8\n");
