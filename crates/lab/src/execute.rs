@@ -9,7 +9,7 @@ use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 use crate::cgroup::unknown_cgroup;
 use crate::error::LabError;
 use crate::experiment::{Alone, Experiment};
-use crate::goal::Goal;
+use crate::goal::{Goal, Measure, MeasureRecord};
 use crate::pool::{Control, Event, in_order, settled};
 use crate::record::{AloneRecord, Record, Records, RunRecord, TimelineRecord};
 
@@ -156,6 +156,20 @@ pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError>
         return Err(LabError::OnlyWarmUp { warm_up_ns, finished_ns: result.finished_ns });
     }
     Ok(())
+}
+
+impl Measure {
+    /// That the workload has it, by one of its runs.
+    ///
+    /// # Errors
+    /// It does not; with what there is.
+    pub fn known(&self, run: &RunResult, workload: &str) -> Result<MeasureRecord, LabError> {
+        self.resolve(run).ok_or_else(|| LabError::NoSuchFigure {
+            measure: self.to_string(),
+            workload: workload.to_owned(),
+            there_is: self.there_is(run),
+        })
+    }
 }
 
 /// Whether a workload has what goals name, by its first run.

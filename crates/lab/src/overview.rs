@@ -35,7 +35,7 @@ pub enum Outcome {
         /// Whether they are known to be equal, or there is one; else it cannot be told which of them is the best.
         told: bool,
         /// By how much.
-        margin: Margin,
+        margin: Box<Margin>,
     },
     /// All settings are equal.
     Equal,
@@ -187,7 +187,7 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     let group = answer.best.iter().find(|group| group.figures.contains(&figure));
     let (Some(group), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
     match margin(device, all, &group.settings) {
-        Some(margin) => Outcome::Best { settings: group.settings.clone(), told: group.told, margin },
+        Some(margin) => Outcome::Best { settings: group.settings.clone(), told: group.told, margin: Box::new(margin) },
         None => Outcome::Unknown,
     }
 }

@@ -8,7 +8,7 @@ use crate::compare::{Bounds, Comparison, Pair, Verdict, judge};
 use crate::doubt::{Doubt, Finder};
 use crate::fairness::Fairness;
 use crate::figure::{Figure, TASK_NAMES_SHOWN, TaskFigure};
-use crate::goal::{Goal, Measure, Statistic, Whose};
+use crate::goal::{Goal, Measure, MeasureRecord, Statistic, Whose};
 use crate::number::significant;
 use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
@@ -259,6 +259,14 @@ impl Comparison {
         };
         let ends = self.both_ends(unit);
         format!("{}: {why}; {would}", ends.trim_start_matches(" (").trim_end_matches(')'))
+    }
+}
+
+impl MeasureRecord {
+    /// A comparison in words: "better by 12 % (8 to 15 %)".
+    #[must_use]
+    pub fn describe(&self, comparison: &Comparison) -> String {
+        comparison.describe(&self.unit)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use iosched::Setting;
+use iosched_lab::goal::{Bound, Constraint, Goal, Measure, MeasureRecord};
 use iosched_lab::pool::settled;
 use iosched_lab::{Control, Experiment, Figure, LabError};
 use iosched_numbers::SplitMix64;
@@ -14,7 +15,6 @@ use super::record::{ConstraintRecord, TuneHeader, TuneRecord, TuneRun};
 use super::run::{Halt, Progress, Runner};
 use super::search::{Allotment, Search};
 use super::space::{Dimension, Selection, Space, SpaceError};
-use super::{Bound, Constraint, Goal, Measure, MeasureRecord};
 
 /// The least budget: with fewer runs nothing can be both found and confirmed.
 pub const BUDGET_MIN: u32 = 30;

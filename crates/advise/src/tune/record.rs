@@ -5,6 +5,7 @@
 use std::io::BufRead;
 
 use iosched::Setting;
+use iosched_lab::goal::{Bound, Constraint, MeasureRecord};
 use iosched_lab::{
     DeviceRecord, LabError, Line, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default,
     read_lines,
@@ -13,7 +14,6 @@ use iosched_sim::{BlockLayer, Replay};
 use serde::{Deserialize, Serialize};
 
 use super::space::Space;
-use super::{Bound, Constraint, MeasureRecord};
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

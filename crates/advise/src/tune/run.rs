@@ -2,11 +2,11 @@
 
 use iosched::Setting;
 use iosched_disk::Profile;
+use iosched_lab::goal::Measure;
 use iosched_lab::pool::{Event, in_order, settled};
 use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, stat};
 use iosched_sim::{Plan, RunResult, SimError, run};
 
-use super::Measure;
 use super::history::History;
 use super::record::{Phase, TuneRecord, TuneRun};
 

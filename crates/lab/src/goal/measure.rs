@@ -6,8 +6,6 @@ use iosched_sim::{Histogram, RunResult, TaskResult};
 use serde::{Deserialize, Serialize};
 
 use super::Goal;
-use crate::compare::Comparison;
-use crate::error::LabError;
 use crate::figure::{Direction, Figure, TAIL};
 
 const MS: f64 = 1e6;
@@ -115,12 +113,6 @@ impl MeasureRecord {
         measure.usual_figure().unwrap_or_else(|| Figure::of_goal(measure, self))
     }
 
-    /// A comparison in words: "better by 12 % (8 to 15 %)".
-    #[must_use]
-    pub fn describe(&self, comparison: &Comparison) -> String {
-        comparison.describe(&self.unit)
-    }
-
     /// Whether a difference from the baseline is to the good.
     #[must_use]
     pub fn is_better(&self, difference: f64) -> bool {
@@ -188,18 +180,6 @@ impl Measure {
             Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |own| own.count())),
             _ => None,
         }
-    }
-
-    /// That the workload has it, by one of its runs.
-    ///
-    /// # Errors
-    /// It does not; with what there is.
-    pub fn known(&self, run: &RunResult, workload: &str) -> Result<MeasureRecord, LabError> {
-        self.resolve(run).ok_or_else(|| LabError::NoSuchFigure {
-            measure: self.to_string(),
-            workload: workload.to_owned(),
-            there_is: self.there_is(run),
-        })
     }
 
     /// Unit, direction and what is relevant, learnt from a run that has it; `None` if `run` does not.
