@@ -7,7 +7,7 @@ use iosched::Setting;
 use iosched_advise::tune::{Finding, Selection, TuneResults, Tuned, Tuning, tune};
 use iosched_advise::{Advice, Confirmed, candidates, simulated};
 use iosched_disk::Profile;
-use iosched_kernel::settings::Recorded;
+use iosched_kernel::settings::{Change, Recorded};
 use iosched_lab::verify::{Bench, Verification, VerifyError, for_records, verify};
 use iosched_lab::{
     Control, DeviceRecord, Doubt, Experiment, Figure, MeasuredRecord, Records, Results, ValueRecord, Verdict,
@@ -77,8 +77,12 @@ impl Bench for Played {
         Ok(Some(iosched_sim::run(&plan, ()).unwrap()))
     }
 
-    fn finish(&mut self) -> Result<(), VerifyError> {
-        Ok(())
+    fn foreign(&self) -> Vec<Change> {
+        Vec::new()
+    }
+
+    fn finish(&mut self) -> Result<Vec<Change>, VerifyError> {
+        Ok(Vec::new())
     }
 }
 

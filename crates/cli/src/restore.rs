@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use iosched_kernel::cgroup::{self, LeftCgroup};
 use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
-use iosched_kernel::settings::{self, Change, LeftAlone, Restoration, RestoreOptions};
+use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
 use crate::fail::usage;
@@ -47,7 +47,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     forget: bool,
 
-    /// Put back also after a reboot and on another device of that name, and forget devices that are gone
+    /// Put back also after a reboot, on another device of that name and what something else has set since, and forget
+    /// devices that are gone
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
@@ -82,7 +83,9 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         // Without a name, a look only.
         let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
         match settings::undo(&roots, &state, device, options) {
-            Ok(Restoration::PutBack { changes }) if is_all && !changes.is_empty() => told.stays(device, &changes)?,
+            Ok(Restoration::PutBack(done)) if is_all && !done.changes.is_empty() => {
+                told.stays(device, &done.changes)?;
+            }
             Ok(_) if is_all => {}
             Ok(done) => told.device(device, &done, options, is_all)?,
             Err(error) => told.failure(&error),
@@ -155,9 +158,14 @@ impl Messages {
 
     fn device(&mut self, device: &str, done: &Restoration, options: RestoreOptions, is_all: bool) -> Result<()> {
         let text = match done {
-            Restoration::PutBack { changes } if changes.is_empty() => "is as it was".to_owned(),
-            Restoration::PutBack { changes } => {
-                format!("{} {}", if options.dry_run { "would be put back:" } else { "put back:" }, list(changes))
+            Restoration::PutBack(PutBack { changes, left }) => {
+                let done = match (changes.is_empty(), options.dry_run) {
+                    (true, _) if left.is_empty() => "is as it was".to_owned(),
+                    (true, _) => "nothing to put back".to_owned(),
+                    (false, true) => format!("would be put back: {}", list(changes)),
+                    (false, false) => format!("put back: {}", list(changes)),
+                };
+                if left.is_empty() { done } else { format!("{done}; {}", left_alone(left)) }
             }
             Restoration::Rebooted { changes } if changes.is_empty() => {
                 "the machine has started since; it is as it was".to_owned()
@@ -212,6 +220,13 @@ impl Messages {
         };
         self.say(&text)
     }
+}
+
+/// What something else has set since.
+fn left_alone(left: &[Change]) -> String {
+    let one = |own: &Change| format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to);
+    let all: Vec<_> = left.iter().map(one).collect();
+    format!("left as something else has set it since: {}; --force sets this back, too", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {

@@ -95,6 +95,11 @@ impl Meter {
         self.bar.set_message(message.to_string());
     }
 
+    /// Prints a warning above the meter.
+    pub(crate) fn warn(&self, warning: Option<String>) {
+        self.bar.suspend(|| warning.iter().for_each(|warning| eprintln!("warning: {warning}")));
+    }
+
     /// Whatever is printed now stands by itself.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
@@ -151,6 +156,11 @@ impl Watched {
     /// So much is done.
     pub(crate) fn done(&self, done: usize, of: usize) {
         self.meter.set(done, of);
+    }
+
+    /// Prints a warning above the meter.
+    pub(crate) fn warn(&self, warning: Option<String>) {
+        self.meter.warn(warning);
     }
 
     /// Whatever is printed now stands by itself.

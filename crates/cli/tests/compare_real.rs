@@ -174,6 +174,38 @@ fn a_device_is_written_only_with_consent_and_never_while_it_is_used() {
     mount.end();
 }
 
+/// A command that changes read_ahead_kb of a disk, behind the comparison's back: in its first run, or in each.
+#[test]
+fn a_run_under_a_setting_of_another_is_made_again_and_left_at_the_end() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-disturbed", 64 << 20) else { return };
+    if !has_all_schedulers(&device) {
+        return;
+    }
+    let on = device.device.to_str().unwrap();
+    let file = format!("/sys/block/{}/queue/read_ahead_kb", device.device.file_name().unwrap().to_str().unwrap());
+    let read = || fs::read_to_string(&file).unwrap().trim().to_owned();
+    let (before, chosen) = (read(), scheduler(&device));
+    let once = format!(
+        "test -e done || {{ touch done; echo 36 > {file}; }}; dd if={on} of=/dev/null bs=64k count=16 iflag=direct"
+    );
+    let args = ["compare", "--on", on, "--runs", "2", "--scheduler", "none", "--scheduler", "mq-deadline"];
+    let run = |command: &str, code| iosched(&here, &[&args[..], &["--", "sh", "-c", command]].concat(), code);
+    let (_, err) = run(&once, 0);
+    assert!(err.contains(&format!("is made again: something else changed read_ahead_kb from {before} to 36")), "{err}");
+    assert!(
+        err.contains(&format!("left as something else has set it meanwhile: read_ahead_kb is 36 (before: {before})")),
+        "{err}"
+    );
+    assert_eq!(read(), "36");
+    fs::write(&file, &before).unwrap();
+    let (_, err) = run(&format!("echo 36 > {file}"), 1);
+    assert!(err.contains(&format!("read_ahead_kb from {before} to 36 in each of 4 runs")), "{err}");
+    assert_eq!(scheduler(&device), chosen);
+}
+
 #[test]
 fn other_benchmarks_are_timed_and_read() {
     let here = directory("compare-command");

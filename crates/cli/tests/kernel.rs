@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{IOSCHED, Loop, Mount, available, directory, has_program, image, is_root};
+use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
 
@@ -190,7 +191,8 @@ fn what_was_left_is_put_back_and_told() {
     let (state, name) = (here.join("state"), device.name());
     assert_eq!(restore(&state, &[]), (0, "nothing to put back\n".to_owned(), String::new()));
     let recorded = Recorded::of(&device).unwrap();
-    let session = Session::begin(&device, &StateDirectory::at(&state)).unwrap();
+    let mut session = Session::begin(&device, &StateDirectory::at(&state)).unwrap();
+    session.apply(&Setting::parse_of_kernel("mq-deadline:read_ahead_kb=64").unwrap()).unwrap();
     let (code, out, _) = restore(&state, &[name]);
     assert!(code == 1 && out.contains(&format!("left alone: process {}", std::process::id())), "{out}");
     assert_eq!(restore(&state, &[]).0, 0, "what is at work is no left-over");
@@ -206,6 +208,16 @@ fn what_was_left_is_put_back_and_told() {
     assert_eq!(device.scheduler().as_deref(), Some("mq-deadline"));
     let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
     assert!(code == 0 && out.starts_with(&format!("{name}: put back: scheduler mq-deadline -> none")), "{out}");
+    assert_eq!(Recorded::of(&device).unwrap(), recorded);
+    // What another has set since stays.
+    fs::write(&journal, &text).unwrap();
+    device.set_attribute("scheduler", "mq-deadline").unwrap();
+    device.set_attribute("read_ahead_kb", "32").unwrap();
+    let (code, out, _) = restore(&state, &[name]);
+    assert!(code == 0 && out.contains("left as something else has set it since: read_ahead_kb is 32"), "{out}");
+    device
+        .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
+        .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to put back\n"));
     // Another disk under the same name.

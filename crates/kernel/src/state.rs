@@ -183,17 +183,24 @@ impl Entry {
     }
 
     /// Gives it a value, which is on the disk when this returns. Those before stay in front of it: until it is whole,
-    /// the last of them is what the entry holds.
-    pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<(), StateError> {
-        let mut written = || -> io::Result<()> {
+    /// the last of them is what the entry holds. Where the value ends, bytes.
+    pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<u64, StateError> {
+        let mut written = || -> io::Result<u64> {
             let mut text = serde_json::to_vec_pretty(value)?;
             text.push(b'\n');
             self.file.seek(SeekFrom::End(0))?;
             self.file.write_all(&text)?;
             self.file.sync_all()?;
-            self.place.file().sync_all()
+            self.place.file().sync_all()?;
+            self.file.stream_position()
         };
         written().map_err(|error| StateError::Io { path: self.path.clone(), error })
+    }
+
+    /// Forgets the values behind `end`, where one ends: that one is what the entry holds, also on the disk.
+    pub(crate) fn forget_behind(&mut self, end: u64) -> Result<(), StateError> {
+        let done = self.file.set_len(end).and_then(|()| self.file.sync_all());
+        done.map_err(|error| self.failed(error))
     }
 
     /// It is no longer needed.

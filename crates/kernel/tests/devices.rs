@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use iosched::Setting;
 use iosched_kernel::attribute::AttributeError;
 use iosched_kernel::block::Usage;
-use iosched_kernel::settings::{self, Change, Recorded, Restoration};
+use iosched_kernel::settings::{self, Change, PutBack, Recorded, Restoration};
 use iosched_kernel::{BlockDevice, Refusal, Roots, Session, SettingsError, StateDirectory, consent};
 use loops::Loop;
 use loops::installed::{available, has_program, output};
@@ -147,7 +147,7 @@ fn what_a_killed_process_left_is_put_back() {
     assert!(matches!(Session::begin(&device, &state), Err(SettingsError::LeftOver { .. })));
     let restored =
         settings::restore(&Roots::default(), &state, device.name(), settings::RestoreOptions::default()).unwrap();
-    let Restoration::PutBack { changes } = restored else { panic!("{restored:?}") };
+    let Restoration::PutBack(PutBack { changes, .. }) = restored else { panic!("{restored:?}") };
     assert_eq!(changes.first().map(Change::to_string).as_deref(), Some("scheduler mq-deadline -> none"));
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert!(settings::left_over(&state).is_empty());

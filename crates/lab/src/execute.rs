@@ -4,6 +4,7 @@
 //! with another. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so
 //! they do not depend on the number of threads.
 
+use iosched_kernel::settings::Change;
 use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 
 use crate::cgroup::unknown_cgroup;
@@ -25,6 +26,40 @@ pub enum Progress<'a> {
         /// Runs planned.
         of: usize,
     },
+    /// A run on a real device does not count and is made again: something else has changed settings meanwhile.
+    Discarded {
+        /// Label of the setting.
+        setting: &'a str,
+        /// What is not as it was set.
+        changes: &'a [Change],
+    },
+    /// What was not put back on a real device, because something else has set it.
+    Left {
+        /// `from` is what that set, `to` what was there before.
+        changes: &'a [Change],
+    },
+}
+
+impl Progress<'_> {
+    /// A sentence for people, of what they should know at once.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let listed =
+            |changes: &[Change], words: fn(&Change) -> String| changes.iter().map(words).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Record(_) | Self::Done { .. } => None,
+            Self::Discarded { setting, changes } => {
+                let changed = listed(changes, Change::of_others);
+                Some(format!("a run of {setting} does not count and is made again: something else changed {changed}"))
+            }
+            Self::Left { changes } => {
+                let left = listed(changes, |own| {
+                    format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to)
+                });
+                Some(format!("left as something else has set it meanwhile: {left}"))
+            }
+        }
+    }
 }
 
 /// What an experiment gave.

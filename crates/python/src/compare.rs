@@ -89,7 +89,7 @@ pub(crate) fn compare(
             Progress::Record(record) => {
                 writer.write(record).map_err(|source| LabError::Io { file: "records".to_owned(), source })
             }
-            Progress::Done { .. } => Ok(()),
+            Progress::Done { .. } | Progress::Discarded { .. } | Progress::Left { .. } => Ok(()),
         })
     })?;
     let Finished { records, .. } = finished.map_err(|error| of_lab(&error))?;

@@ -285,6 +285,7 @@ fn confirm(
         match progress {
             Progress::Record(record) => watched.record(record),
             Progress::Done { done, of } => watched.done(done, of),
+            Progress::Discarded { .. } | Progress::Left { .. } => watched.warn(progress.warning()),
         }
         Ok(())
     });

@@ -73,6 +73,7 @@ impl<'a> Comparing<'a> {
         match progress {
             Progress::Record(record) => self.watched.record(record),
             Progress::Done { done, of } => self.watched.done(done, of),
+            Progress::Discarded { .. } | Progress::Left { .. } => self.watched.warn(progress.warning()),
         }
         Ok(())
     }

@@ -287,6 +287,9 @@ fn on_device(
         let mut bench = KernelBench::new(place, &state, &work, &settings, Replay::Closed, Limits::default())?;
         let mut problem = None;
         let finished = verify(&verification, &mut bench, control, |progress| {
+            if let Some(warning) = progress.warning() {
+                eprintln!("warning: {warning}");
+            }
             if let Progress::Record(Record::Run(own)) = progress {
                 let RunRecord { setting, run, result, .. } = &**own;
                 match Outcome::of(trial, &header.schedulers[*setting], result) {

@@ -92,7 +92,7 @@ fn valid(entry: &mut Entry, device: &BlockDevice) -> Result<Option<Journal>, Set
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Restoration, RestoreOptions, kept, undo};
+    use super::super::{PutBack, Restoration, RestoreOptions, kept, undo};
     use super::*;
     use crate::recorded::Recorded as Machine;
 
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(told(&second.changes()), "iosched/fifo_batch 8 -> 16");
         assert_eq!(kept(&state), ["sda"]);
         let done = undo(sda.roots(), &state, "sda", RestoreOptions::default()).unwrap();
-        let Restoration::PutBack { changes } = done else { panic!("{done:?}") };
+        let Restoration::PutBack(PutBack { changes, .. }) = done else { panic!("{done:?}") };
         assert_eq!(told(&changes), "nr_requests 7 -> 256, iosched/fifo_batch 8 -> 16");
         assert!(kept(&state).is_empty() && first.changes().is_empty());
     }

@@ -57,7 +57,27 @@ struct Journal {
     boot_id: String,
     device: String,
     identity: Identity,
+    /// What is to be put back: what was there, and what something else has set since.
     recorded: Recorded,
+    /// What is in force by us; `None` while a setting is applied. What differs from it, something else has set.
+    #[serde(default)]
+    applied: Option<Recorded>,
+}
+
+impl Journal {
+    /// What is not as we set it, because something else has set it meanwhile.
+    fn foreign(&self, device: &BlockDevice) -> Vec<Change> {
+        self.applied.as_ref().map(|applied| applied.changes(device)).unwrap_or_default()
+    }
+}
+
+/// What became of settings that were put back.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
+pub struct PutBack {
+    /// What was changed.
+    pub changes: Vec<Change>,
+    /// What was left, because something else has set it meanwhile: `from` is what that set, `to` what was there before.
+    pub left: Vec<Change>,
 }
 
 /// The form of journals.
@@ -74,6 +94,7 @@ impl Journal {
             device: device.name().to_owned(),
             identity: device.identity(),
             recorded,
+            applied: None,
         }
     }
 }

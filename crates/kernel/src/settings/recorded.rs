@@ -10,6 +10,8 @@ use crate::block::BlockDevice;
 use crate::cgroup::{CGROUP, CgroupError};
 
 const SCHEDULER: &str = "scheduler";
+/// What names of tunables begin with.
+const TUNABLE: &str = "iosched/";
 
 /// The scheduler of a device, all that can be written of its queue, and what was to be changed of cgroups.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,6 +43,12 @@ impl fmt::Display for Change {
 }
 
 impl Change {
+    /// What something else has done to what was set to `to`.
+    #[must_use]
+    pub fn of_others(&self) -> String {
+        format!("{} from {} to {}", self.name, self.to, self.from.as_deref().unwrap_or("nothing: it is gone"))
+    }
+
     fn is_of_cgroup(&self) -> bool {
         self.name.starts_with(CGROUP)
     }
@@ -100,6 +108,48 @@ impl Recorded {
         Ok(Self { scheduler: device.scheduler().unwrap_or_default(), values })
     }
 
+    /// The same of `device` now: the scheduler, all that can be written of its queue, and the attributes of cgroups that
+    /// are recorded here.
+    ///
+    /// # Errors
+    /// Its attributes cannot be read.
+    pub(super) fn now(&self, device: &BlockDevice) -> Result<Self, AttributeError> {
+        let mut now = Self::of(device)?;
+        for (name, _) in self.values.iter().filter(|(name, _)| name.starts_with(CGROUP)) {
+            match now.add(device, name) {
+                Err(AttributeError::Cgroup(_)) | Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(now)
+    }
+
+    /// Takes over what something else has set: that is to be put back, and not what was there before. What was, is
+    /// `to` of what this returns.
+    pub(super) fn adopt(&mut self, device: &BlockDevice, foreign: &[Change]) -> Vec<Change> {
+        let mut taken = Vec::new();
+        for Change { name, from, .. } in foreign {
+            let Some(value) = from else { continue };
+            let value = match declaration(name, &self.scheduler) {
+                Some(Declaration::Cgroup(file)) => file.kept(value),
+                _ => value.clone(),
+            };
+            if name == SCHEDULER {
+                let was = std::mem::replace(&mut self.scheduler, value);
+                // Tunables go with their scheduler.
+                self.values.retain(|(name, _)| !name.starts_with(TUNABLE));
+                let tunables = Self::of(device).unwrap_or_default().values;
+                self.values.extend(tunables.into_iter().filter(|(name, _)| name.starts_with(TUNABLE)));
+                taken.push(Change { name: name.clone(), from: from.clone(), to: was });
+            } else if let Some((_, known)) = self.values.iter_mut().find(|(known, _)| known == name) {
+                let was = std::mem::replace(known, value);
+                taken.push(Change { name: name.clone(), from: from.clone(), to: was });
+            }
+        }
+        taken.retain(|change| change.from.as_ref() != Some(&change.to));
+        taken
+    }
+
     /// Adds what the attribute `name` of a cgroup is now; whether it was not known yet.
     pub(super) fn add(&mut self, device: &BlockDevice, name: &str) -> Result<bool, AttributeError> {
         if self.values.iter().any(|(known, _)| known == name) {
@@ -129,7 +179,7 @@ impl Recorded {
             } else {
                 now.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone())
             };
-            let is_compared = is_present || !(name.starts_with("iosched/") || name.ends_with("/io.bfq.weight"));
+            let is_compared = is_present || !(name.starts_with(TUNABLE) || name.ends_with("/io.bfq.weight"));
             let declaration = of_cgroup.then(|| declaration(name, &self.scheduler)).flatten();
             let is_as_it_was = from.as_ref().is_some_and(|from| is_same(declaration, from, to));
             (is_compared && !is_as_it_was).then(|| Change { name: name.clone(), from, to: to.clone() })
@@ -186,7 +236,7 @@ impl Recorded {
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {
-                spec.alias_of.is_some_and(|alias| name.strip_prefix("iosched/") == Some(alias))
+                spec.alias_of.is_some_and(|alias| name.strip_prefix(TUNABLE) == Some(alias))
             }
             _ => false,
         })

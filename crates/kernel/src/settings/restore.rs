@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Change, JOURNALS, Journal, KEPT, Recorded, SettingsError, VERSION};
+use super::{Change, JOURNALS, Journal, KEPT, PutBack, SettingsError, VERSION};
 use crate::block::{BlockDevice, Identity};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, parse};
@@ -22,11 +22,8 @@ pub struct RestoreOptions {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restoration {
-    /// Everything is as it was; what was changed for that, or would be.
-    PutBack {
-        /// What was changed.
-        changes: Vec<Change>,
-    },
+    /// Everything is as it was, but for what something else has set meanwhile; what was changed for that, or would be.
+    PutBack(PutBack),
     /// It was left alone, and its journal is no longer needed: the kernel has started since, so that its own settings,
     /// and those of the machine's start, are there. What is not as it was before the session.
     Rebooted {
@@ -147,7 +144,7 @@ fn of_kind(
         finish(entry, options)?;
         return Ok(Restoration::Rebooted { changes });
     }
-    let (then, now) = (journal.identity, device.identity());
+    let (then, now) = (journal.identity.clone(), device.identity());
     let is_another = !is_same(&then, &now, rebooted);
     if is_another && options.forget {
         finish(entry, options)?;
@@ -156,18 +153,22 @@ fn of_kind(
     if is_another && !options.force {
         return Ok(Restoration::Kept { reason: LeftAlone::Another { then: Box::new(then), now: Box::new(now) } });
     }
-    put_back(entry, &journal.recorded, &device, options)
+    put_back(entry, journal, &device, options)
 }
 
 fn put_back(
     entry: Entry,
-    recorded: &Recorded,
+    journal: Journal,
     device: &BlockDevice,
     options: RestoreOptions,
 ) -> Result<Restoration, SettingsError> {
+    let foreign = journal.foreign(device);
+    let mut recorded = journal.recorded;
+    // Who insists wants it as it was before the session.
+    let left = if options.force { Vec::new() } else { recorded.adopt(device, &foreign) };
     let changes = if options.dry_run { recorded.changes(device) } else { recorded.put_back(device)? };
     finish(entry, options)?;
-    Ok(Restoration::PutBack { changes })
+    Ok(Restoration::PutBack(PutBack { changes, left }))
 }
 
 fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {

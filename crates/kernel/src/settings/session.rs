@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use super::{Change, JOURNALS, Journal, Recorded, SettingsError};
+use super::{Change, JOURNALS, Journal, PutBack, Recorded, SettingsError};
 use crate::attribute::{AttributeError, Declaration};
 use crate::block::BlockDevice;
 use crate::cgroup::{CGROUP, files};
@@ -26,6 +26,12 @@ pub struct Session {
     journal: Journal,
     /// Where the journal is; `None` once everything is back.
     entry: Option<Entry>,
+    /// Where in the journal what is to be put back ends; behind it is what is in force by us.
+    base_end: u64,
+    /// What was set when it began.
+    begun: Recorded,
+    /// What something else has set since, each attribute once.
+    left: Vec<Change>,
     /// Attributes that the present setting has changed, and what they were.
     changed: Vec<(String, String)>,
     /// Before the latency of writeback was first written: what it was under schedulers that decide about it.
@@ -61,9 +67,14 @@ impl Session {
         if !entry.text()?.trim().is_empty() {
             return Err(SettingsError::LeftOver { device: name });
         }
-        let journal = Journal::of(&device, Recorded::of(&device)?);
-        entry.write(&journal)?;
-        Ok(Self { device, journal, entry: Some(entry), changed: Vec::new(), wbt_under: None })
+        let begun = Recorded::of(&device)?;
+        let journal = Journal::of(&device, begun.clone());
+        let base_end = entry.write(&journal)?;
+        let (entry, left, changed) = (Some(entry), Vec::new(), Vec::new());
+        let mut session =
+            Self { device, journal, entry, base_end, begun: begun.clone(), left, changed, wbt_under: None };
+        session.mark(Some(begun))?;
+        Ok(session)
     }
 
     /// The device, whole.
@@ -72,19 +83,83 @@ impl Session {
         &self.device
     }
 
-    /// What was set when it began, and of cgroups before it was changed.
+    /// What was set when it began.
     #[must_use]
     pub const fn recorded(&self) -> &Recorded {
-        &self.journal.recorded
+        &self.begun
+    }
+
+    /// What is not as the session has set it, because something else set it meanwhile: udev, tuned, another iosched.
+    /// `from` is what is there, `to` what the session set.
+    #[must_use]
+    pub fn foreign(&self) -> Vec<Change> {
+        self.journal.foreign(&self.device)
     }
 
     /// Sets the device as `setting` says, whatever was applied before: the scheduler with the kernel's defaults,
     /// attributes that it does not name as they were, but for those that come with the scheduler (`nr_requests`,
-    /// `wbt_lat_usec`). Files of the workload's cgroups are for whoever makes those.
+    /// `wbt_lat_usec`). Files of the workload's cgroups are for whoever makes those. What something else has set
+    /// meanwhile gives way, and is put back at the end.
     ///
     /// # Errors
     /// The kernel lacks the scheduler; a name or value is not taken. What was applied until then stays until the next setting, or the end.
     pub fn apply(&mut self, setting: &Setting) -> Result<(), SettingsError> {
+        self.reclaim()?;
+        self.mark(None)?;
+        self.apply_all(setting)?;
+        self.mark(Some(self.journal.recorded.now(&self.device)?))
+    }
+
+    /// Sets again what something else has changed, so that settings follow each other on the same device.
+    fn reclaim(&mut self) -> Result<(), SettingsError> {
+        let applied = self.journal.applied.clone();
+        if self.look_for_foreign()?
+            && let Some(applied) = applied
+        {
+            self.mark(None)?;
+            applied.put_back(&self.device)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what something else has changed; whether there is anything.
+    fn look_for_foreign(&mut self) -> Result<bool, SettingsError> {
+        let foreign = self.foreign();
+        let taken = self.journal.recorded.adopt(&self.device, &foreign);
+        if !taken.is_empty() {
+            self.write_base()?;
+        }
+        for taken in taken {
+            match self.left.iter_mut().find(|known| known.name == taken.name) {
+                Some(known) => known.from = taken.from,
+                None => self.left.push(taken),
+            }
+        }
+        Ok(!foreign.is_empty())
+    }
+
+    /// Writes into the journal what is in force by us; `None` while that changes. However many settings follow each
+    /// other, the journal does not grow.
+    fn mark(&mut self, applied: Option<Recorded>) -> Result<(), SettingsError> {
+        self.journal.applied = applied;
+        let Some(entry) = &mut self.entry else { return Ok(()) };
+        entry.forget_behind(self.base_end)?;
+        if self.journal.applied.is_some() {
+            entry.write(&self.journal)?;
+        }
+        Ok(())
+    }
+
+    /// Writes into the journal what is to be put back.
+    fn write_base(&mut self) -> Result<(), SettingsError> {
+        self.journal.applied = None;
+        if let Some(entry) = &mut self.entry {
+            self.base_end = entry.write(&self.journal)?;
+        }
+        Ok(())
+    }
+
+    fn apply_all(&mut self, setting: &Setting) -> Result<(), SettingsError> {
         while let Some((name, value)) = self.changed.pop() {
             self.device.write_raw(&name, &value)?;
         }
@@ -93,20 +168,20 @@ impl Session {
         }
         match setting.name() {
             _ if setting.is_present() => {
-                self.journal.recorded.put_back(&self.device)?;
+                self.begun.put_back(&self.device)?;
             }
             scheduler => {
                 self.switch(scheduler)?;
                 let known = self.wbt_under.iter().flatten().find(|(under, _)| under == scheduler);
                 if let Some((_, value)) = known.cloned() {
-                    self.change(WBT, &value)?;
+                    self.set(WBT, &value)?;
                 }
             }
         }
         for own in setting.assignments().filter(|own| !is_of_workload(own.name())) {
             let of_root = files().iter().any(|file| file.name == own.name());
             let name = if of_root { format!("{CGROUP}{}", own.name()) } else { own.name().to_owned() };
-            self.change(&name, &own.text())?;
+            self.set(&name, &own.text())?;
         }
         Ok(())
     }
@@ -116,13 +191,18 @@ impl Session {
     /// # Errors
     /// There is none of that name, or it does not take the value.
     pub fn change(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
+        self.look_for_foreign()?;
+        self.mark(None)?;
+        self.set(name, value)?;
+        self.mark(Some(self.journal.recorded.now(&self.device)?))
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         let mut before = self.device.attribute(name)?;
         if let Some(Declaration::Cgroup(file)) = before.declaration {
             before.value = file.kept(&before.value);
-            if self.journal.recorded.add(&self.device, name)?
-                && let Some(entry) = &mut self.entry
-            {
-                entry.write(&self.journal)?;
+            if self.journal.recorded.add(&self.device, name)? {
+                self.write_base()?;
             }
         }
         // Tunables go with their scheduler.
@@ -165,11 +245,11 @@ impl Session {
         }
     }
 
-    /// Ends: puts everything back. What was changed at the end.
+    /// Ends: puts everything back, but for what something else has set meanwhile.
     ///
     /// # Errors
     /// Not everything could be put back; the journal stays then.
-    pub fn end(mut self) -> Result<Vec<Change>, SettingsError> {
+    pub fn end(mut self) -> Result<PutBack, SettingsError> {
         self.put_back()
     }
 
@@ -184,12 +264,15 @@ impl Session {
         }
     }
 
-    fn put_back(&mut self) -> Result<Vec<Change>, SettingsError> {
-        let Some(entry) = self.entry.take() else { return Ok(Vec::new()) };
+    fn put_back(&mut self) -> Result<PutBack, SettingsError> {
+        if self.entry.is_some() {
+            self.look_for_foreign()?;
+        }
+        let Some(entry) = self.entry.take() else { return Ok(PutBack::default()) };
         // Let go of, not removed, if this fails.
         let changes = self.journal.recorded.put_back(&self.device)?;
         entry.remove()?;
-        Ok(changes)
+        Ok(PutBack { changes, left: std::mem::take(&mut self.left) })
     }
 }
 

@@ -46,7 +46,7 @@ fn a_session_puts_everything_back_however_it_ends() {
         if by_drop {
             drop(session);
         } else {
-            assert_eq!(session.end().unwrap().len(), 1);
+            assert_eq!(session.end().unwrap().changes.len(), 1);
         }
         assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "16");
         assert!(left_over(&state(&machine)).is_empty());
@@ -84,7 +84,7 @@ fn what_a_killed_session_left_is_put_back() {
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
     let did = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
     assert_eq!(did, would);
-    assert!(matches!(&did, Restoration::PutBack { changes } if changes.len() == 2), "{did:?}");
+    assert!(matches!(&did, Restoration::PutBack(done) if done.changes.len() == 2), "{did:?}");
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
     assert_eq!(
         restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap(),
@@ -108,7 +108,7 @@ fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
     let forced =
         restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions { force: true, ..RestoreOptions::default() })
             .unwrap();
-    assert!(matches!(forced, Restoration::PutBack { .. }));
+    assert!(matches!(forced, Restoration::PutBack(_)));
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
 }
 
@@ -169,7 +169,7 @@ fn a_damaged_journal_is_told_and_kept_and_one_never_written_means_nothing() {
     killed(&machine, "sdc", "present:nr_requests=9");
     let journal = state(&machine).path().join("settings/sdc");
     let whole = std::fs::read_to_string(&journal).unwrap();
-    for text in ["{", "[]", &whole.replace("\"version\": 1", "\"version\": 99"), &whole[..whole.len() / 2]] {
+    for text in ["{", "[]", &whole.replace("\"version\": 1", "\"version\": 99"), &whole[..whole.len() / 4]] {
         std::fs::write(&journal, text).unwrap();
         let found = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
         assert!(matches!(found, Restoration::Kept { reason: LeftAlone::Damaged { .. } }), "{found:?}");
@@ -210,7 +210,7 @@ fn a_session_puts_back_what_it_changed_of_cgroups() {
     let max = "8:32 rbps=max wbps=5 riops=max wiops=max";
     assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max, "the next setting does not name it");
     session.change("cgroup/db/io.max", "wbps=2000").unwrap();
-    let done: Vec<_> = session.end().unwrap().iter().map(Change::to_string).collect();
+    let done: Vec<_> = session.end().unwrap().changes.iter().map(Change::to_string).collect();
     assert_eq!(done.len(), 2, "{done:?}");
     assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), max);
     assert_eq!(machine.read("sys/fs/cgroup/db/io.weight"), "8:32 default");
@@ -236,7 +236,7 @@ fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
         let would = restore(&machine.roots(), &state(&machine), "sdc", would).unwrap();
         let did = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
         assert_eq!(did, would);
-        let Restoration::PutBack { changes } = did else { panic!("{did:?}") };
+        let Restoration::PutBack(PutBack { changes, .. }) = did else { panic!("{did:?}") };
         let told: Vec<_> = changes.iter().map(Change::to_string).collect();
         if removed {
             assert_eq!(told, ["cgroup/db/io.max is gone with its cgroup"]);
@@ -246,4 +246,70 @@ fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
         }
         assert!(left_over(&state(&machine)).is_empty());
     }
+}
+
+#[test]
+fn what_something_else_set_meanwhile_is_left() {
+    let machine = Machine::new();
+    let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
+    session.apply(&setting("present:nr_requests=7,fifo_batch=3")).unwrap();
+    assert_eq!(session.foreign(), []);
+    machine.write("sys/devices/sda/queue/nr_requests", "9\n");
+    machine.write("sys/devices/sda/queue/write_cache", "write through\n");
+    let told: Vec<_> = session.foreign().iter().map(Change::of_others).collect();
+    assert_eq!(told, ["nr_requests from 7 to 9", "write_cache from write back to write through"]);
+    let PutBack { changes, left } = session.end().unwrap();
+    assert_eq!(changes.iter().map(Change::to_string).collect::<Vec<_>>(), ["iosched/fifo_batch 3 -> 16"]);
+    assert_eq!(
+        left.iter().map(|own| (own.name.as_str(), own.to.as_str())).collect::<Vec<_>>(),
+        [("nr_requests", "256"), ("write_cache", "write back")]
+    );
+    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "9");
+    assert_eq!(machine.read("sys/devices/sda/queue/write_cache"), "write through");
+}
+
+#[test]
+fn the_next_setting_takes_back_what_something_else_set() {
+    let machine = Machine::new();
+    let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
+    session.apply(&setting("present:fifo_batch=3")).unwrap();
+    machine.write("sys/devices/sda/queue/nr_requests", "9\n");
+    session.apply(&setting("present:fifo_batch=4")).unwrap();
+    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "256", "settings are compared on the same device");
+    assert_eq!(session.foreign(), []);
+    let PutBack { left, .. } = session.end().unwrap();
+    assert_eq!(left.iter().map(Change::to_string).collect::<Vec<_>>(), ["nr_requests 9 -> 256"]);
+    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "9", "and what it set is there at the end");
+}
+
+#[test]
+fn restore_leaves_what_something_else_set_unless_forced() {
+    let machine = Machine::new();
+    for force in [false, true] {
+        killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
+        machine.write("sys/devices/sdc/queue/nr_requests", "11\n");
+        let options = RestoreOptions { force, ..RestoreOptions::default() };
+        let done = restore(&machine.roots(), &state(&machine), "sdc", options).unwrap();
+        let Restoration::PutBack(PutBack { changes, left }) = done else { panic!("{done:?}") };
+        assert_eq!((changes.len(), left.len()), if force { (2, 0) } else { (1, 1) });
+        assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), if force { "256" } else { "11" });
+        assert_eq!(machine.read("sys/devices/sdc/queue/iosched/fifo_batch"), "16");
+        machine.write("sys/devices/sdc/queue/nr_requests", "256\n");
+    }
+}
+
+#[test]
+fn a_session_killed_while_it_set_something_is_put_back_whole() {
+    let machine = Machine::new();
+    killed(&machine, "sdc", "present:nr_requests=9");
+    let journal = state(&machine).path().join("settings/sdc");
+    // Only the first value is there while a setting is applied.
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let end = text.find("\n}\n").unwrap() + 3;
+    assert!(end < text.len());
+    std::fs::write(&journal, &text[..end]).unwrap();
+    machine.write("sys/devices/sdc/queue/nr_requests", "8\n");
+    let done = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
+    assert!(matches!(&done, Restoration::PutBack(done) if done.changes.len() == 1 && done.left.is_empty()), "{done:?}");
+    assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
 }

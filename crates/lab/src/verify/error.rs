@@ -1,5 +1,7 @@
 //! What goes wrong on a real device.
 
+use iosched_kernel::settings::Change;
+
 use crate::error::LabError;
 
 /// Why settings cannot be compared on a real device.
@@ -23,6 +25,19 @@ pub enum VerifyError {
     /// The workload cannot be run there, or a run failed.
     #[error(transparent)]
     Execute(Box<iosched_kernel::execute::ExecuteError>),
+    /// Something else changes settings of the device again and again.
+    #[error(
+        "{setting}: {} in each of {runs} runs; something else sets this device: udev, tuned or another iosched; end that first",
+        changes.iter().map(Change::of_others).collect::<Vec<_>>().join(", ")
+    )]
+    Disturbed {
+        /// The setting.
+        setting: String,
+        /// What was not as it was set, after the last run.
+        changes: Vec<Change>,
+        /// Runs that were made.
+        runs: u32,
+    },
     /// Something could not be put back.
     #[error("{problem}")]
     Left {

@@ -12,6 +12,7 @@ use iosched_kernel::checks::{self, Finding, Severity, Wanted};
 use iosched_kernel::execute::{self, CgroupsOfRun, ExecuteError, ExecuteOptions, Prepared};
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::{Demand, Supply, inert};
+use iosched_kernel::settings::{Change, Recorded};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Session, StateDirectory, command, quiet};
 use iosched_sim::{Limit, Replay, RunResult};
@@ -70,6 +71,8 @@ pub struct KernelBench<'t> {
     target: &'t Target,
     /// The disk whose scheduler is set; `None`: nothing is set on one.
     session: Option<Session>,
+    /// What is set, where nothing is changed; `None` if it cannot be read.
+    watched: Option<Recorded>,
     /// In which the workload's cgroups are made; `None`: it has none, or there are none of version 2 here.
     cgroup: Option<OwnCgroup>,
     /// What they are to have under the present setting.
@@ -125,6 +128,7 @@ impl<'t> KernelBench<'t> {
         let failed = |error: iosched_kernel::SettingsError| VerifyError::Run { problem: error.to_string() };
         let session = changes.then(|| Session::begin(&device, state)).transpose().map_err(failed)?;
         let disk = session.as_ref().map_or_else(|| device.disk(), |session| session.device().clone());
+        let watched = if session.is_none() { Recorded::of(&disk).ok() } else { None };
         let mut findings = checks::check(&disk, &wanted);
         let obstacle = findings.iter().find(|finding| {
             finding.severity() == Severity::Obstacle && !matches!(finding, Finding::MissingScheduler { .. })
@@ -142,6 +146,7 @@ impl<'t> KernelBench<'t> {
         Ok(Self {
             target,
             session,
+            watched,
             cgroup,
             writes,
             disk,
@@ -395,13 +400,23 @@ impl Bench for KernelBench<'_> {
         }
     }
 
-    fn finish(&mut self) -> Result<(), VerifyError> {
+    fn foreign(&self) -> Vec<Change> {
+        match (&self.session, &self.watched) {
+            (Some(session), _) => session.foreign(),
+            (None, Some(watched)) => watched.changes(&self.disk),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Vec<Change>, VerifyError> {
+        let mut kept = Vec::new();
         let removed = self.cgroup.take().map_or(Ok(()), OwnCgroup::remove);
         if let Some(session) = self.session.take() {
             let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
-            session.end().map_err(left)?;
+            kept = session.end().map_err(left)?.left;
         }
         let left = |error| format!("{error}; the cgroup is in use; afterwards: iosched restore");
-        removed.map_err(|error| VerifyError::Left { problem: left(error) })
+        removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
+        Ok(kept)
     }
 }

@@ -9,6 +9,7 @@ mod kernel;
 use std::sync::atomic::AtomicBool;
 
 use iosched::Setting;
+use iosched_kernel::settings::Change;
 use iosched_numbers::SplitMix64;
 use iosched_sim::{Limit, Replay, RunResult, Timeline};
 
@@ -30,6 +31,9 @@ use crate::sure::unclear;
 /// Stream of random numbers that decide the order of runs.
 const ORDER_STREAM: u64 = 0x0de2;
 
+/// A run is made so often at most if something else changes settings meanwhile.
+const DISTURBED_MAX: u32 = 4;
+
 /// Something that runs are made on: a device under the kernel's schedulers, and what is done to it.
 pub trait Bench {
     /// What is known of the device; the values of settings are filled in by who asks.
@@ -48,11 +52,14 @@ pub trait Bench {
     /// It cannot be made to its end.
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError>;
 
-    /// Puts everything back as it was.
+    /// What is not as it was set last, because something else has changed it meanwhile.
+    fn foreign(&self) -> Vec<Change>;
+
+    /// Puts everything back as it was, but for what something else has set meanwhile: that is returned.
     ///
     /// # Errors
     /// What cannot be put back, and how to do that by hand.
-    fn finish(&mut self) -> Result<(), VerifyError>;
+    fn finish(&mut self) -> Result<Vec<Change>, VerifyError>;
 }
 
 /// What is compared on a real device.
@@ -129,12 +136,16 @@ pub fn verify(
     verification: &Verification,
     bench: &mut dyn Bench,
     control: &Control,
-    observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
+    mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
 ) -> Result<Finished, LabError> {
-    let outcome = make_runs(verification, bench, control, observe);
+    let outcome = make_runs(verification, bench, control, &mut observe);
+    let left = bench.finish();
+    if let Some(changes) = left.as_ref().ok().filter(|changes| !changes.is_empty()) {
+        observe(Progress::Left { changes })?;
+    }
     // What failed first is the cause; that something was left behind must be told in any case.
-    match (outcome, bench.finish()) {
-        (outcome, Ok(())) => outcome,
+    match (outcome, left) {
+        (outcome, Ok(_)) => outcome,
         (Ok(_), Err(left)) => Err(left.into()),
         (Err(error), Err(left)) => Err(VerifyError::Twice { first: Box::new(error), then: Box::new(left) }.into()),
     }
@@ -166,8 +177,7 @@ fn make_runs(
             if control.is_stopping() {
                 return Ok(Finished { records, interrupted: true });
             }
-            bench.set(&settings[setting].setting)?;
-            let Some(mut result) = bench.run(seed, control.aborted())? else {
+            let Some(mut result) = run_undisturbed(bench, &settings[setting], seed, control, &mut observe)? else {
                 return Ok(Finished { records, interrupted: true });
             };
             counts(&result, verification.warm_up_ns)?;
@@ -190,6 +200,32 @@ fn make_runs(
         }
     }
     Ok(Finished { records, interrupted: false })
+}
+
+/// A run under its setting from the beginning to the end; `None` if it was ended.
+fn run_undisturbed(
+    bench: &mut dyn Bench,
+    own: &SettingRecord,
+    seed: u64,
+    control: &Control,
+    observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LabError>,
+) -> Result<Option<RunResult>, LabError> {
+    for runs in 1.. {
+        bench.set(&own.setting)?;
+        let Some(result) = bench.run(seed, control.aborted())? else { break };
+        let changes = bench.foreign();
+        if changes.is_empty() {
+            return Ok(Some(result));
+        }
+        if runs == DISTURBED_MAX {
+            return Err(VerifyError::Disturbed { setting: own.label.clone(), changes, runs }.into());
+        }
+        observe(Progress::Discarded { setting: &own.label, changes: &changes })?;
+        if control.is_stopping() {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 fn is_sure(verification: &Verification, records: &Records) -> bool {

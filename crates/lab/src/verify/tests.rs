@@ -17,6 +17,10 @@ struct Mock {
     /// What is interrupted after so many runs.
     interrupt: Option<(usize, std::sync::Arc<Control>)>,
     cannot_restore: bool,
+    /// Runs while which something else changes a setting.
+    disturbed: Vec<usize>,
+    /// What something else has set at the end.
+    left: Vec<Change>,
     runs: usize,
     rng: Option<SplitMix64>,
 }
@@ -72,10 +76,15 @@ impl Bench for Mock {
         Ok(Some(result))
     }
 
-    fn finish(&mut self) -> Result<(), VerifyError> {
+    fn foreign(&self) -> Vec<Change> {
+        let change = |from: &str| Change { name: "nr_requests".into(), from: Some(from.into()), to: "64".into() };
+        if self.disturbed.contains(&self.runs) { vec![change("256")] } else { Vec::new() }
+    }
+
+    fn finish(&mut self) -> Result<Vec<Change>, VerifyError> {
         self.log.push("finish".into());
         let problem = "scheduler was none".to_owned();
-        if self.cannot_restore { Err(VerifyError::Left { problem }) } else { Ok(()) }
+        if self.cannot_restore { Err(VerifyError::Left { problem }) } else { Ok(self.left.clone()) }
     }
 }
 
@@ -198,4 +207,31 @@ fn it_ends_when_it_is_sure_and_not_before() {
     let more = rounds(&[("a", 10.0, 0.5), ("b", 10.0, 0.5)]);
     assert!((10..60).contains(&more), "{more}");
     assert_eq!(rounds(&[("a", 10.0, 5.0), ("b", 10.0, 5.0)]), 60);
+}
+
+#[test]
+fn a_run_under_another_setting_is_made_again() {
+    let left = vec![Change { name: "nr_requests".into(), from: Some("256".into()), to: "64".into() }];
+    let mut bench = Mock { disturbed: vec![2, 3], left, ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
+    let mut told = Vec::new();
+    let finished = verify(&verification(&["a", "b"], 2), &mut bench, &Control::new(1), |progress| {
+        told.extend(progress.warning());
+        Ok(())
+    });
+    assert_eq!(finished.unwrap().records.runs.len(), 4);
+    assert_eq!(bench.runs, 6);
+    assert_eq!(told.len(), 3);
+    assert!(told[0].contains("is made again: something else changed nr_requests from 64 to 256"), "{told:?}");
+    assert_eq!(told[2], "left as something else has set it meanwhile: nr_requests is 256 (before: 64)");
+    // The same setting is set and run again.
+    let first = &bench.log[2..8];
+    assert_eq!(first[2..4], first[4..6], "{first:?}");
+}
+
+#[test]
+fn a_setting_that_something_else_keeps_changing_is_an_error() {
+    let mut bench = Mock { disturbed: (2..20).collect(), ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
+    let error = verify(&verification(&["a", "b"], 2), &mut bench, &Control::new(1), ignore).unwrap_err().to_string();
+    assert!(error.contains("nr_requests from 64 to 256 in each of 4 runs"), "{error}");
+    assert_eq!((bench.runs, bench.log.last().unwrap().as_str()), (5, "finish"));
 }
