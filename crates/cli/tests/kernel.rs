@@ -277,7 +277,39 @@ fn what_the_kernels_disks_do_is_shown() {
     assert_eq!((&row["disk"], &row["scheduler"]), (&device.name().into(), &"none".into()));
     assert!(row["reads_per_s"].as_f64().unwrap() > 0.0 && row["writes_per_s"].as_f64() == Some(0.0), "{out}");
     let (_, all, _) = run(&["top", "--once", "-i", "0.1"]);
-    assert!(all.lines().all(|line| line.chars().count() <= 80 || line.starts_with("waiting")), "{all}");
+    assert!(all.lines().all(|line| line.chars().count() <= 80 || line.starts_with('w')), "{all}");
+}
+
+#[test]
+fn top_names_the_process_that_writes_through_the_page_cache() {
+    if !is_root() || !available(Path::new("/proc/self/io").exists(), "/proc/PID/io") {
+        return;
+    }
+    let here = directory("top-writers");
+    let counted = || fs::read_to_string("/proc/self/io").unwrap();
+    let before = counted();
+    fs::write(here.join("probe"), [1; 8192]).unwrap();
+    if !available(counted().lines().nth(5) != before.lines().nth(5), "a file system whose writes are counted") {
+        return;
+    }
+    // Each write is of new pages, which are gone before the disk has them.
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let ((code, out, err), document) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::write(here.join("written"), vec![1; 8 << 20]).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        });
+        let text = run(&["top", "--once", "-i", "0.5"]);
+        let document = run(&["top", "--once", "-i", "0.5", "--json"]).1;
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        (text, document)
+    });
+    assert_eq!(code, 0, "{err}");
+    let line = out.lines().find(|line| line.contains("written by, to any disk: ")).unwrap_or_else(|| panic!("{out}"));
+    assert!(line.contains(&format!("({}) ", std::process::id())), "{line}");
+    assert!(document.contains("written by, to any disk"), "{document}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! figures.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -9,6 +10,7 @@ use iosched_kernel::attribute::chosen;
 
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
+use super::writers::Writers;
 use crate::fail::usage;
 use crate::tree::{Disk, Disks, Tree};
 
@@ -76,12 +78,13 @@ pub(super) struct KernelDisks {
     shows_all: bool,
     before: BTreeMap<String, Counters>,
     since: Instant,
+    writers: Writers,
 }
 
 impl KernelDisks {
     pub(super) fn of(mut disks: Disks, shows_all: bool) -> Result<Self> {
         let before = counters(&mut disks);
-        Ok(Self { disks, shows_all, before, since: Instant::now() })
+        Ok(Self { disks, shows_all, before, since: Instant::now(), writers: Writers::at(Path::new("/proc")) })
     }
 }
 
@@ -107,7 +110,9 @@ impl Source for KernelDisks {
         }
         self.before = now;
         let title = format!("{} disk{} in the last {seconds:.1} s", rows.len(), if rows.len() == 1 { "" } else { "s" });
-        Ok(Sample { title, columns: COLUMNS, sorted_by: BUSY, rows, note: waiting(), settable: &[] })
+        let notes: Vec<String> = waiting().into_iter().chain(self.writers.note(seconds)).collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        Ok(Sample { title, columns: COLUMNS, sorted_by: BUSY, rows, note, settable: &[] })
     }
 
     fn set(&mut self, row: &str, attribute: &str, _: &str) -> Result<()> {

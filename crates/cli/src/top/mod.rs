@@ -7,6 +7,7 @@ mod kernel;
 #[cfg(feature = "screen")]
 mod screen;
 mod table;
+mod writers;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,10 @@ use crate::tree::{Disks, SYS_BLOCK};
 /// Show what disks do and who uses them: rates, waits and shares
 ///
 /// Of a live disk its clients: who has how much of it and how long they wait. Else the kernel's disks, as iostat has
-/// them, each with its scheduler. Rates and waits are of the interval.
+/// them, each with its scheduler, and the processes that wait and that write. Rates and waits are of the interval.
+///
+/// A kworker sends what processes have written through the page cache. The process that wrote it is named all the same,
+/// but not its disk: the kernel counts that by process (as root, of all of them).
 ///
 /// On a terminal the table is drawn anew every interval, and keys sort it, filter it and set clients' priorities;
 /// elsewhere one table follows the other.

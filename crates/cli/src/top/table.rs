@@ -129,6 +129,9 @@ impl Sample {
         let mut document = Map::new();
         document.insert("about".to_owned(), self.title.clone().into());
         document.insert("rows".to_owned(), rows.collect());
+        if let Some(note) = &self.note {
+            document.insert("note".to_owned(), note.clone().into());
+        }
         Value::Object(document)
     }
 }
