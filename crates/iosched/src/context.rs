@@ -62,20 +62,46 @@ pub const LEVEL_MAX: u8 = 7;
 /// The level of a process of nice value 0 that never set one.
 pub const LEVEL_DEFAULT: u8 = 4;
 
-/// An ioprio: class and level 0 (most urgent) to 7.
+/// An ioprio: a class, and a level from 0 (most urgent) to [`LEVEL_MAX`].
+///
+/// ```compile_fail,E0451
+/// # use iosched::{IoClass, IoPriority};
+/// let urgent = IoPriority { class: IoClass::BestEffort, level: 99 };
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IoPriority {
-    /// The class.
-    pub class: IoClass,
-    /// 0 (most urgent) to [`LEVEL_MAX`].
-    pub level: u8,
+    pub(crate) class: IoClass,
+    pub(crate) level: u8,
 }
 
 impl IoPriority {
-    /// A priority; `level` above [`LEVEL_MAX`] is taken as [`LEVEL_MAX`].
+    /// A priority of a level that the program knows.
+    ///
+    /// # Panics
+    /// If `level` is above [`LEVEL_MAX`]: see [`IoPriority::checked`].
     #[must_use]
-    pub fn new(class: IoClass, level: u8) -> Self {
-        Self { class, level: level.min(LEVEL_MAX) }
+    pub const fn new(class: IoClass, level: u8) -> Self {
+        assert!(level <= LEVEL_MAX, "a level is from 0 (most urgent) to 7");
+        Self { class, level }
+    }
+
+    /// A priority of a level that comes from a file or a client; `None`: `level` is above
+    /// [`LEVEL_MAX`].
+    #[must_use]
+    pub const fn checked(class: IoClass, level: u8) -> Option<Self> {
+        if level <= LEVEL_MAX { Some(Self { class, level }) } else { None }
+    }
+
+    /// The class.
+    #[must_use]
+    pub const fn class(self) -> IoClass {
+        self.class
+    }
+
+    /// The level, from 0 (most urgent) to [`LEVEL_MAX`].
+    #[must_use]
+    pub const fn level(self) -> u8 {
+        self.level
     }
 }
 
@@ -161,7 +187,6 @@ impl Contexts {
     /// The process is gone; its id is free once nothing is under way.
     pub(crate) fn exit(&mut self, id: ContextId) {
         let context = &mut self.table[id.index()];
-        debug_assert!(!context.exited, "a process exits once");
         context.exited = true;
         if context.bios == 0 {
             self.free.push(id);
@@ -175,6 +200,20 @@ impl Contexts {
         context.bios -= 1;
         if context.exited && context.bios == 0 {
             self.free.push(id);
+        }
+    }
+
+    /// The context `id`, if there was ever one.
+    #[inline]
+    pub(crate) fn find(&self, id: ContextId) -> Option<&Context> {
+        self.table.get(id.index())
+    }
+
+    /// Panics unless the process of `id` is there.
+    pub(crate) fn require_alive(&self, id: ContextId) {
+        match self.find(id) {
+            None => panic!("the queue has no io context {}", id.index()),
+            Some(context) => assert!(!context.exited, "the process of io context {} has exited", id.index()),
         }
     }
 
@@ -286,6 +325,11 @@ impl Cgroups {
         self.table.push(cgroup);
         self.removed.push(false);
         Ok(id)
+    }
+
+    /// Panics unless there was ever a cgroup `id`.
+    pub(crate) fn require(&self, id: CgroupId) {
+        assert!(id.index() < self.table.len(), "the queue has no cgroup {}", id.index());
     }
 
     /// The names of all, the root's first.

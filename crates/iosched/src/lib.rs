@@ -103,6 +103,9 @@
 //! # Ok::<(), iosched::UnknownElevator>(())
 //! ```
 //!
+//! [`Driver`] lists the order of calls. `examples/two_tenants.rs` is a complete host: an event loop
+//! with a device in virtual time, and two tenants that find the queue full and are woken.
+//!
 //! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
 //! deadline and noop take the decisions that Linux 4.19 took, event for event, in every run recorded of it.
 //!
@@ -190,7 +193,7 @@ pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
 pub use parts::tags::TagLayout;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use registry::{Registry, RegistryError, UnknownElevator};
-pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
+pub use request::{Bio, BioDone, BioError, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use setting::{Assignment, Owner, Setting, SettingError};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 pub use tunable::{Declarations, Span, Spec, StoredAs, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

@@ -103,6 +103,37 @@ pub struct Bio {
     pub cookie: u64,
 }
 
+/// A bio that a queue does not take: see
+/// [`RequestQueue::check_bio`](crate::RequestQueue::check_bio).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BioError {
+    /// A bio with data has no sectors.
+    #[error("a bio with data needs at least one sector")]
+    NoSectors,
+    /// Its last sector has no number.
+    #[error("a bio of {nr_sectors} sectors from sector {sector} on ends behind sector 2^64")]
+    BeyondEnd {
+        /// Its first sector.
+        sector: Sector,
+        /// Its length.
+        nr_sectors: u32,
+    },
+    /// The device cannot move that much at once.
+    #[error("the device moves at most {most} sectors at once, not {nr_sectors}: split the bio")]
+    TooLong {
+        /// Its length.
+        nr_sectors: u32,
+        /// The device's limit.
+        most: u32,
+    },
+    /// The queue never made its context.
+    #[error("the queue has no io context {}", .0.index())]
+    UnknownContext(ContextId),
+    /// Its process has exited.
+    #[error("the process of io context {} has exited", .0.index())]
+    Exited(ContextId),
+}
+
 impl Bio {
     /// The sector behind the last.
     #[must_use]

@@ -6,6 +6,7 @@ mod cfq_generations;
 mod controllers;
 mod foreign;
 mod historic;
+mod host;
 mod howto;
 mod io_cost;
 mod multi_queue;

@@ -38,8 +38,8 @@ impl Demand {
 /// Whether processes differ in class, and in level.
 fn differ(ioprios: impl Iterator<Item = IoPriority>) -> (bool, bool) {
     // One that was never set is served as best effort.
-    let class = |ioprio: IoPriority| if ioprio.class == IoClass::None { IoClass::BestEffort } else { ioprio.class };
-    let all: Vec<_> = ioprios.map(|ioprio| (class(ioprio), ioprio.level)).collect();
+    let class = |ioprio: IoPriority| if ioprio.class() == IoClass::None { IoClass::BestEffort } else { ioprio.class() };
+    let all: Vec<_> = ioprios.map(|ioprio| (class(ioprio), ioprio.level())).collect();
     (all.windows(2).any(|pair| pair[0].0 != pair[1].0), all.windows(2).any(|pair| pair[0].1 != pair[1].1))
 }
 

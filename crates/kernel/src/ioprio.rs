@@ -8,13 +8,13 @@ const CLASS_SHIFT: u32 = 13;
 /// An ioprio as the kernel writes it. Of a process that never set one the kernel derives the level from the nice value,
 /// which is ours: another level is set.
 pub(crate) const fn ioprio_value(ioprio: IoPriority) -> u16 {
-    let class: u16 = match ioprio.class {
-        IoClass::None if ioprio.level == LEVEL_DEFAULT => return 0,
+    let class: u16 = match ioprio.class() {
+        IoClass::None if ioprio.level() == LEVEL_DEFAULT => return 0,
         IoClass::RealTime => 1,
         IoClass::None | IoClass::BestEffort => 2,
         IoClass::Idle => 3,
     };
-    class << CLASS_SHIFT | ioprio.level as u16
+    class << CLASS_SHIFT | ioprio.level() as u16
 }
 
 /// Numbers of the policies SCHED_FIFO, SCHED_RR, SCHED_IDLE and SCHED_DEADLINE in include/uapi/linux/sched.h.

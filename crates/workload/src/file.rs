@@ -55,7 +55,7 @@ impl TaskSet {
             if let Err(at) = pids.binary_search(&arrival.1) {
                 pids.insert(at, arrival.1);
                 let stranger = crate::scenario::stranger();
-                self.tasks.push(Task { level: stranger.level, ..Task::new(arrival.1) });
+                self.tasks.push(Task { level: stranger.level(), ..Task::new(arrival.1) });
             }
         }
         for (index, task) in self.tasks.iter().enumerate() {

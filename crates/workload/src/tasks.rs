@@ -451,6 +451,9 @@ impl Task {
     }
 
     /// Its ioprio at the start.
+    ///
+    /// # Panics
+    /// If its level is above 7; what is read from a file is checked.
     #[must_use]
     pub fn ioprio(&self) -> IoPriority {
         IoPriority::new(self.class.into(), self.level)

@@ -175,7 +175,7 @@ fn depths_are_bounded_by_iodepth() {
 fn priorities_are_those_of_ioprio() {
     assert_eq!(job("prio=2").ioprio, IoPriority::new(IoClass::BestEffort, 2));
     assert_eq!(job("prioclass=1\nprio=5").ioprio, IoPriority::new(IoClass::RealTime, 5));
-    assert_eq!(job("prioclass=3").ioprio.class, IoClass::Idle);
+    assert_eq!(job("prioclass=3").ioprio.class(), IoClass::Idle);
     let single = job("ioengine=libaio\nrw=randrw\ncmdprio_percentage=20,5\ncmdprio=3").cmd_priority.unwrap();
     assert_eq!((single.percentage.read, single.percentage.write, single.percentage.trim), (20, 5, 0));
     assert_eq!(single.priority.read, IoPriority::new(IoClass::RealTime, 3));

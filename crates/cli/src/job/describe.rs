@@ -246,7 +246,7 @@ pub(super) fn pace(job: &Job) -> String {
 }
 
 fn ioprio(priority: IoPriority) -> String {
-    if priority.class == IoClass::None { String::new() } else { priority.to_string() }
+    if priority.class() == IoClass::None { String::new() } else { priority.to_string() }
 }
 
 /// Its priority, and that of single I/Os.

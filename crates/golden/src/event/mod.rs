@@ -12,7 +12,7 @@ mod mq;
 
 use std::fmt::Write as _;
 
-use iosched::{BfqEvent, Decision, IoClass, IoPriority, MergeSide, Op};
+use iosched::{BfqEvent, Decision, IoClass, MergeSide, Op};
 use iosched_sim::{Change, Completed, Observer};
 use iosched_workload::Scenario;
 
@@ -168,8 +168,8 @@ fn cgroup_name(scenario: &Scenario, index: usize) -> &str {
 
 fn common_change(line: &mut String, scenario: &Scenario, change: &Change) -> bool {
     match *change {
-        Change::IoPriority { task, ioprio: IoPriority { class, level } } => {
-            let (pid, class) = (scenario.tasks[task].pid, class_of_process(class));
+        Change::IoPriority { task, ioprio } => {
+            let (pid, class, level) = (scenario.tasks[task].pid, class_of_process(ioprio.class()), ioprio.level());
             append(line, format_args!("\"setprio\",\"pid\":{pid},\"cls\":{class},\"level\":{level}"))
         }
         Change::Weight { cgroup, weight, leaf } => {

@@ -86,8 +86,7 @@ enum Phase {
 /// A request queue and when it is run.
 ///
 /// A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is
-/// one of a few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step,
-/// until there is none left:
+/// one of a few events:
 ///
 /// | event | call |
 /// |---|---|
@@ -96,16 +95,33 @@ enum Phase {
 /// | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
 /// | nothing has happened for a while | [`Driver::rerun`] |
 ///
-/// After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may
-/// want the queue run in the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What
-/// is due at one time has an order, which [`Driver::next_due`] knows.
+/// # Order of calls
+///
+/// 1. [`Driver::next_due`] says which event is next. At equal times, it knows the order.
+/// 2. The host tells the driver of the event, with the call of the table.
+/// 3. The host may submit now. For example, the process whose request is complete submits its next
+///    one. After each submission and each call of `unplug`, the host starts what [`Driver::kicked`]
+///    gives, until it gives nothing: an elevator may want the queue run in the middle of an event,
+///    and [every insertion](crate::QueueConfig::run_at_insertion) may.
+/// 4. The host carries out the [`turn`](Driver::turn), step by step, until there is no step left.
+///
+/// A process that is told [`Submit::Full`] waits. It need not ask again: the turn wakes it with
+/// [`Step::Wake`], and then the process submits. Waiting processes keep their place, whatever the
+/// host submits before the turn. In the multi-queue layer, a tag that a completion frees is offered
+/// to them first, and the one that is woken has it. If that process has nothing to submit any more,
+/// the host calls [`Driver::decline`], and the tag is for others.
+///
+/// The example `two_tenants` is a complete host: two tenants that find the queue full, wait and are
+/// woken.
 ///
 /// In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a
 /// request, and dispatches behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by
 /// then.
 ///
 /// # Panics
-/// Where [`RequestQueue`] does.
+/// Where [`RequestQueue`] does. Builds with debug assertions also panic where a host breaks the
+/// order: when it submits although `kicked` may give more, or asks for the next event although the
+/// turn has a step left.
 pub struct Driver {
     queue: RequestQueue,
     rerun: Rerun,
@@ -185,6 +201,7 @@ impl Driver {
     /// A bio arrives that was issued earlier, or is a part of a longer one: see [`RequestQueue::submit_issued`].
     #[inline]
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
+        debug_assert!(!self.is_kicked, "a host submits when `Driver::kicked` gives nothing more");
         self.note(Some(now), || What::Submit(*bio, *issued));
         self.queue.submit_issued(now, bio, issued)
     }
@@ -283,6 +300,7 @@ impl Driver {
     #[inline]
     #[must_use]
     pub fn next_due(&self, device: Option<Time>, arrival: Option<Time>) -> Option<(Time, Due)> {
+        debug_assert!(self.phase == Phase::Rest, "a host ends `Driver::turn` before the next event");
         let due = [
             (device, Due::Device),
             (self.queue.next_timer(), Due::Timer),

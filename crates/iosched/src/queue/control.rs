@@ -129,6 +129,7 @@ impl RequestQueue {
     /// If a weight is out of range.
     pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
         let parent = cgroup.parent.unwrap_or(CgroupId::ROOT);
+        self.env.cgroups.require(parent);
         let id = self.env.cgroups.create(self.weight_range(), cgroup)?;
         self.cgroup_controlled(id, Some(parent));
         self.write_named(id);
@@ -145,6 +146,7 @@ impl RequestQueue {
         weight: Option<u32>,
         leaf_weight: Option<u32>,
     ) -> Result<(), WeightError> {
+        self.env.cgroups.require(cgroup);
         self.env.cgroups.set_weights(self.weight_range(), cgroup, weight, leaf_weight)?;
         if let Some(elevator) = self.elevator.per_group() {
             elevator.weight_changed(&mut self.env, cgroup);
@@ -164,6 +166,7 @@ impl RequestQueue {
     /// # Errors
     /// If no controller has one of that name.
     pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
+        self.env.cgroups.require(cgroup);
         let unknown = || CgroupFileError::new(file, "", WriteError::NoSuchFile);
         self.read_controlled(file, cgroup).ok_or_else(unknown)
     }
@@ -182,6 +185,7 @@ impl RequestQueue {
         text: &str,
     ) -> Result<(), CgroupFileError> {
         self.enter(now);
+        self.env.cgroups.require(cgroup);
         let written = self.write_controlled(file, cgroup, text).unwrap_or(Err(WriteError::NoSuchFile));
         written.map_err(|error| CgroupFileError::new(file, text, error))
     }
@@ -224,6 +228,7 @@ impl RequestQueue {
     /// request.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.enter(now);
+        self.env.cgroups.require(cgroup);
         self.env.contexts.get_mut(context).cgroup = cgroup;
     }
 
@@ -231,6 +236,7 @@ impl RequestQueue {
     /// removed. The root stays.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
+        self.env.cgroups.require(cgroup);
         if self.env.cgroups.remove(cgroup) {
             self.cgroup_controlled(cgroup, None);
             if let Some(elevator) = self.elevator.per_group() {

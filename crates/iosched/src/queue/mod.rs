@@ -26,7 +26,7 @@ use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::issued::{Issued, Part};
 use crate::parts::tags::TagLayout;
-use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, RequestStage};
+use crate::request::{Bio, BioDone, BioError, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
 
 /// Jiffies in a second at most.
@@ -135,7 +135,8 @@ struct Next {
 ///   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
 ///   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
 ///   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make
-///   room.
+///   room. It keeps its place among those who wait, whatever others submit: see
+///   [`RequestQueue::take_woken`].
 /// - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
 ///   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
 /// - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.
@@ -149,10 +150,17 @@ struct Next {
 /// is run, in the single-queue layer after.
 ///
 /// # Panics
-/// A call about a request that the queue does not have (any more), or a context or cgroup that it never had, may panic
-/// or be taken for one about another. Builds with debug assertions also panic where a host breaks the order: when time
-/// goes back, a bio has no sectors, more than the device takes or some behind sector 2^64, who has exited submits, or a
-/// request that the device does not have is completed.
+/// Every build panics on a mistake of the host:
+///
+/// - `now` is before the last one.
+/// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that makes bios of values
+///   from others, such as clients, calls that first.
+/// - A request is completed or requeued that the device does not have. The queue gives the id of a
+///   complete request to a new one. A second completion is therefore taken for the new one's if the
+///   device has that already.
+/// - A process exits twice, or opens a plug after its exit. The queue gives the id of a process
+///   that is gone to a new one, too.
+/// - A call names a context or a cgroup that the queue never made, also as the parent of a cgroup.
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
@@ -181,6 +189,24 @@ pub struct RequestQueue {
     throttles_writeback: bool,
     /// What is set of cgroups that do not exist yet.
     named: Vec<NamedWrite>,
+}
+
+#[cold]
+#[inline(never)]
+fn went_back(from: Time, to: Time) -> ! {
+    panic!("time went back from {from} to {to}: the host's clock must be monotonic");
+}
+
+#[cold]
+#[inline(never)]
+fn refused(error: BioError) -> ! {
+    panic!("{error}");
+}
+
+#[cold]
+#[inline(never)]
+fn not_in_device(id: RequestId) -> ! {
+    panic!("the device does not have {id:?}: the host completes or requeues each request once");
 }
 
 impl RequestQueue {
@@ -222,7 +248,9 @@ impl RequestQueue {
     /// Begins every call that may depend on time.
     #[inline]
     fn enter(&mut self, now: Time) {
-        debug_assert!(now >= self.env.now, "time never goes back, as from {} to {now}", self.env.now);
+        if now < self.env.now {
+            went_back(self.env.now, now);
+        }
         self.env.now = now;
     }
 
@@ -237,6 +265,9 @@ impl RequestQueue {
     /// [`RequestQueue::submit`], of a bio that was issued earlier, or that is a part of a longer one.
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
         self.enter(now);
+        if let Err(error) = self.check_bio(bio) {
+            refused(error);
+        }
         if self.goes_straight(bio) {
             return self.submit_straight(bio);
         }
@@ -260,22 +291,36 @@ impl RequestQueue {
         submit
     }
 
-    /// In builds with assertions, that hosts keep to what they may hand in.
-    #[inline]
-    fn check_data(&self, bio: &Bio) {
-        debug_assert!(bio.nr_sectors > 0, "a bio with data has a length");
-        // Zeroes and trims move no data. A bio that waited may have been cut before the limit became less.
-        debug_assert!(
-            !matches!(bio.op, Op::Read | Op::Write) || bio.nr_sectors <= self.attributes.max_hw_sectors,
-            "the device takes no {} sectors at once",
-            bio.nr_sectors
-        );
-        debug_assert!(!self.env.contexts.get(bio.context).exited, "who has exited submits no more");
+    /// Whether [`submit`](Self::submit) takes `bio`, which a host made of values from others.
+    ///
+    /// # Errors
+    /// If `submit` would panic, why.
+    #[inline(always)]
+    pub fn check_bio(&self, bio: &Bio) -> Result<(), BioError> {
+        match self.env.contexts.find(bio.context) {
+            None => return Err(BioError::UnknownContext(bio.context)),
+            Some(context) if context.exited => return Err(BioError::Exited(bio.context)),
+            Some(_) => {}
+        }
+        let Bio { op, sector, nr_sectors, .. } = *bio;
+        // Zeroes and trims move no data. A bio that waited may have been cut before
+        // `max_sectors_kb` became less.
+        let most = if matches!(op, Op::Read | Op::Write) { self.attributes.max_hw_sectors } else { u32::MAX };
+        if op == Op::Flush {
+            Ok(())
+        } else if nr_sectors == 0 {
+            Err(BioError::NoSectors)
+        } else if nr_sectors > most {
+            Err(BioError::TooLong { nr_sectors, most })
+        } else if sector.checked_add(nr_sectors.into()).is_none() {
+            Err(BioError::BeyondEnd { sector, nr_sectors })
+        } else {
+            Ok(())
+        }
     }
 
     #[inline(always)]
     fn submit_data(&mut self, bio: &Bio, part: Part) -> Submit {
-        self.check_data(bio);
         match self.allocation.rules() {
             None => self.submit_single(bio),
             Some(rules) => self.submit_multi(&rules, bio, part),
@@ -358,6 +403,7 @@ impl RequestQueue {
 
     /// From now on, requests of `context` collect on its plug until [`RequestQueue::unplug`].
     pub fn plug(&mut self, context: ContextId) {
+        self.env.contexts.require_alive(context);
         self.plugs.open(context);
     }
 
@@ -384,7 +430,12 @@ impl RequestQueue {
     }
 
     /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again
-    /// in the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
+    /// in the single-queue layer; in the multi-queue layer a tag is kept for it until it submits,
+    /// [declines](Self::decline) or exits.
+    ///
+    /// Those that wait keep their place. What a completion frees in the multi-queue layer is
+    /// offered to them before a bio of anybody else may have it, whether or not this is called
+    /// before that bio is submitted.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         if self.controlled.is_some() {
@@ -542,7 +593,9 @@ impl RequestQueue {
     #[inline]
     fn leave_device(&mut self, id: RequestId) {
         let request = &self.env.requests[id];
-        debug_assert_eq!(request.stage, RequestStage::Started, "the device is done with what it was given");
+        if request.stage != RequestStage::Started {
+            not_in_device(id);
+        }
         self.in_driver -= 1;
         self.allocation.left_device(request);
     }
@@ -655,6 +708,7 @@ impl RequestQueue {
 
     /// An io context for a new process.
     pub fn create_context(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
+        self.env.cgroups.require(cgroup);
         self.env.contexts.create(pid, ioprio, cgroup)
     }
 
@@ -670,6 +724,7 @@ impl RequestQueue {
     /// another process once they have.
     pub fn exit(&mut self, now: Time, context: ContextId) {
         self.enter(now);
+        self.env.contexts.require_alive(context);
         while self.unplug(now, context) {}
         debug_assert!(self.plugs.len(context) == 0 && !self.plugs.is_open(context), "nothing is left on the plug");
         let pid = self.env.pid(context);

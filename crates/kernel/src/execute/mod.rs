@@ -205,7 +205,7 @@ pub enum ExecuteError {
 }
 
 fn priority_remedy(ioprio: &IoPriority) -> &'static str {
-    if ioprio.class == iosched::IoClass::RealTime { "; the real time class is root's" } else { "" }
+    if ioprio.class() == iosched::IoClass::RealTime { "; the real time class is root's" } else { "" }
 }
 
 impl ExecuteError {

@@ -293,7 +293,7 @@ impl Exports {
         if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {
             return None;
         }
-        let least = Some(WEIGHTS.min).filter(|_| export.ioprio.class == IoClass::Idle);
+        let least = Some(WEIGHTS.min).filter(|_| export.ioprio.class() == IoClass::Idle);
         Some((&export.name, export.weight.or(least)))
     }
 

@@ -87,10 +87,14 @@ pub(in crate::queue) struct MultiQueue {
     layout: TagLayout,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
-    /// Waited under the elevator before this one, and try anew.
-    retry: VecDeque<ContextId>,
+    /// May submit again and were not named yet: they waited under the elevator before this one and
+    /// try anew, or a tag is kept for them since another process was about to take it.
+    unnamed: VecDeque<ContextId>,
     /// A tag was given back that nobody was offered.
     returned: bool,
+    /// By a completion since the last pass began: those who wait are offered it before anybody else
+    /// may have it.
+    freed: bool,
     pass: Option<Pass>,
     /// The hardware queue to look at first for the next request.
     pub(in crate::queue) turn: u16,
@@ -104,8 +108,9 @@ impl MultiQueue {
             layout,
             hw_queues: (0..hw_queues.max(1)).map(hw_queue).collect(),
             tasks: Vec::new(),
-            retry: VecDeque::new(),
+            unnamed: VecDeque::new(),
             returned: false,
+            freed: false,
             pass: None,
             turn: 0,
         };
@@ -139,7 +144,11 @@ impl MultiQueue {
         nr_requests: u32,
         bio: &Bio,
     ) -> Result<Grant, Option<u32>> {
+        if self.freed {
+            self.offer(env, elevator, nr_requests);
+        }
         if let Some(grant) = self.tasks.get_mut(bio.context.index()).and_then(|task| task.granted.take()) {
+            self.call_off(bio.context);
             return Ok(grant);
         }
         let hw_queue = env.hw_queue_of(bio.context);
@@ -152,6 +161,26 @@ impl MultiQueue {
             }
         };
         Ok(Grant { tag, hw_queue, origin })
+    }
+
+    /// Those who wait are offered what completions gave back, before the process that submits now:
+    /// a host that lets it submit before the turn would let them wait forever.
+    #[inline(never)]
+    fn offer(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) {
+        if self.is_calm() {
+            return;
+        }
+        while let Some(context) = self.next_woken(env, elevator, nr_requests) {
+            self.unnamed.push_back(context);
+        }
+    }
+
+    /// `context` submits with the tag that was kept for it: nobody need call it any more.
+    #[inline]
+    fn call_off(&mut self, context: ContextId) {
+        if !self.unnamed.is_empty() {
+            self.unnamed.retain(|&other| other != context);
+        }
     }
 
     /// `bio` waits for one of `limit` tags; `untold`: it is told so later.
@@ -175,6 +204,7 @@ impl MultiQueue {
             tags.put(tag);
         }
         self.returned |= by_completion || self.rules.waking == Waking::OnePass;
+        self.freed |= by_completion;
         if let Some(pass) = &mut self.pass {
             pass.missed = None;
         }
@@ -198,11 +228,12 @@ impl MultiQueue {
     /// Whether there is nobody to wake. A tag that was given back while nobody waits is for whoever comes next.
     #[inline]
     pub(in crate::queue) fn is_calm(&mut self) -> bool {
-        if !self.retry.is_empty() || self.pass.is_some() {
+        if !self.unnamed.is_empty() || self.pass.is_some() {
             return false;
         }
         if let [only] = self.hw_queues.as_slice() {
             self.returned &= !only.waiting.is_empty();
+            self.freed &= self.returned;
         }
         !self.returned
     }
@@ -214,13 +245,21 @@ impl MultiQueue {
         elevator: &mut dyn Elevator,
         nr_requests: u32,
     ) -> Option<ContextId> {
-        if let Some(context) = self.retry.pop_front() {
-            return Some(context);
+        match self.unnamed.pop_front() {
+            Some(context) => Some(context),
+            None => self.next_woken(env, elevator, nr_requests),
         }
+    }
+
+    /// The next of those who wait that has a tag now.
+    fn next_woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
         loop {
             let mut pass = match self.pass.take() {
                 Some(pass) => pass,
-                None if std::mem::take(&mut self.returned) => self.new_pass(0),
+                None if std::mem::take(&mut self.returned) => {
+                    self.freed = false;
+                    self.new_pass(0)
+                }
                 None => return None,
             };
             if let Some(context) = self.continue_pass(&mut pass, env, elevator, nr_requests) {
@@ -309,14 +348,15 @@ impl MultiQueue {
 
     /// `context`, which waited under other rules, is to try again.
     pub(in crate::queue) fn retry(&mut self, context: ContextId) {
-        self.retry.push_back(context);
+        self.unnamed.push_back(context);
     }
 
     /// Everybody who waits, or has a tag kept.
     pub(in crate::queue) fn waiters(&self) -> Vec<ContextId> {
         let waiting = self.hw_queues.iter().flat_map(|hw_queue| &hw_queue.waiting).map(|waiter| waiter.bio.context);
         let granted = self.tasks.iter().zip(0..).filter(|(task, _)| task.granted.is_some());
-        self.retry.iter().copied().chain(granted.map(|(_, i)| ContextId(i))).chain(waiting).collect()
+        let named = granted.map(|(_, i)| ContextId(i)).filter(|context| !self.unnamed.contains(context));
+        self.unnamed.iter().copied().chain(named).chain(waiting).collect()
     }
 
     /// A tag that was kept for `context` is for others.
@@ -329,7 +369,7 @@ impl MultiQueue {
 
     /// Forgets a context that exited; a tag that was kept for it is for others.
     pub(in crate::queue) fn exit(&mut self, context: ContextId) {
-        self.retry.retain(|&c| c != context);
+        self.unnamed.retain(|&c| c != context);
         let Some(task) = self.tasks.get_mut(context.index()) else {
             return;
         };

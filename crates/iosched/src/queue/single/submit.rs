@@ -21,7 +21,6 @@ impl RequestQueue {
     /// What [`submit_single`](Self::submit_single) does with a bio that [goes straight](Self::goes_straight).
     #[inline(always)]
     pub(in crate::queue) fn submit_straight(&mut self, bio: &Bio) -> Submit {
-        self.check_data(bio);
         // What `merge` does where there is no plug; to ask for one again costs 25 instructions.
         if self.attributes.nomerges != 2
             && let Some((into, side)) = self.candidate(bio, None)

@@ -61,13 +61,12 @@ impl Process {
 
     /// Its priority, where `kept` is what the system keeps: one that was never set follows from the nice value.
     pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
-        match decode(kept) {
-            IoPriority { class: IoClass::None, .. } => {
-                let level = u8::try_from((self.nice + 20) / 5).unwrap_or(iosched::LEVEL_DEFAULT);
-                IoPriority::new(IoClass::None, level)
-            }
-            ioprio => ioprio,
+        let ioprio = decode(kept);
+        if ioprio.class() != IoClass::None {
+            return ioprio;
         }
+        let level = u8::try_from((self.nice + 20) / 5).ok();
+        level.and_then(|level| IoPriority::checked(IoClass::None, level)).unwrap_or_default()
     }
 }
 
@@ -124,7 +123,7 @@ mod tests {
             assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));
             assert_eq!(process(nice).ioprio(2 << 13 | 6), IoPriority::new(IoClass::BestEffort, 6));
         }
-        assert_eq!(decode(3 << 13 | 7).class, IoClass::Idle);
+        assert_eq!(decode(3 << 13 | 7).class(), IoClass::Idle);
         assert_eq!(decode(1 << 13), IoPriority::new(IoClass::RealTime, 0));
     }
 }
