@@ -196,4 +196,4 @@ pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, BioError, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use setting::{Assignment, Owner, Setting, SettingError};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Span, Spec, StoredAs, Tunable, TunableError, TunableSet, Tuned, Unit, Value};
+pub use tunable::{Declarations, Reads, Span, Spec, StoredAs, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

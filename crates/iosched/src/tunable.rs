@@ -48,6 +48,51 @@ impl fmt::Display for Unit {
     }
 }
 
+/// Which texts are a number, before the range is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// A decimal number of any size.
+    Any,
+    /// A decimal number of 64 bits without a sign, as bfq and kyber read: `-1` and 2^64 are refused
+    /// even where values out of range become the nearest.
+    U64,
+    /// A number of 32 bits with a sign, as mq-deadline reads: `0x` begins a hexadecimal number and
+    /// `0` an octal one. Larger and smaller ones are refused even where values out of range become
+    /// the nearest.
+    I32,
+}
+
+impl Reads {
+    /// Whether `number` is read at all.
+    #[must_use]
+    pub fn holds(self, number: i128) -> bool {
+        match self {
+            Self::Any => true,
+            Self::U64 => u64::try_from(number).is_ok(),
+            Self::I32 => i32::try_from(number).is_ok(),
+        }
+    }
+
+    /// The whole number that `text` is; one that is too long is as large as can be.
+    fn whole(self, text: &str) -> Option<i128> {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            _ if self != Self::I32 => (10, text),
+            Some(digits) => (16, digits),
+            None if text.len() > 1 && text.starts_with('0') => (8, text),
+            None => (10, text),
+        };
+        if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+            return None;
+        }
+        let number = i128::from_str_radix(digits, radix).unwrap_or(i128::MAX);
+        Some(if negative { -number } else { number })
+    }
+}
+
 /// The declaration of one tunable or attribute, as a user meets it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spec {
@@ -76,8 +121,11 @@ pub struct Spec {
     /// It may be negative: its value, default, smallest and largest are 64 bits in two's complement.
     /// [`Spec::number`] tells the number they stand for.
     pub signed: bool,
-    /// `0x` begins a hexadecimal number and `0` an octal one.
-    pub prefixed: bool,
+    /// Which texts are a number.
+    pub reads: Reads,
+    /// It is kept in 32 bits, as so many base units for one of `unit`: a larger value loses its
+    /// upper bits.
+    pub wraps: Option<u64>,
     /// Another name for the same value in a finer unit: the name it stands for.
     pub alias_of: Option<&'static str>,
     /// The values worth trying; `None`: it serves nobody to search for one.
@@ -182,19 +230,18 @@ impl Spec {
         }
     }
 
-    /// Reads a value a user wrote, surrounding white space aside.
+    /// Reads a value a user wrote, surrounding white space aside. Linux takes one line end behind
+    /// the number, and no other white space.
     ///
     /// # Errors
     /// If it is not a whole number, or out of range.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
-        let not_a_number = || TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() };
-        match self.read(text) {
-            Some(value) => self.check(value),
-            None if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
-            None if self.nearest(text).is_some() && !self.read_only => Err(self.out_of_range(text.to_owned())),
-            None => Err(not_a_number()),
-        }
+        let Some(number) = self.reads.whole(text) else {
+            return Err(TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() });
+        };
+        let is_read = self.reads.holds(number) && !(self.reads == Reads::U64 && text.starts_with('-'));
+        if is_read || self.read_only { self.nearest(number, text) } else { Err(self.out_of_range(text.to_owned())) }
     }
 
     /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be
@@ -206,30 +253,10 @@ impl Spec {
         Self { clamps: false, ..*self }.parse(text)
     }
 
-    /// The number that `text` is, if it has 64 bits.
-    fn read(&self, text: &str) -> Option<u64> {
-        let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-            _ if !self.prefixed => (10, text),
-            Some(digits) => (16, digits),
-            None if text.len() > 1 && text.starts_with('0') => (8, text),
-            None => (10, text),
-        };
-        if self.signed {
-            return i64::from_str_radix(digits, radix).ok().map(|number| number as u64);
-        }
-        u64::from_str_radix(digits, radix).ok()
-    }
-
     /// The number that a value stands for.
     #[must_use]
     pub fn number(&self, value: u64) -> i128 {
         if self.signed { i128::from(value as i64) } else { value.into() }
-    }
-
-    /// The end of the range that a whole number too small or too large for any tunable is nearest to.
-    fn nearest(&self, text: &str) -> Option<u64> {
-        let (digits, end) = text.strip_prefix('-').map_or((text, self.max), |digits| (digits, self.min));
-        (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(end)
     }
 
     /// `value`, or the nearest in range where that is taken for it, if it may be written.
@@ -237,18 +264,21 @@ impl Spec {
     /// # Errors
     /// If it is out of range, or this is read-only.
     pub fn check(&self, value: u64) -> Result<u64, TunableError> {
+        let number = self.number(value);
+        self.nearest(number, &number.to_string())
+    }
+
+    /// The value of `number`, which `text` says.
+    fn nearest(&self, number: i128, text: &str) -> Result<u64, TunableError> {
         if self.read_only {
             return Err(TunableError::ReadOnly { name: self.name });
         }
-        let number = self.number(value);
-        if self.clamps {
-            let nearest = if number < self.number(self.min) { self.min } else { self.max };
-            return Ok(if self.in_range(number) { value } else { nearest });
+        match number {
+            number if self.in_range(number) => Ok(number as u64),
+            _ if !self.clamps => Err(self.out_of_range(text.to_owned())),
+            number if number < self.number(self.min) => Ok(self.min),
+            _ => Ok(self.max),
         }
-        if !self.in_range(number) {
-            return Err(self.out_of_range(number.to_string()));
-        }
-        Ok(value)
     }
 
     fn out_of_range(&self, value: String) -> TunableError {
@@ -267,8 +297,17 @@ impl Spec {
     #[must_use]
     pub fn reads_as(&self, value: u64, hz: u32) -> u64 {
         let value = if self.signed { value } else { value.clamp(self.min, self.max) };
-        if self.in_jiffies { milliseconds(jiffies(value, hz), hz) } else { value }
+        match self.wraps {
+            Some(scale) => wrapped(value, scale) / scale,
+            None if self.in_jiffies => milliseconds(jiffies(value, hz), hz),
+            None => value,
+        }
     }
+}
+
+/// `value` in base units, as far as 32 bits hold them.
+fn wrapped(value: u64, scale: u64) -> u64 {
+    value.wrapping_mul(scale) & u64::from(u32::MAX)
 }
 
 const MILLISECONDS: u64 = 1000;
@@ -398,7 +437,8 @@ macro_rules! tunable {
                     clamps: false,
                     in_jiffies: $in_jiffies,
                     signed: false,
-                    prefixed: false,
+                    reads: $crate::Reads::Any,
+                    wraps: None,
                     alias_of: None,
                     tuning: None,
                 };
@@ -426,6 +466,7 @@ pub struct Declarations<T: 'static> {
 impl<T> Tunable<T> {
     fn write(&self, values: &mut T, value: u64) {
         let kept = match self.kept {
+            StoredAs::Scaled(scale) if self.spec.wraps.is_some() => wrapped(value, scale),
             StoredAs::Scaled(scale) => value.wrapping_mul(scale),
             StoredAs::Jiffies { hz, .. } => jiffies(value, hz(values)),
         };

@@ -11,3 +11,4 @@ mod howto;
 mod io_cost;
 mod multi_queue;
 mod queue;
+mod sysfs;

@@ -184,7 +184,8 @@ const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u6
         clamps: false,
         in_jiffies: false,
         signed: false,
-        prefixed: false,
+        reads: iosched::Reads::Any,
+        wraps: None,
         alias_of: None,
         tuning: None,
     }

@@ -367,7 +367,7 @@ fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, S
     let mut values = Vec::new();
     for spec in (registered.tunables)() {
         if let Ok(value) = queue.tunable(spec.name) {
-            values.push(record(spec, value.to_string(), false));
+            values.push(record(spec, spec.number(value).to_string(), false));
         }
     }
     for spec in RequestQueue::attribute_specs() {

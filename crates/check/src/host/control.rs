@@ -26,7 +26,7 @@ struct Write {
 fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) -> Write {
     let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None, endless: false };
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
-    let Spec { name, read_only, clamps, signed, .. } = **spec;
+    let Spec { name, read_only, clamps, signed, reads, .. } = **spec;
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
     // Targets of a size that the device may keep or miss.
     let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
@@ -45,7 +45,7 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
         Value::NoSuchName => return missing,
     };
     let text = number.map_or_else(|| "1x".to_owned(), |number| number.to_string());
-    let taken = number.filter(|number| !read_only && (clamps || (min..=max).contains(number)));
+    let taken = number.filter(|&number| !read_only && reads.holds(number) && (clamps || (min..=max).contains(&number)));
     let endless = taken.is_some_and(|number| number > largest);
     Write { name, text, endless, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, queue.hz)) }
 }
@@ -178,7 +178,7 @@ impl Host {
                 Preset::Smallest => spec.min,
                 Preset::Largest => spec.max,
             };
-            let set = self.driver.set_tunable(self.now, spec.name, &value.to_string());
+            let set = self.driver.set_tunable(self.now, spec.name, &spec.number(value).to_string());
             ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
         }
         if let Some(audit) = &mut self.audit {

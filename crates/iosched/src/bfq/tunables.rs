@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::parts::head::BackSeek;
 use crate::time::SECOND_NS;
-use crate::tunable::{Declarations, Span, Tuned, tunable};
+use crate::tunable::{Declarations, Reads, Span, Tuned, tunable};
 
 const MAX: u64 = i32::MAX as u64;
 const MS: u64 = crate::time::MILLISECOND_NS;
@@ -35,10 +35,10 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             Milliseconds,
             MS,
             125,
-            0..=MAX,
+            1..=MAX,
             "4.12",
             "after this age a sync request is served next in its queue, once in a turn",
-            { clamps: true, tuning: Span::of(8, 1_000) }
+            { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
             Tunables.fifo_expire_async_ns,
@@ -46,10 +46,10 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             Milliseconds,
             MS,
             250,
-            0..=MAX,
+            1..=MAX,
             "4.12",
             "after this age an async request is served next in its queue, once in a turn",
-            { clamps: true, tuning: Span::of(16, 4_000) }
+            { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(
             Tunables.back_seek_max_kb,
@@ -60,7 +60,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=MAX,
             "4.12",
             "how far behind the head a backward seek may reach",
-            { clamps: true, tuning: Span::or_zero(256, 1_048_576) }
+            { clamps: true, reads: Reads::U64, tuning: Span::or_zero(256, 1_048_576) }
         ),
         tunable!(
             Tunables.back_seek_penalty,
@@ -71,7 +71,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1..=MAX,
             "4.12",
             "how many times dearer a backward seek counts than one forward",
-            { clamps: true, tuning: Span::of(1, 16) }
+            { clamps: true, reads: Reads::U64, tuning: Span::of(1, 16) }
         ),
         tunable!(
             Tunables.slice_idle_ns,
@@ -82,7 +82,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=MAX,
             "4.12",
             "how long to wait for the next request of a queue worth it; 0: never",
-            { clamps: true, tuning: Span::or_zero(1, 32) }
+            { clamps: true, reads: Reads::U64, wraps: Some(MS), tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
             Tunables.slice_idle_ns,
@@ -90,10 +90,10 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             Microseconds,
             US,
             8000,
-            0..=MAX,
+            0..=u32::MAX as u64,
             "4.12",
             "slice_idle in us",
-            { clamps: true, alias_of: Some("slice_idle") }
+            { clamps: true, reads: Reads::U64, wraps: Some(US), alias_of: Some("slice_idle") }
         ),
         tunable!(
             Tunables.max_budget,
@@ -104,7 +104,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=MAX,
             "4.12",
             "most that a queue may have served in a turn; 0: what the device serves sequentially within timeout_sync",
-            { clamps: true, tuning: Span::or_zero(512, 32_768) }
+            { clamps: true, reads: Reads::U64, tuning: Span::or_zero(512, 32_768) }
         ),
         tunable!(
             Tunables.timeout_jiffies,
@@ -113,7 +113,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1..=MAX,
             "4.12",
             "longest turn of a queue that is not raised",
-            { clamps: true, tuning: Span::of(15, 1_000) }
+            { clamps: true, reads: Reads::U64, tuning: Span::of(15, 1_000) }
         ),
         tunable!(
             Tunables.strict_guarantees,
@@ -124,7 +124,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=1,
             "4.12",
             "one request in the device at a time, and every queue is waited for: exact shares, at the price of throughput",
-            { clamps: true, tuning: Span::SWITCH }
+            { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
         tunable!(
             Tunables.low_latency,
@@ -135,7 +135,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=1,
             "4.12",
             "raise the weight of queues that look interactive or soft real-time",
-            { clamps: true, tuning: Span::SWITCH }
+            { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
     ],
 };

@@ -15,7 +15,7 @@ use crate::parts::software_queue;
 use crate::parts::tags::{TagLayout, TagMap};
 use crate::request::{Bio, Fifo, MergeSide, Op, RequestId};
 use crate::time::Time;
-use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
+use crate::tunable::{Declarations, Reads, Span, TunableSet, Tuned, tunable};
 use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 
 const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
@@ -58,7 +58,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=u64::MAX,
             "4.12",
             "the latency to keep reads to",
-            { tuning: Span::of(125_000, 64_000_000) }
+            { reads: Reads::U64, tuning: Span::of(125_000, 64_000_000) }
         ),
         tunable!(
             Tunables.write_target_ns,
@@ -69,7 +69,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=u64::MAX,
             "4.12",
             "the latency to keep writes to",
-            { tuning: Span::of(625_000, 160_000_000) }
+            { reads: Reads::U64, tuning: Span::of(625_000, 160_000_000) }
         ),
     ],
 };

@@ -1,7 +1,7 @@
-//! mq-deadline's tunables, as in Linux 6.12: what is out of range is taken as the nearest value, hexadecimal and octal
-//! numbers are understood, and times are kept in jiffies.
+//! mq-deadline's tunables, as in Linux 6.12: a number of 32 bits that is out of range is taken as
+//! the nearest value, hexadecimal and octal numbers are understood, and times are kept in jiffies.
 
-use crate::tunable::{Declarations, Span, Tuned, tunable};
+use crate::tunable::{Declarations, Reads, Span, Tuned, tunable};
 
 /// Largest value, as in Linux.
 const MAX: u64 = i32::MAX as u64;
@@ -26,20 +26,20 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(500), 0..=MAX, "4.11",
-            "after this age a read is served before its direction's batch goes on", { clamps: true, prefixed: true, tuning: Span::of(16, 2_000) }),
+            "after this age a read is served before its direction's batch goes on", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
-            "after this age a write is served before its direction's batch goes on", { clamps: true, prefixed: true, tuning: Span::of(78, 20_000) }),
+            "after this age a write is served before its direction's batch goes on", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
         tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
-            "after this age requests of lower classes are served before those of higher ones", { clamps: true, prefixed: true, tuning: Span::of(1_250, 40_000) }),
+            "after this age requests of lower classes are served before those of higher ones", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
-            "requests in one batch", { clamps: true, prefixed: true, tuning: Span::of(1, 128) }),
+            "requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
         tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",
-            "read batches that may pass over waiting writes; negative: all", { clamps: true, prefixed: true, signed: true, min: MIN, tuning: Span::or_zero(1, 16) }),
+            "read batches that may pass over waiting writes; negative: all", { clamps: true, reads: Reads::I32, signed: true, min: MIN, tuning: Span::or_zero(1, 16) }),
         tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",
-            "whether front merges are looked for", { clamps: true, prefixed: true, tuning: Span::SWITCH }),
+            "whether front merges are looked for", { clamps: true, reads: Reads::I32, tuning: Span::SWITCH }),
         tunable!(Tunables.async_depth, "async_depth", Requests, 1, 256, 1..=MAX, "5.14",
             "tags that requests other than reads may have; nr_requests at first, and whenever that is written",
-            { clamps: true, prefixed: true, tuning: Span::of(4, 256) }),
+            { clamps: true, reads: Reads::I32, tuning: Span::of(4, 256) }),
     ],
 };
 
