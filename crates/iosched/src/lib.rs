@@ -149,6 +149,10 @@
 //! textbook's node for node, because CFQ's choice of a cooperator depends on its shape.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod anticipatory;
 #[cfg(any(test, feature = "bare"))]
 #[doc(hidden)]

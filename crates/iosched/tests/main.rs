@@ -7,7 +7,6 @@ mod controllers;
 mod foreign;
 mod historic;
 mod host;
-mod howto;
 mod io_cost;
 mod multi_queue;
 mod queue;

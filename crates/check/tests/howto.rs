@@ -7,7 +7,7 @@ use std::process::Command;
 
 const PAGE: &str = include_str!("../../../docs/elevator-howto.md");
 const TUTORIAL: &str = include_str!("../../../docs/tutorials/storage-developer.md");
-const EXAMPLE: &str = include_str!("../examples/sedf.rs");
+const EXAMPLE: &str = include_str!("../../iosched/examples/sedf.rs");
 
 /// The blocks of a page in a language, each with its last line end.
 fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
@@ -35,7 +35,7 @@ fn a_crate_made_from_the_tutorial_runs() {
 /// Makes a crate of what is on the page, and of what cargo makes of a manifest, and compares what it prints.
 #[track_caller]
 fn runs(page: &'static str, name: &str, made: &str) {
-    let library = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(folder.join("src")).expect("a folder for the crate");

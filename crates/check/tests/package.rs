@@ -1,0 +1,81 @@
+//! The package of the library: its tests and examples compile outside of the workspace only if
+//! every file that they name is in it. `.ci/run` compiles and runs them there.
+#![allow(clippy::disallowed_methods, reason = "cargo says which files are packaged")]
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+fn library() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched")
+}
+
+/// The files of the package, by their paths in it.
+fn packaged() -> BTreeSet<PathBuf> {
+    let list = Command::new(env!("CARGO"))
+        .args(["package", "--list", "--allow-dirty", "--offline"])
+        .current_dir(library())
+        .output()
+        .expect("cargo runs");
+    assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
+    String::from_utf8_lossy(&list.stdout).lines().map(PathBuf::from).collect()
+}
+
+/// `path` without its `..`, which stay at the front.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, component| {
+        let goes_up = component == Component::ParentDir && plain.file_name().is_some();
+        if goes_up {
+            plain.pop();
+        } else {
+            plain.push(component);
+        }
+        plain
+    })
+}
+
+/// The files that a source names, each as one of the paths where it may be.
+fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
+    let folder = file.parent().expect("a file is in a folder");
+    // Modules of `name.rs` are in `name/`.
+    let own = match file.file_stem().and_then(|stem| stem.to_str()) {
+        Some("main" | "lib" | "mod") | None => folder.to_owned(),
+        Some(stem) => folder.join(stem),
+    };
+    let quoted = |line: &str| line.split('"').nth(1).map(|path| vec![plain(&folder.join(path))]);
+    let mut has_path = false;
+    let mut all = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if line.contains("include_str!(") || line.contains("include_bytes!(") || line.contains("include!(") {
+            all.extend(quoted(line));
+        } else if line.starts_with("#[path = ") {
+            all.extend(quoted(line));
+            has_path = true;
+            continue;
+        } else if let Some(name) = line.strip_suffix(';').and_then(|line| line.split("mod ").nth(1))
+            && !line.starts_with("//")
+            && !has_path
+        {
+            all.push(vec![own.join(format!("{name}.rs")), own.join(name).join("mod.rs")]);
+        }
+        has_path = false;
+    }
+    all
+}
+
+#[test]
+fn packaged_files_name_only_packaged_files() {
+    let packaged = packaged();
+    let mut names = 0;
+    for file in packaged.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+        let source = std::fs::read_to_string(library().join(file)).expect("a packaged file is read");
+        for places in named(file, &source) {
+            names += 1;
+            assert!(places.iter().any(|place| packaged.contains(place)), "{} names {places:?}", file.display());
+        }
+    }
+    assert!(names > 100, "{names} names of files were found");
+    for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "examples/two_tenants.rs"] {
+        assert!(packaged.contains(Path::new(file)), "{file}");
+    }
+}
