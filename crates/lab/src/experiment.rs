@@ -482,7 +482,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
             .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
         // One that was never set is served as one that is not known.
         if let Some(ioprio) = entry.ioprio().filter(|ioprio| *ioprio != IoPriority::default()) {
-            fingerprint = fingerprint.bytes(&[ioprio.class as u8, ioprio.level]);
+            fingerprint = fingerprint.bytes(&[ioprio.class() as u8, ioprio.level()]);
         }
     }
     for (number, process) in trace.processes().iter().enumerate() {

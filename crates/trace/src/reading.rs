@@ -137,8 +137,8 @@ impl From<Ionice> for String {
 
 impl fmt::Display for Ionice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let IoPriority { class, level } = self.ioprio;
-        match class {
+        let level = self.ioprio.level();
+        match self.ioprio.class() {
             IoClass::None => write!(f, "{}=none:{level}", self.process),
             IoClass::RealTime => write!(f, "{}=realtime:{level}", self.process),
             IoClass::BestEffort => write!(f, "{}=best-effort:{level}", self.process),

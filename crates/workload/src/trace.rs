@@ -60,8 +60,9 @@ const IOPRIO_BITS: u64 = 0b1_1111 << IOPRIO_SHIFT;
 
 /// 0 of one that is not known. Of the idle class no level is kept.
 const fn ioprio_code(ioprio: Option<IoPriority>) -> u64 {
-    let Some(IoPriority { class, level }) = ioprio else { return 0 };
-    let (class, level) = match class {
+    let Some(ioprio) = ioprio else { return 0 };
+    let level = ioprio.level();
+    let (class, level) = match ioprio.class() {
         IoClass::None => (0, level),
         IoClass::RealTime => (1, level),
         IoClass::BestEffort => (2, level),
@@ -99,7 +100,7 @@ impl Entry {
         let code = (self.place & IOPRIO_BITS) >> IOPRIO_SHIFT;
         let (class, level) = (CLASSES[(code.checked_sub(1)? >> 3) as usize], (code - 1 & 7) as u8);
         let level = if class == IoClass::Idle { LEVEL_DEFAULT } else { level };
-        Some(IoPriority { class, level })
+        IoPriority::checked(class, level)
     }
 
     /// From submission to completion in the recorded system, ns, where known.

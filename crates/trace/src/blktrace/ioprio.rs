@@ -13,9 +13,9 @@ impl BlkEvent {
     #[must_use]
     pub fn with_ioprio(self, ioprio: IoPriority) -> Self {
         let pid = self.pid;
-        let text = match ioprio.class {
+        let text = match ioprio.class() {
             // The level follows from the nice value.
-            IoClass::None => format!("none/{}", ioprio.level),
+            IoClass::None => format!("none/{}", ioprio.level()),
             _ => ioprio.to_string(),
         };
         self.with_message(&format!("{BEGINNING}{pid}{MIDDLE}{text}"))

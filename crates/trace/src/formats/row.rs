@@ -22,9 +22,9 @@ pub fn flag_letters(flags: Flags) -> String {
 /// An ioprio as the column `ioprio` has it, with the level where the class keeps one.
 #[must_use]
 pub fn ioprio_text(ioprio: IoPriority) -> String {
-    match ioprio {
-        IoPriority { class: IoClass::None, level } => format!("none/{level}"),
-        ioprio => ioprio.to_string(),
+    match ioprio.class() {
+        IoClass::None => format!("none/{}", ioprio.level()),
+        _ => ioprio.to_string(),
     }
 }
 
