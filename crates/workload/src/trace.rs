@@ -98,7 +98,7 @@ impl Entry {
     #[must_use]
     pub fn ioprio(&self) -> Option<IoPriority> {
         let code = (self.place & IOPRIO_BITS) >> IOPRIO_SHIFT;
-        let (class, level) = (CLASSES[(code.checked_sub(1)? >> 3) as usize], (code - 1 & 7) as u8);
+        let (class, level) = (CLASSES[(code.checked_sub(1)? >> 3) as usize], ((code - 1) & 7) as u8);
         let level = if class == IoClass::Idle { LEVEL_DEFAULT } else { level };
         IoPriority::checked(class, level)
     }

@@ -274,8 +274,11 @@ mod tests {
         out
     }
 
+    /// Reads of processes at their times, ms; and what processes answer then.
+    type Batch<'a> = (&'a [(u64, u32)], &'a [(u32, &'a str)]);
+
     /// What is read, every call of which gives one of `batches`; a process answers with what it has in this batch.
-    fn recorded(batches: &[(&[(u64, u32)], &[(u32, &str)])]) -> Vec<u8> {
+    fn recorded(batches: &[Batch<'_>]) -> Vec<u8> {
         let (mut stream, mut priorities) = (Stream::default(), Priorities::default());
         let mut spool = Spool::new();
         for (reads, ioprios) in batches {
@@ -303,8 +306,8 @@ mod tests {
 
     #[test]
     fn each_request_has_the_priority_of_its_process() {
-        let first: (&[_], &[_]) = (&[(1, 1), (2, 2), (3, 1)], &[(1, "none"), (2, "idle")]);
-        let changed: (&[_], &[_]) = (&[(10, 2), (11, 1), (12, 2)], &[(1, "none"), (2, "be/7")]);
+        let first: Batch<'_> = (&[(1, 1), (2, 2), (3, 1)], &[(1, "none"), (2, "idle")]);
+        let changed: Batch<'_> = (&[(10, 2), (11, 1), (12, 2)], &[(1, "none"), (2, "be/7")]);
         let found = read_back(recorded(&[first, changed]));
         let of = |pid, text: &str| (pid, Some(text.to_owned()));
         let expected = [of(1, "none"), of(2, "idle"), of(1, "none"), of(2, "be/7"), of(1, "none"), of(2, "be/7")];
