@@ -92,8 +92,8 @@ pub(in crate::queue) struct MultiQueue {
     unnamed: VecDeque<ContextId>,
     /// A tag was given back that nobody was offered.
     returned: bool,
-    /// By a completion since the last pass began: those who wait are offered it before anybody else
-    /// may have it.
+    /// By a completion since the last pass began, while somebody waited: those who wait are offered
+    /// it before anybody else may have it.
     freed: bool,
     pass: Option<Pass>,
     /// The hardware queue to look at first for the next request.
@@ -165,22 +165,20 @@ impl MultiQueue {
 
     /// Those who wait are offered what completions gave back, before the process that submits now:
     /// a host that lets it submit before the turn would let them wait forever.
+    #[cold]
     #[inline(never)]
     fn offer(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) {
-        if self.is_calm() {
-            return;
-        }
         while let Some(context) = self.next_woken(env, elevator, nr_requests) {
             self.unnamed.push_back(context);
         }
+        self.freed = false;
     }
 
     /// `context` submits with the tag that was kept for it: nobody need call it any more.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn call_off(&mut self, context: ContextId) {
-        if !self.unnamed.is_empty() {
-            self.unnamed.retain(|&other| other != context);
-        }
+        self.unnamed.retain(|&other| other != context);
     }
 
     /// `bio` waits for one of `limit` tags; `untold`: it is told so later.
@@ -200,11 +198,12 @@ impl MultiQueue {
         if tag == NO_TAG {
             return;
         }
-        if let Some(tags) = &mut self.hw_queues[usize::from(hw_queue)].tags {
+        let hw_queue = &mut self.hw_queues[usize::from(hw_queue)];
+        if let Some(tags) = &mut hw_queue.tags {
             tags.put(tag);
         }
         self.returned |= by_completion || self.rules.waking == Waking::OnePass;
-        self.freed |= by_completion;
+        self.freed |= by_completion && !hw_queue.waiting.is_empty();
         if let Some(pass) = &mut self.pass {
             pass.missed = None;
         }
@@ -233,7 +232,6 @@ impl MultiQueue {
         }
         if let [only] = self.hw_queues.as_slice() {
             self.returned &= !only.waiting.is_empty();
-            self.freed &= self.returned;
         }
         !self.returned
     }
