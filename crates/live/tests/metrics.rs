@@ -142,8 +142,14 @@ families = parser.text_string_to_metric_families(sys.stdin.read())
 print(json.dumps([[s.name, s.labels, s.value] for family in families for s in family.samples]))
 ";
 
+/// The Python that Debian's packages are for, if it is there. Another may come before it in PATH.
+fn python() -> Command {
+    const OF_DEBIAN: &str = "/usr/bin/python3";
+    Command::new(if Path::new(OF_DEBIAN).exists() { OF_DEBIAN } else { "python3" })
+}
+
 fn parsed(format: &str, text: &str) -> Vec<Value> {
-    let mut command = Command::new("python3");
+    let mut command = python();
     command.args(["-c", PARSE, format]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
@@ -154,7 +160,7 @@ fn parsed(format: &str, text: &str) -> Vec<Value> {
 
 #[test]
 fn the_python_parsers_find_a_bucket_of_everything() {
-    let has_parser = Command::new("python3").args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
+    let has_parser = python().args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
     if !common::available(has_parser.is_ok_and(|status| status.success()), "python3-prometheus-client") {
         return;
     }
