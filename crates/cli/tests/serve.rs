@@ -339,7 +339,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     ] {
         refused(&here, args, 2, said);
     }
-    refused(&here, &["memory:1M", "--unix", "none/s"], 1, "none/s: cannot listen there");
+    refused(&here, &["memory:1M", "--unix", "none/s"], 2, "none/s: cannot listen there");
     assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left");
 }
 

@@ -147,7 +147,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     let twice = ["memory:1M", "--socket", "a", "--export", "x", "--socket", "./a", "--export", "y"];
     refused(&twice, 2, "./a: --socket names it twice; each needs a socket of its own");
     refused(&["memory:1M", "--socket", "a", "--nbd", "a"], 2, "a: --socket and --nbd name it");
-    refused(&["memory:1M", "--socket", "/nowhere/a"], 1, "/nowhere/a: cannot listen there");
+    refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen there");
 }
 
 /// A program for the first sector: says so on the first serial port.
