@@ -214,6 +214,8 @@ def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = 
     ax.set_yticks(range(len(rows)), [row["scheduler"] for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(False, axis="y")
+    # As many ticks whatever room the verdicts leave: else each drawing may choose others.
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=3))
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)), [_verdict(row) for row in rows])
     right.tick_params(length=0)
