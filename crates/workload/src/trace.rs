@@ -522,11 +522,16 @@ impl Trace {
 
     /// The same trace with other submissions, in order of time, of these processes.
     pub(crate) fn with_rows(&self, rows: Arc<Rows<Entry>>, range: Range<usize>, processes: Vec<Process>) -> Self {
-        let end = |entry: Entry| entry.sector() + u64::from(entry.nr_sectors);
+        // In one pass: a long trace is read from its file.
+        let (mut unknown_ioprios, mut end_sector) = (0, 0);
+        for entry in rows.cursor(range.clone()) {
+            unknown_ioprios += u64::from(entry.ioprio().is_none());
+            end_sector = end_sector.max(entry.sector() + u64::from(entry.nr_sectors));
+        }
         Self {
             name: self.name.clone(),
-            unknown_ioprios: rows.cursor(range.clone()).filter(|entry| entry.ioprio().is_none()).count() as u64,
-            end_sector: rows.cursor(range.clone()).map(end).max().unwrap_or(0),
+            unknown_ioprios,
+            end_sector,
             rows,
             range,
             alone: self.alone,
