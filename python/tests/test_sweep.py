@@ -329,7 +329,7 @@ def test_the_command_line(made, tmp_path):
     assert files(tmp_path / "o") == files(dataset)
     assert (tmp_path / "page.html").exists()
     assert main(str(file)).returncode == 2
-    assert main("absent.toml", "-o", "o").returncode == 1
+    assert main("absent.toml", "-o", "o").returncode == 2
     wrong = main(str(file), "-o", "o", "--figure", "sync_men")
     assert wrong.returncode == 2
     assert "there are" in wrong.stderr

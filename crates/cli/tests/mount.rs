@@ -295,7 +295,8 @@ fn a_mount_in_use_is_served_until_it_is_closed() {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(file);
-    assert_eq!(mounted.wait(), 0);
+    let status = mounted.wait();
+    assert_eq!(status, 0, "{}", told());
     let told = told();
     assert!(told.contains(&format!("({})", std::process::id())), "{told}");
 }

@@ -38,6 +38,7 @@ pub(crate) enum Kind {
     /// A page for man.
     Manual,
     /// The units of a sweep that failed.
+    #[cfg_attr(not(feature = "sweep"), allow(dead_code, reason = "only sweeps write it"))]
     Failures,
     /// A trace. Its formats are those of others, or may be written by hand: none is known to be ours.
     Trace,

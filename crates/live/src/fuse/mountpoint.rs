@@ -163,12 +163,17 @@ impl Unmounter {
         &self.directory
     }
 
+    /// Whether the disk is mounted there.
+    pub(super) fn is_mounted(&self) -> bool {
+        is_ours(&self.directory)
+    }
+
     /// Unmounts it; while it is in use, takes it out of sight.
     ///
     /// # Errors
     /// If the system does not let us.
     pub fn unmount(&self) -> io::Result<Unmounted> {
-        if !is_ours(&self.directory) {
+        if !self.is_mounted() {
             return Ok(Unmounted::Done);
         }
         match self.try_unmount(false) {

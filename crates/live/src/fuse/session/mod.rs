@@ -75,11 +75,19 @@ impl Mounted {
         self.unmounter.directory()
     }
 
-    /// Waits until it is unmounted, by us or by anybody, and nobody uses it any more.
+    /// Waits until the disk is unmounted, by us or by another process, and no process uses it any more.
     ///
     /// # Errors
-    /// If the kernel and we no longer understand each other.
+    /// If reading from `/dev/fuse` fails while the disk is mounted.
     pub fn wait(self) -> io::Result<()> {
-        self.session.join()
+        match self.session.join() {
+            // The last close of a mount that was detached may end the connection while its release is read.
+            Err(error) if is_aborted(&error) && !self.unmounter.is_mounted() => Ok(()),
+            ended => ended,
+        }
     }
+}
+
+fn is_aborted(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::CONNABORTED.raw_os_error())
 }
