@@ -18,7 +18,7 @@ use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
-use iosched_live::{SocketError, shortened};
+use iosched_live::{QUOTED_CHARS_MAX, SocketError, shortened};
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
@@ -73,18 +73,30 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Says what is wrong with the arguments, and ends. What `--help` and `--version` print comes this way, too.
 pub(crate) fn wrong_arguments(error: &clap::Error) -> ! {
-    let text = error.render().to_string();
-    let text = text.trim_end();
-    if !error.use_stderr() || shortened(text) == text {
+    let whole = error.render().to_string();
+    let text = with_short_arguments(&whole);
+    if !error.use_stderr() || shortened(&text) == whole {
         error.exit();
     }
-    say!("{text}");
+    say!("{}", text.trim_end());
     output::exit(error.exit_code())
 }
 
 /// Says what went wrong.
 pub(crate) fn tell(error: &anyhow::Error) {
-    say!("error: {error}{}{}", meant(error), hint(error));
+    say!("{}", with_short_arguments(&format!("error: {error}{}{}", meant(error), hint(error))));
+}
+
+/// A message that quotes arguments of this command: of each long one, it has the first characters.
+fn with_short_arguments(message: &str) -> String {
+    let mut short = message.to_owned();
+    for argument in std::env::args_os().filter(|argument| argument.len() > QUOTED_CHARS_MAX) {
+        let argument = argument.to_string_lossy();
+        let chars = argument.chars().count();
+        let beginning: String = argument.chars().take(QUOTED_CHARS_MAX).collect();
+        short = short.replace(argument.trim(), &format!("{beginning}… ({chars} characters)"));
+    }
+    short
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.

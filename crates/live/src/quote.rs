@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// Characters of input that a message quotes at most: of a text in double quotes, of a word, and of a line of a file
-/// that is shown behind its number.
+/// Characters of input that a message quotes at most: of a text in quotes or backticks, of a word, and of a line of a
+/// file that is shown behind its number.
 pub const QUOTED_CHARS_MAX: usize = 200;
 /// Characters of one line of a message at most.
 const LINE_CHARS_MAX: usize = 4000;
 /// What begins and ends a quote.
-const QUOTES: [char; 2] = ['"', '\''];
+const QUOTES: [char; 3] = ['"', '\'', '`'];
 /// Lines of a message at most.
 const LINES_MAX: usize = 100;
 
@@ -64,7 +64,7 @@ fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
     let mut before = ' ';
     let mut ends = |(at, c): (usize, char)| {
         // An apostrophe within a word begins no quote.
-        let begins = c == '"' || (c == '\'' && !before.is_alphanumeric());
+        let begins = matches!(c, '"' | '`') || (c == '\'' && !before.is_alphanumeric());
         before = c;
         c.is_whitespace() != is_blank || (at > 0 && begins && marks.contains(&c))
     };
@@ -105,6 +105,7 @@ mod tests {
             (format!("a: 1\n  |\n1 | {}\n  |{}^\nbad", "y z ".repeat(9), " ".repeat(30_000)), "\n  |\nbad"),
             (format!("12 | {words}\nwrong"), "(400005 characters)\nwrong"),
             (format!("invalid value '{words}' for '--run-for <S>'"), "(400002 characters) for '--run-for <S>'"),
+            (format!("unknown field `{words}`, expected `name`"), "(400002 characters), expected `name`"),
             (format!("\"{long}"), "(300001 characters)"),
             (words, "characters)"),
             ("line\n".repeat(300_000), "… (299900 more lines)"),

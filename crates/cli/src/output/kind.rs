@@ -5,7 +5,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use iosched_lab::LabError;
+use rustix::fs::OFlags;
 use serde_json::Value;
+
+use super::place::Place;
 
 /// So much of a file says what it is.
 const HEAD_BYTES: u64 = 16 * 1024;
@@ -103,7 +106,7 @@ impl Kind {
     /// # Errors
     /// It cannot be read.
     pub(crate) fn recognises(self, path: &Path) -> io::Result<bool> {
-        Ok(self.is_of(&head(path)?))
+        Ok(self.is_of(&head(File::open(path)?)?))
     }
 
     /// A file of records of this kind, to be read, and its name; `None` if it is of another or cannot be read: that is
@@ -118,15 +121,17 @@ impl Kind {
     }
 
     /// Whether a file may be replaced: it is empty, or ours.
-    pub(super) fn may_replace(self, path: &Path) -> io::Result<bool> {
-        let head = head(path)?;
-        Ok(head.is_empty() || self.is_of(&head))
+    pub(super) fn may_replace(self, place: &Place) -> io::Result<bool> {
+        let file = place.open(OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let is_file = file.metadata()?.is_file();
+        let head = head(file)?;
+        Ok(is_file && (head.is_empty() || self.is_of(&head)))
     }
 }
 
-fn head(path: &Path) -> io::Result<Vec<u8>> {
+fn head(file: File) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
 }
 

@@ -1,11 +1,15 @@
-//! What stands at a path that is to be written, and how one writes there: into it, or a new file in its place.
+//! What is at the path of an output, and how to write there: into it, or as a new file in its place.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
 use super::STANDARD_OUTPUT;
 use crate::fail::{of_file, usage};
@@ -23,8 +27,120 @@ pub(super) enum Destination {
     /// A character device or a pipe.
     Stream(PathBuf),
     /// A file, or where one is to be; no link.
-    File(PathBuf),
+    File(Place),
 }
+
+/// A name in a directory that is held open. A user who renames directories on the path, or puts a symbolic link in
+/// their place, does not lead an output to another directory.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    directory: Arc<OwnedFd>,
+    name: OsString,
+    /// For messages, and to tell whether two options name one file.
+    path: PathBuf,
+}
+
+impl Place {
+    /// A file in a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be opened, or the path has no name of a file.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = Arc::new(rustix::fs::open(directory_of(path), flags, Mode::empty())?);
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        Ok(Self { directory, name, path: path.to_owned() })
+    }
+
+    /// Another file in the same directory.
+    pub(super) fn beside(&self, name: impl Into<OsString>) -> Self {
+        let name = name.into();
+        Self { directory: Arc::clone(&self.directory), path: self.path.with_file_name(&name), name }
+    }
+
+    /// Its path, for messages.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the directory still has its path, and no other directory or link is there.
+    pub(super) fn is_in_place(&self) -> bool {
+        let held = rustix::fs::fstat(&self.directory);
+        let there = fs::symlink_metadata(directory_of(&self.path));
+        held.is_ok_and(|held| there.is_ok_and(|there| (held.st_dev, held.st_ino) == (there.dev(), there.ino())))
+    }
+
+    /// Opens it; a symbolic link is refused.
+    pub(super) fn open(&self, flags: OFlags) -> io::Result<File> {
+        self.open_with(&self.name, flags | OFlags::NOFOLLOW, Mode::empty())
+    }
+
+    /// Makes the file and opens it to be written.
+    ///
+    /// # Errors
+    /// A file of that name is there, or the system refuses.
+    pub(super) fn make(&self, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        self.open_with(&self.name, flags, Mode::from_raw_mode(mode))
+    }
+
+    /// A file in its directory that has no name yet.
+    ///
+    /// # Errors
+    /// The file system has no such files, or the system refuses.
+    pub(super) fn make_unnamed(&self) -> rustix::io::Result<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.directory, ".", flags, Mode::from_raw_mode(0o666)).map(File::from)
+    }
+
+    fn open_with(&self, name: &OsStr, flags: OFlags, mode: Mode) -> io::Result<File> {
+        Ok(rustix::fs::openat(&self.directory, name, flags | OFlags::CLOEXEC, mode)?.into())
+    }
+
+    /// Its metadata.
+    ///
+    /// # Errors
+    /// It is a symbolic link, or the system refuses.
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        let metadata = self.open(OFlags::PATH)?.metadata()?;
+        if metadata.is_symlink() { Err(rustix::io::Errno::LOOP.into()) } else { Ok(metadata) }
+    }
+
+    /// Whether `file` is the one that is there.
+    pub(super) fn is(&self, file: &File) -> bool {
+        let Ok((open, there)) = file.metadata().and_then(|open| Ok((open, self.metadata()?))) else { return false };
+        (open.dev(), open.ino()) == (there.dev(), there.ino())
+    }
+
+    /// Whether the file that is there may be written.
+    pub(super) fn check_access(&self) -> io::Result<()> {
+        Ok(rustix::fs::accessat(&self.directory, &self.name, Access::WRITE_OK, AtFlags::empty())?)
+    }
+
+    /// Gives the name to an open file. There must be no file of that name.
+    pub(super) fn link(&self, file: &File) -> io::Result<()> {
+        let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
+        Ok(rustix::fs::linkat(CWD, &descriptor, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW)?)
+    }
+
+    /// Gives the file that is here a second name in the same directory.
+    pub(super) fn link_to(&self, second: &Self) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&self.directory, &self.name, &second.directory, &second.name, AtFlags::empty())?)
+    }
+
+    /// Puts the file that is here in the place of `target`.
+    pub(super) fn rename_to(&self, target: &Self) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.directory, &self.name, &target.directory, &target.name)?)
+    }
+
+    /// Removes the file.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())?)
+    }
+}
+
+/// Where open files of ours have names.
+pub(super) const DESCRIPTORS: &str = "/proc/self/fd";
 
 impl Destination {
     /// What `path` stands for. Nothing is opened.
@@ -56,7 +172,8 @@ impl Destination {
             "is a socket; name a file, a pipe or a terminal"
         } else if kind.is_file() {
             // Of a file that was removed, only its descriptor is left.
-            return fs::canonicalize(path).map(Self::File).map_err(|error| cannot(path, &error));
+            let place = fs::canonicalize(path).and_then(|path| Place::of(&path));
+            return place.map(Self::File).map_err(|error| cannot(path, &error));
         } else {
             return Ok(Self::Stream(path.to_owned()));
         };
@@ -83,8 +200,9 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     match fs::metadata(directory) {
         _ if !is_name => Err(usage(format_args!("{}: is no name of a file", path.display()))),
         Ok(metadata) if metadata.is_dir() => {
-            let whole = fs::canonicalize(directory).map_err(|error| cannot(path, &error))?;
-            Ok(Destination::File(whole.join(end.file_name().unwrap_or_default())))
+            let whole = fs::canonicalize(directory).map(|whole| whole.join(end.file_name().unwrap_or_default()));
+            let place = whole.and_then(|path| Place::of(&path));
+            place.map(Destination::File).map_err(|error| cannot(path, &error))
         }
         Ok(_) => {
             Err(usage(format_args!("{}: cannot be written: {} is no directory", path.display(), directory.display())))

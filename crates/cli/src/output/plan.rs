@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::place::{Destination, open_stream};
+use super::place::{Destination, Place, open_stream};
 use super::whole::{New, Room};
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
@@ -79,7 +79,8 @@ impl Outputs {
     /// As [`Outputs::output`], or `path` is standard output or standard error.
     pub(crate) fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
         match self.place(option, path, Kind::Trace)? {
-            Destination::File(path) | Destination::Stream(path) => Ok(path),
+            Destination::File(place) => Ok(place.path().to_owned()),
+            Destination::Stream(path) => Ok(path),
             Destination::StandardOutput | Destination::StandardError => Err(usage(format_args!(
                 "{option} {}: is standard output or standard error; name a file or a pipe",
                 path.display()
@@ -106,19 +107,19 @@ impl Outputs {
             }
             Destination::File(file) => {
                 self.may_be_written(path, file, kind)?;
-                if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file) {
+                if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file.path()) {
                     return Err(usage(format_args!("{name}: is named by {other} and by {option}; name two files")));
                 }
-                self.files.push((file.clone(), option.to_owned()));
+                self.files.push((file.path().to_owned(), option.to_owned()));
             }
             Destination::StandardError | Destination::Stream(_) => {}
         }
         Ok(place)
     }
 
-    fn may_be_written(&self, path: &Path, file: &Path, kind: Kind) -> Result<()> {
+    fn may_be_written(&self, path: &Path, file: &Place, kind: Kind) -> Result<()> {
         let name = path.display();
-        if let Ok(metadata) = fs::metadata(file) {
+        if let Ok(metadata) = file.metadata() {
             let own = (metadata.dev(), metadata.ino());
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
@@ -134,7 +135,7 @@ impl Outputs {
 }
 
 /// Refuses to replace a file that iosched did not make, unless an option allows it.
-pub(super) fn may_replace(path: &Path, file: &Path, kind: Kind, replacing: Replacing) -> Result<()> {
+pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Replacing) -> Result<()> {
     let name = path.display();
     let option = replacing.option;
     match kind.may_replace(file) {
@@ -202,7 +203,7 @@ impl Output {
     pub(crate) fn remove(&self) -> Result<()> {
         let Destination::File(file) = &self.place else { return Ok(()) };
         may_replace(&self.name, file, self.kind, self.replacing)?;
-        match fs::remove_file(file) {
+        match file.remove() {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
                 "{}: what it says is not so any more, and it cannot be removed: {error}",
                 self.name.display()
@@ -226,7 +227,7 @@ impl Output {
     /// # Errors
     /// Nothing can be written there.
     pub(crate) fn room(&self) -> Result<Room> {
-        let file = if let Destination::File(file) = &self.place { Some(file.as_path()) } else { None };
+        let file = if let Destination::File(file) = &self.place { Some(file) } else { None };
         Room::at(file).map_err(|error| self.cannot(&error))
     }
 

@@ -4,18 +4,18 @@
 //! named one, each comparison has a file of its own, which is `last.jsonl` as well from its first run on; the one
 //! that is finished last stays `last.jsonl`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iosched_lab::RecordWriter;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 
 use super::last::{LAST, directory};
-use super::place::{Destination, open_stream};
+use super::place::{Destination, Place, open_stream};
 use super::whole::{New, temporary};
 use super::{Kind, Outputs, say};
 use crate::fail::usage;
@@ -44,7 +44,7 @@ enum Sink {
     Stream(File),
     /// Not in its place yet.
     New(Box<New>),
-    File(File, PathBuf),
+    File(File, Place),
     Last(Last),
 }
 
@@ -90,7 +90,9 @@ impl Records {
             begun.map_err(|error| anyhow!("{}: {error}", directory.display()))
         });
         match begun {
-            Ok(last) => Self { name: last.target.clone(), sink: Sink::Last(last), unasked: true, ..Self::default() },
+            Ok(last) => {
+                Self { name: last.target.path().to_owned(), sink: Sink::Last(last), unasked: true, ..Self::default() }
+            }
             Err(error) => {
                 say!("warning: {error}; records are not kept; say where with --records FILE");
                 Self::default()
@@ -134,7 +136,7 @@ impl Records {
         match std::mem::take(&mut self.sink) {
             Sink::New(new) => {
                 flock(new.file(), FlockOperation::NonBlockingLockExclusive)?;
-                let target = new.target().to_owned();
+                let target = new.target().clone();
                 self.sink = Sink::File(new.put()?, target);
             }
             Sink::Last(mut last) => {
@@ -185,7 +187,7 @@ impl Records {
     pub(crate) fn finish(&mut self) -> Result<()> {
         let name = self.name.display();
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
-            && !is_same(&file, &target)
+            && !target.is(&file)
         {
             return Err(anyhow!("{name}: was replaced while records were written to it; they are lost"));
         }
@@ -196,45 +198,41 @@ impl Records {
     }
 }
 
-/// Whether somebody is writing records to it.
-fn is_in_use(file: &Path) -> bool {
-    let Ok(file) = File::open(file) else { return false };
+/// Whether another process writes records to it.
+fn is_in_use(place: &Place) -> bool {
+    let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
     matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
-}
-
-fn is_same(file: &File, path: &Path) -> bool {
-    let Ok((own, there)) = file.metadata().and_then(|own| Ok((own, fs::metadata(path)?))) else { return false };
-    (own.dev(), own.ino()) == (there.dev(), there.ino())
 }
 
 /// A comparison's own file in the directory of state, locked as long as it is written. In the end it is the last one.
 struct Last {
     file: File,
-    own: PathBuf,
-    target: PathBuf,
+    own: Place,
+    target: Place,
     has_runs: bool,
 }
 
 impl Last {
     fn begin(directory: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let target = directory.join(LAST);
-        if target.exists() && !Kind::Comparison.may_replace(&target)? {
-            return Err(io::Error::other(format!("{LAST} is no file of records and is left alone")));
+        let target = Place::of(&directory.join(LAST))?;
+        match Kind::Comparison.may_replace(&target) {
+            Ok(false) => return Err(io::Error::other(format!("{LAST} is no file of records and is left alone"))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => remove_left_over(directory, &target),
         }
-        remove_left_over(directory);
         let mut number = 0;
         loop {
-            let own = directory.join(format!("last-{}-{number}.jsonl", std::process::id()));
-            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own) {
+            let own = target.beside(format!("last-{}-{number}.jsonl", std::process::id()));
+            match own.make(0o600) {
                 Ok(file) => {
                     flock(&file, FlockOperation::LockExclusive)?;
                     // Another comparison that began now may have taken it for one that was left over.
-                    if is_same(&file, &own) {
+                    if own.is(&file) {
                         return Ok(Self { file, own, target, has_runs: false });
                     }
                 }
-                // Somebody in another container has our number.
+                // A process in another container has our number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(error),
             }
@@ -245,8 +243,8 @@ impl Last {
     fn show(&mut self) {
         self.has_runs = true;
         let second = temporary(&self.target);
-        if fs::hard_link(&self.own, &second).and_then(|()| fs::rename(&second, &self.target)).is_err() {
-            let _ = fs::remove_file(&second);
+        if self.own.link_to(&second).and_then(|()| second.rename_to(&self.target)).is_err() {
+            let _ = second.remove();
         }
     }
 }
@@ -254,21 +252,40 @@ impl Last {
 impl Drop for Last {
     fn drop(&mut self) {
         if self.has_runs {
-            let _ = fs::rename(&self.own, &self.target);
+            let _ = self.own.rename_to(&self.target);
         }
         // It is still there if it had no runs, or if both names were its own.
-        let _ = fs::remove_file(&self.own);
+        let _ = self.own.remove();
     }
 }
 
-/// Removes the files of comparisons that were killed; what they had finished is older than what comes now.
-fn remove_left_over(directory: &Path) {
+/// Removes the files of comparisons that were killed; the runs they had finished are older than the next ones.
+fn remove_left_over(directory: &Path, beside: &Place) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_own = |name: &str| name.strip_prefix("last-").is_some_and(|rest| rest.ends_with(".jsonl"));
-    for path in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_own)).map(|entry| entry.path()) {
-        let Ok(file) = File::open(&path) else { continue };
+    for name in entries.map(|entry| entry.file_name()).filter(|name| name.to_str().is_some_and(is_own)) {
+        let place = beside.beside(name);
+        // A FIFO of that name is not waited for.
+        let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_file(path);
+            let _ = place.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_fifo_among_left_over_records_holds_nothing_up() {
+        let here = tempfile::tempdir().unwrap();
+        for name in ["last-1-0.jsonl", LAST] {
+            mknodat(CWD, here.path().join(name), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+            let begun = Last::begin(here.path());
+            assert_eq!(begun.is_ok(), name != LAST, "{name}");
         }
     }
 }

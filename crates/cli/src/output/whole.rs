@@ -1,26 +1,23 @@
 //! Files that are there whole or not at all: written beside their place, without a name where the file system can do
 //! that, and put there in one step. However we end before, nothing is left of them.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::FallocateFlags;
 
-use super::place::directory_of;
+use super::place::{DESCRIPTORS, Place};
 use crate::fail::INTERRUPTED;
 use crate::signals::on_signal_if_nobody_does;
-
-/// Where open files of ours have names.
-const DESCRIPTORS: &str = "/proc/self/fd";
 
 /// A file on its way to its place.
 pub(super) struct New {
     file: File,
-    target: PathBuf,
+    target: Place,
     /// Its name, if it needs one.
     name: Option<Named>,
     replaces: bool,
@@ -31,26 +28,26 @@ impl New {
     ///
     /// # Errors
     /// The directory or the file there may not be written, or such an owner cannot be given.
-    pub(super) fn begin(target: &Path) -> io::Result<Self> {
-        let old = match fs::metadata(target) {
+    pub(super) fn begin(target: &Place) -> io::Result<Self> {
+        let old = match target.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             old => Some(old?),
         };
         if old.is_some() {
-            rustix::fs::access(target, Access::WRITE_OK)?;
+            target.check_access()?;
         }
-        let (file, name) = match unnamed(directory_of(target))? {
+        let (file, name) = match unnamed(target)? {
             Some(file) => (file, None),
-            None => named(directory_of(target)).map(|(file, name)| (file, Some(name)))?,
+            None => named(target).map(|(file, name)| (file, Some(name)))?,
         };
         if let Some(old) = &old {
             adopt(&file, old)?;
         }
-        Ok(Self { file, target: target.to_owned(), name, replaces: old.is_some() })
+        Ok(Self { file, target: target.clone(), name, replaces: old.is_some() })
     }
 
     /// Where it is to be.
-    pub(super) fn target(&self) -> &Path {
+    pub(super) const fn target(&self) -> &Place {
         &self.target
     }
 
@@ -62,16 +59,19 @@ impl New {
     /// Puts it in its place, where it can be written further.
     ///
     /// # Errors
-    /// It cannot be put there, or a file has come to be there since.
+    /// It cannot be put there, a file has come to be there since, or the directory is no longer at its path.
     pub(super) fn put(self) -> io::Result<File> {
         let Self { file, target, name, replaces } = self;
+        if !target.is_in_place() {
+            return Err(io::Error::other("its directory was renamed or replaced while the command ran"));
+        }
         match name {
-            Some(name) => fs::rename(&name.0, &target)?,
-            None if !replaces => link(&file, &target)?,
+            Some(name) => name.0.rename_to(&target)?,
+            None if !replaces => target.link(&file)?,
             None => {
                 let name = Named(temporary(&target));
-                link(&file, &name.0)?;
-                fs::rename(&name.0, &target)?;
+                name.0.link(&file)?;
+                name.0.rename_to(&target)?;
             }
         }
         Ok(file)
@@ -89,7 +89,7 @@ impl Room {
     /// So much more is taken than is asked for.
     const STEP_BYTES: u64 = 1 << 20;
 
-    pub(super) fn at(target: Option<&Path>) -> io::Result<Self> {
+    pub(super) fn at(target: Option<&Place>) -> io::Result<Self> {
         Ok(Self { file: target.map(New::begin).transpose()?, bytes: 0 })
     }
 
@@ -114,59 +114,52 @@ impl Room {
 }
 
 /// A file without a name, if the file system has such.
-fn unnamed(directory: &Path) -> io::Result<Option<File>> {
+fn unnamed(target: &Place) -> io::Result<Option<File>> {
     use rustix::io::Errno;
     if !Path::new(DESCRIPTORS).exists() {
         return Ok(None);
     }
-    match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
-        Ok(file) => Ok(Some(file.into())),
+    match target.make_unnamed() {
+        Ok(file) => Ok(Some(file)),
         // Kernels and file systems that have none say so in different ways.
         Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Gives a file that has none a name.
-fn link(file: &File, name: &Path) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
-    Ok(rustix::fs::linkat(CWD, &descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
-}
-
-fn named(directory: &Path) -> io::Result<(File, Named)> {
-    let path = temporary(&directory.join("new"));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&path)?;
-    named_files(|all| all.push(path.clone()));
+fn named(target: &Place) -> io::Result<(File, Named)> {
+    let place = temporary(target);
+    let file = place.make(0o666)?;
+    named_files(|all| all.push(place.clone()));
     // A command that ends in its own way at Ctrl-C has said so before, and drops what it began.
     let _ = on_signal_if_nobody_does(|_| {
-        named_files(|all| all.iter().for_each(|path| drop(fs::remove_file(path))));
+        named_files(|all| all.iter().for_each(|place| drop(place.remove())));
         super::exit(INTERRUPTED.into());
     });
-    Ok((file, Named(path)))
+    Ok((file, Named(place)))
 }
 
 /// A name beside `target` that nobody else takes.
-pub(super) fn temporary(target: &Path) -> PathBuf {
+pub(super) fn temporary(target: &Place) -> Place {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    target.with_file_name(format!(".iosched-{}-{number}.tmp", std::process::id()))
+    target.beside(format!(".iosched-{}-{number}.tmp", std::process::id()))
 }
 
-fn named_files(change: impl FnOnce(&mut Vec<PathBuf>)) {
-    static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+fn named_files(change: impl FnOnce(&mut Vec<Place>)) {
+    static FILES: Mutex<Vec<Place>> = Mutex::new(Vec::new());
     if let Ok(mut files) = FILES.lock() {
         change(&mut files);
     }
 }
 
 /// A name that goes when it is no longer needed; after it was renamed there is nothing to remove.
-struct Named(PathBuf);
+struct Named(Place);
 
 impl Drop for Named {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-        named_files(|all| all.retain(|path| *path != self.0));
+        let _ = self.0.remove();
+        named_files(|all| all.retain(|place| place.path() != self.0.path()));
     }
 }
 
@@ -184,8 +177,10 @@ fn adopt(file: &File, old: &Metadata) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -202,8 +197,9 @@ mod tests {
         let target = here.join("out");
         fs::write(&target, "old").unwrap();
         let begin = || {
-            let (file, name) = named(&here).unwrap();
-            New { file, target: target.clone(), name: Some(name), replaces: true }
+            let target = Place::of(&target).unwrap();
+            let (file, name) = named(&target).unwrap();
+            New { file, target, name: Some(name), replaces: true }
         };
         let new = begin();
         new.file().write_all(b"half").unwrap();
@@ -224,7 +220,7 @@ mod tests {
         let target = here.join("out");
         fs::write(&target, "old").unwrap();
         fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
-        let new = New::begin(&target).unwrap();
+        let new = New::begin(&Place::of(&target).unwrap()).unwrap();
         new.file().write_all(b"new").unwrap();
         new.put().unwrap();
         assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, 0o640);
@@ -236,13 +232,42 @@ mod tests {
     fn what_came_to_be_there_meanwhile_is_not_replaced() {
         let here = here("meanwhile");
         let target = here.join("out");
-        let new = New::begin(&target).unwrap();
+        let new = New::begin(&Place::of(&target).unwrap()).unwrap();
         fs::write(&target, "precious").unwrap();
         // Where files need names, it cannot be told in one step.
         if new.name.is_none() {
             assert_eq!(new.put().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         }
+        fs::remove_dir_all(here).unwrap();
+    }
+
+    #[test]
+    fn a_replaced_directory_gets_no_file() {
+        let here = here("exchanged");
+        let (directory, other) = (here.join("out"), here.join("other"));
+        for path in [&directory, &other] {
+            fs::create_dir(path).unwrap();
+        }
+        let new = New::begin(&Place::of(&directory.join("page.html")).unwrap()).unwrap();
+        fs::rename(&directory, here.join("moved")).unwrap();
+        std::os::unix::fs::symlink(&other, &directory).unwrap();
+        let problem = new.put().unwrap_err().to_string();
+        assert!(problem.contains("renamed or replaced"), "{problem}");
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(here.join("moved")).unwrap().count(), 0);
+        fs::remove_dir_all(here).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_appeared_in_the_place_is_refused() {
+        let here = here("link");
+        let victim = here.join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let place = Place::of(&here.join("out")).unwrap();
+        std::os::unix::fs::symlink(&victim, here.join("out")).unwrap();
+        assert!(New::begin(&place).is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         fs::remove_dir_all(here).unwrap();
     }
 }

@@ -25,6 +25,7 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
     // A quote is cut to 200 characters, and marks stand around it.
     let longest = told.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
     assert!(longest <= Some(220), "{name}: {longest:?}: {beginning}");
+    assert!(!told.err.contains(&"x y ".repeat(56)), "{name}: {args:?}: {beginning}");
 }
 
 pub(crate) const CASES: &[Odd] = &[
@@ -44,8 +45,17 @@ pub(crate) const CASES: &[Odd] = &[
         let csv = texts.map(|text| format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{text}\n"));
         quotes_little(place, "x.csv", &csv.each_ref().map(String::as_str), &["trace", "info", "x.csv"]);
         quotes_little(place, "x.fio", &texts, &["compare", "--workload", "x.fio"]);
-        let jobs = texts.map(|text| format!("[job]\nrw=read\nsize=1M\nbs={text}\n"));
-        quotes_little(place, "x.fio", &jobs.each_ref().map(String::as_str), &["job", "check", "x.fio"]);
+        for job in [
+            |text: &str| format!("[job]\nrw=read\nsize=1M\nbs={text}\n"),
+            |text: &str| format!("[job]\nrw=read\nsize=1M\n{text}=1\n"),
+            |text: &str| format!("[{text}]\nrw=read\n"),
+            |text: &str| format!("[job]\nrw=read\nsize=1M\ninclude {text}\n"),
+        ] {
+            let jobs = texts.map(job);
+            quotes_little(place, "x.fio", &jobs.each_ref().map(String::as_str), &["job", "check", "x.fio"]);
+        }
+        let tasks = texts.map(|text| format!("\"{text}\" = 1\n"));
+        quotes_little(place, "x.toml", &tasks.each_ref().map(String::as_str), &["compare", "--workload", "x.toml"]);
         quotes_little(place, "x.jsonl", &texts, &["report", "x.jsonl"]);
         quotes_little(place, "x.txt", &texts, &["import", "io-cost", "x.txt"]);
         quotes_little(place, "x.rec", &texts, &["validate", "recording", "x.rec"]);

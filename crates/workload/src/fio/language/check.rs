@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::engines::EngineBehaviour;
 use super::environment::Environment;
-use super::error::{JobError, JobProblem, ProblemKind};
+use super::error::{JobError, JobProblem, ProblemKind, Short};
 use super::files;
 use super::options::Treatment;
 use super::place::JobLine;
@@ -313,7 +313,7 @@ impl Checker {
         if let Some(setting) = settings.get("wait_for")
             && !self.names.contains(&setting.text)
         {
-            let problem = format!("no job before [{}] is called {}", section.name, setting.text);
+            let problem = format!("no job before [{}] is called {}", Short(&section.name), Short(&setting.text));
             self.contradiction(&setting.place, "wait_for", &problem, "name a job that stands further up");
         }
     }
@@ -324,7 +324,8 @@ impl Checker {
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
         // Zones stand for a size, and are told elsewhere.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
-            let problem = format!("not given for [{}], and there is no device or log that tells it", section.name);
+            let problem =
+                format!("not given for [{}], and there is no device or log that tells it", Short(&section.name));
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
         let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();

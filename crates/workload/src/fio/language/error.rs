@@ -33,6 +33,22 @@ pub enum JobError {
     Unsupported(Vec<Refusal>),
 }
 
+/// Text of a job file in a message: its first characters, if it is long.
+pub(in crate::fio) struct Short<'a>(pub(in crate::fio) &'a str);
+
+impl Short<'_> {
+    const CHARS_MAX: usize = 200;
+}
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(Self::CHARS_MAX) {
+            None => f.write_str(self.0),
+            Some((end, _)) => write!(f, "{}… ({} characters)", &self.0[..end], self.0.chars().count()),
+        }
+    }
+}
+
 /// Each on a line of its own.
 fn told<T: fmt::Display>(all: &[T]) -> String {
     let mut text = String::new();
@@ -74,25 +90,28 @@ impl JobProblem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// An option before the first section.
-    #[error("{option}: stands before the first section; put it below [global] or the name of a job")]
+    #[error("{}: stands before the first section; put it below [global] or the name of a job", Short(.option))]
     OutsideSection {
         /// The option.
         option: String,
     },
     /// A section's header that is none.
-    #[error("{header}: not a section; write [name]")]
+    #[error("{}: not a section; write [name]", Short(.header))]
     Section {
         /// The line.
         header: String,
     },
     /// A section in an included file.
-    #[error("[{section}]: an included file holds options only; put the section into the job file itself")]
+    #[error(
+        "[{}]: an included file holds options only; put the section into the job file itself",
+        Short(.section)
+    )]
     SectionInInclude {
         /// Its name.
         section: String,
     },
     /// No such option.
-    #[error("{option}: no such option{}", did_you_mean(.near))]
+    #[error("{}: no such option{}", Short(.option), did_you_mean(.near))]
     NoSuchOption {
         /// What was written.
         option: String,
@@ -113,7 +132,7 @@ pub enum ProblemKind {
         engine: String,
     },
     /// A value that the option cannot have.
-    #[error("{option}={value}: {problem}; {expected}")]
+    #[error("{option}={}: {problem}; {expected}", Short(.value))]
     Value {
         /// The option.
         option: String,
@@ -135,7 +154,7 @@ pub enum ProblemKind {
         remedy: String,
     },
     /// An included file cannot be read.
-    #[error("include {path}: {problem}; a path is relative to the file that includes it")]
+    #[error("include {}: {problem}; a path is relative to the file that includes it", Short(.path))]
     Include {
         /// The path, as written.
         path: String,
