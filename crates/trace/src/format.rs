@@ -179,6 +179,12 @@ impl Format {
         self.spec().resolution_ns
     }
 
+    /// Whether the order of its lines is the order of submission, whatever their times are. fio replays its logs so.
+    #[must_use]
+    pub(crate) const fn keeps_order(self) -> bool {
+        matches!(self, Self::FioV2 | Self::FioV3)
+    }
+
     /// Whether [`TraceWriter`](crate::TraceWriter) writes it.
     #[must_use]
     pub const fn is_writable(self) -> bool {

@@ -51,6 +51,7 @@ mod reorder;
 mod source;
 mod stages;
 mod summary;
+mod survey;
 mod text;
 mod transform;
 mod write;
@@ -85,5 +86,6 @@ pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PRIORITIES_MAX, PROCESSES_MAX, ProcessSummary,
     SizeBucket, Summarizer, TimeBin, TraceSummary, summarize,
 };
+pub use survey::{COARSE_NS, Oddity, StepsBack, Survey, TIMELESS_MIN, common_divisor, decimal_grain};
 pub use transform::{Chain, Filter, Step};
 pub use write::{TraceWriter, WriteReport, convert, convert_with};

@@ -17,6 +17,7 @@ use crate::reading::{Accept, ReadOptions, format_of, input_of, unreadable};
 use crate::record::TraceRequest;
 use crate::reorder::Reorder;
 use crate::source::Source;
+use crate::survey::StepsBack;
 use crate::text::RequestSource;
 
 /// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
@@ -49,6 +50,12 @@ struct Requests {
     /// What times are reduced by; `None` until the first is known.
     origin: Option<Time>,
     resolution_ns: u64,
+    /// The time of the request before as it is written, and the sum of all steps forward.
+    previous: Time,
+    previous_device: Option<u32>,
+    latest: Time,
+    /// How often times were before those of the request before.
+    steps: StepsBack,
     warnings: Warnings,
     names: Names,
 }
@@ -129,6 +136,15 @@ impl TraceReader {
         match &self.body {
             Body::Events { .. } => self.format.resolution_ns(),
             Body::Requests(requests) => requests.resolution_ns,
+        }
+    }
+
+    /// How the times of the file step back, up to now. 0 of formats that record events: these are merged in order.
+    #[must_use]
+    pub fn steps_back(&self) -> StepsBack {
+        match &self.body {
+            Body::Events { .. } => StepsBack::default(),
+            Body::Requests(requests) => requests.steps,
         }
     }
 
@@ -249,14 +265,34 @@ impl Requests {
             device: options.device,
             origin: as_written.then_some(Time::ZERO),
             resolution_ns,
+            previous: Time::ZERO,
+            previous_device: None,
+            latest: Time::ZERO,
+            steps: StepsBack { kept: format.keeps_order(), ..StepsBack::default() },
             warnings: Warnings::default(),
             names: Names::default(),
         }
     }
 
+    /// Counts a step back. Where the order of the file counts, time stands still for it. Elsewhere the requests of
+    /// another device may begin again: these are sorted in.
+    fn step(&mut self, arrival: &mut Time, device: Option<u32>) {
+        let written = *arrival;
+        if written < self.previous && (self.steps.kept || device == self.previous_device) {
+            self.steps.count += 1;
+            self.steps.largest_ns = self.steps.largest_ns.max(self.previous.since(written));
+        }
+        if self.steps.kept {
+            self.latest = self.latest + if written > self.previous { written.since(self.previous) } else { 0 };
+            *arrival = self.latest;
+        }
+        (self.previous, self.previous_device) = (written, device);
+    }
+
     fn next(&mut self) -> Option<TraceRequest> {
         while !self.window.is_full() {
-            let Some(request) = self.source.next_request(&mut self.warnings, &mut self.names) else { break };
+            let Some(mut request) = self.source.next_request(&mut self.warnings, &mut self.names) else { break };
+            self.step(&mut request.arrival, request.device);
             if self.device.is_none_or(|device| request.device == Some(device)) {
                 self.window.push(request.arrival.as_ns(), 0, request);
             }

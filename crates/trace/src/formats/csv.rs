@@ -139,11 +139,11 @@ impl RecordFormat for Csv {
 /// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are,
 /// ns.
 pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
-    let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
+    let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let heading = lines.clone().find(|line| !line.starts_with(b"#")).and_then(Columns::of_heading);
     let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else { return (true, 1) };
     let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
-    (!columns.are_times_from_first(), lines.find_map(of_line).unwrap_or(1))
+    (!columns.are_times_from_first(), lines.filter_map(of_line).min().unwrap_or(1))
 }
 
 /// What a first line lacks that seems to be the heading of a table, for it names some of the columns.

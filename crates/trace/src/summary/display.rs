@@ -17,6 +17,7 @@ impl fmt::Display for TraceSummary {
         self.latencies(f)?;
         self.who(f)?;
         self.time(f)?;
+        self.oddities(f)?;
         self.damage(f)?;
         self.sentence(f)
     }
@@ -156,6 +157,11 @@ impl TraceSummary {
         sum / width_ns as f64
     }
 
+    fn oddities(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.oddities.iter().try_for_each(|oddity| write!(f, "\ndoubt: {oddity}"))?;
+        if self.oddities.is_empty() { Ok(()) } else { writeln!(f) }
+    }
+
     fn damage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.warnings_total == 0 {
             return Ok(());
@@ -180,6 +186,11 @@ impl TraceSummary {
             write!(f, ", {}{more} processes", grouped(processes as u64))?;
         }
         write!(f, ", {} s recorded, times to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
+        if self.steps_back > 0 {
+            let times = if self.steps_back == 1 { "time" } else { "times" };
+            let (count, by) = (grouped(self.steps_back), seconds(self.step_back_max_ns));
+            write!(f, ", which go back {count} {times} by up to {by} s")?;
+        }
         let with_data = self.with_data();
         write!(f, "; {} % sequential", percent(self.sequential, with_data))?;
         if processes > 0 {

@@ -10,6 +10,7 @@ use iosched::{IoPriority, Op, SECTOR_BYTES, Sector, Time};
 use iosched_numbers::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::survey::Survey;
 use crate::{Format, TraceError, TraceReader, TraceRequest};
 use timeline::Timeline;
 pub use timeline::{BINS_MAX, TimeBin};
@@ -141,6 +142,15 @@ pub struct TraceSummary {
     pub format: Format,
     /// How exact its times are, ns.
     pub resolution_ns: u64,
+    /// How often its times step back in the file.
+    #[serde(default)]
+    pub steps_back: u64,
+    /// The largest of these steps, ns.
+    #[serde(default)]
+    pub step_back_max_ns: u64,
+    /// What is odd about its times, places and lengths, in sentences.
+    #[serde(default)]
+    pub oddities: Vec<String>,
     /// From the first submission to the last, ns.
     pub span_ns: u64,
     /// All requests.
@@ -207,6 +217,7 @@ pub struct Summarizer {
     latencies: Histogram,
     in_flight: BinaryHeap<Reverse<Time>>,
     timeline: Timeline,
+    survey: Survey,
 }
 
 #[derive(Debug, Default)]
@@ -236,6 +247,7 @@ impl Summarizer {
     pub fn add(&mut self, request: &TraceRequest) {
         let first = *self.first.get_or_insert(request.arrival);
         let now = request.arrival.max(self.last);
+        self.survey.add(request);
         self.all.add(request);
         let kind = OPS.iter().position(|op| *op == request.op).unwrap_or(0);
         self.counts[kind].add(request);
@@ -337,10 +349,14 @@ impl Summarizer {
         });
         let warnings = reader.warnings();
         let span_ns = self.first.map_or(0, |first| self.last.since(first));
+        let oddities = self.survey.oddities(reader.format(), reader.resolution_ns(), reader.steps_back());
         let depth_known = self.latencies.count() > 0;
         TraceSummary {
             format: reader.format(),
-            resolution_ns: reader.resolution_ns(),
+            resolution_ns: self.survey.resolution_ns(reader.resolution_ns()),
+            steps_back: reader.steps_back().count,
+            step_back_max_ns: reader.steps_back().largest_ns,
+            oddities: oddities.iter().map(ToString::to_string).collect(),
             span_ns,
             all: self.all,
             reads,

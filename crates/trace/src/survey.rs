@@ -1,0 +1,371 @@
+//! What the times, places and lengths of a trace tell of how it was written: coarse times, no times, times that step
+//! back, and values that no device can have.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, SECTOR_BYTES};
+
+use crate::format::Format;
+use crate::record::TraceRequest;
+use crate::summary::display::grouped;
+
+/// Times of this resolution or a worse one are coarse, ns: a fast device does an I/O in less.
+pub const COARSE_NS: u64 = 100_000;
+/// A trace of more requests whose times are all equal has no times.
+pub const TIMELESS_MIN: u64 = 8;
+/// Requests from which the resolution of times is found, and the different times among them.
+const REQUESTS_MIN: u64 = 64;
+const TIMES_MIN: u64 = 16;
+/// Ticks are of a clock, and not of what happens regularly, if they are so many times coarser than times are written.
+const COARSER: u64 = 10;
+/// Requests a second that no device takes.
+const RATE_MAX: f64 = 1e7;
+/// Requests from which a rate means anything.
+const RATE_REQUESTS_MIN: u64 = 16;
+/// The rate that a unit of time is judged by, requests a second: the middle of what disks and SSDs do.
+const RATE_USUAL: f64 = 1e3;
+/// Bytes that no device has: 1 PB.
+const EXTENT_MAX: u64 = 1_000_000_000_000_000;
+/// Bytes that a device hardly has if its times are impossible, too.
+const EXTENT_DOUBTED: u64 = 100_000_000_000_000;
+/// Bytes that no read or write moves.
+const LENGTH_MAX: u64 = 1 << 30;
+/// Steps back up to this are the disorder of several writers, ns.
+const DISORDER_NS: u64 = MILLISECOND_NS;
+/// Devices told apart.
+const DEVICES_MAX: usize = 4_096;
+
+/// Something about a trace that its reader should know. `Display` says it in a sentence, with the remedy if there is one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// All times are equal.
+    NoTimes {
+        /// The requests.
+        requests: u64,
+    },
+    /// The times step back in the file.
+    StepsBack {
+        /// What is known of the steps.
+        steps: StepsBack,
+    },
+    /// More requests a second than any device takes.
+    Rate {
+        /// The requests.
+        requests: u64,
+        /// The time that they take, ns.
+        span_ns: u64,
+        /// The units that the times are read in and that they probably are in, where known.
+        units: Option<(&'static str, &'static str)>,
+    },
+    /// Requests end beyond the end of any device.
+    Extent {
+        /// Where, bytes.
+        bytes: u64,
+    },
+    /// Requests are longer than any.
+    Length {
+        /// The longest, bytes.
+        bytes: u64,
+        /// How many there are.
+        requests: u64,
+    },
+    /// The times are coarse.
+    Coarse {
+        /// Their resolution, ns.
+        resolution_ns: u64,
+    },
+}
+
+/// How the times of a file step back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepsBack {
+    /// Steps.
+    pub count: u64,
+    /// The largest, ns.
+    pub largest_ns: u64,
+    /// Whether the order of the file was kept; else requests were sorted by time.
+    pub kept: bool,
+}
+
+impl Oddity {
+    /// Whether it only says what was assumed. Other oddities may make the whole answer wrong.
+    #[must_use]
+    pub const fn is_assumption(&self) -> bool {
+        matches!(self, Self::Coarse { .. })
+    }
+}
+
+/// A time with the largest unit in which it is whole.
+fn duration(ns: u64) -> String {
+    let units = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICROSECOND_NS, "us"), (1, "ns")];
+    let (unit_ns, name) = units.into_iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)).unwrap_or(units[3]);
+    format!("{} {name}", grouped(ns / unit_ns))
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTimes { requests } => write!(
+                f,
+                "the trace has no times: all {} requests have the same; a replay submits them one after another, \
+                 one in flight for each process",
+                grouped(*requests)
+            ),
+            Self::StepsBack { steps: StepsBack { count, largest_ns, kept } } => write!(
+                f,
+                "times go back {} {}, by up to {} s; {}",
+                grouped(*count),
+                if *count == 1 { "time" } else { "times" },
+                *largest_ns as f64 / SECOND_NS as f64,
+                if *kept {
+                    "the order of the file was kept, and a step back takes no time, as in fio"
+                } else {
+                    "the requests were sorted by time; if the file is several recordings, take one of them"
+                }
+            ),
+            Self::Rate { requests, span_ns, units } => {
+                let span_s = *span_ns as f64 / SECOND_NS as f64;
+                write!(f, "{} requests in {span_s} s are more than any device takes; ", grouped(*requests))?;
+                match units {
+                    Some((read, likely)) => {
+                        write!(f, "the times may be in {likely}, not {read}; try --time-unit {likely}")
+                    }
+                    None => f.write_str("the times may be in another unit"),
+                }
+            }
+            Self::Extent { bytes } => write!(
+                f,
+                "requests end at {} bytes, beyond the end of any device; offsets may be in bytes, not sectors: \
+                 --columns with offset_bytes and length_bytes",
+                grouped(*bytes)
+            ),
+            Self::Length { bytes, requests } => write!(
+                f,
+                "{} {} longer than 1 GiB, the longest {} bytes; lengths may be in bytes, not sectors: \
+                 --columns with length_bytes",
+                grouped(*requests),
+                if *requests == 1 { "request is" } else { "requests are" },
+                grouped(*bytes)
+            ),
+            Self::Coarse { resolution_ns } => write!(
+                f,
+                "times are multiples of {}; a replay draws the arrivals within each unit at random, uniformly and in \
+                 the order of the trace",
+                duration(*resolution_ns)
+            ),
+        }
+    }
+}
+
+/// Looks at the requests of a trace as they are read.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    requests: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// Different times, and the greatest common divisor of their distances, ns.
+    times: u64,
+    grain_ns: u64,
+    /// Requests of the present time, and the fewest and most of any time but the first and the last.
+    together: u64,
+    fewest: u64,
+    most: u64,
+    latency_max_ns: u64,
+    end_bytes: u64,
+    longest_bytes: u64,
+    long: u64,
+    devices: BTreeSet<u32>,
+    device: Option<u32>,
+}
+
+/// The greatest common divisor; of 0 and a number, the number.
+#[must_use]
+pub const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The greatest power of ten that divides a number above 0, at most 10^9: clocks and prints are as exact as that.
+#[must_use]
+pub const fn decimal_grain(number: u64) -> u64 {
+    let mut grain = 1;
+    while number > 0 && grain < SECOND_NS && number.is_multiple_of(grain * 10) {
+        grain *= 10;
+    }
+    grain
+}
+
+impl Survey {
+    /// One more request, not earlier than the one before.
+    #[inline]
+    pub fn add(&mut self, request: &TraceRequest) {
+        let at_ns = request.arrival.as_ns();
+        if self.requests == 0 {
+            (self.first_ns, self.last_ns, self.fewest) = (at_ns, at_ns, u64::MAX);
+        }
+        self.requests += 1;
+        if at_ns > self.last_ns {
+            let step_ns = at_ns - self.last_ns;
+            if self.grain_ns == 0 || !step_ns.is_multiple_of(self.grain_ns) {
+                self.grain_ns = common_divisor(self.grain_ns, step_ns);
+            }
+            if self.times > 0 {
+                (self.fewest, self.most) = (self.fewest.min(self.together), self.most.max(self.together));
+            }
+            (self.times, self.together, self.last_ns) = (self.times + 1, 0, at_ns);
+        }
+        self.together += 1;
+        self.latency_max_ns = self.latency_max_ns.max(request.latency_ns.unwrap_or(0));
+        self.end_bytes = self.end_bytes.max(request.end().saturating_mul(SECTOR_BYTES));
+        let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
+        if bytes > LENGTH_MAX && matches!(request.op, Op::Read | Op::Write) {
+            self.long += 1;
+            self.longest_bytes = self.longest_bytes.max(bytes);
+        }
+        if request.device != self.device && self.devices.len() < DEVICES_MAX {
+            self.device = request.device;
+            self.devices.extend(request.device);
+        }
+    }
+
+    /// How exact the times are, ns, if they are written as exactly as `written_ns`. They are coarse if they lie on the
+    /// ticks of a coarse clock, and ticks have different numbers of requests: bursts at regular times are exact.
+    #[must_use]
+    pub fn resolution_ns(&self, written_ns: u64) -> u64 {
+        let enough = self.requests >= REQUESTS_MIN && self.times >= TIMES_MIN;
+        let is_coarse = self.grain_ns >= COARSE_NS.max(COARSER * written_ns) && self.fewest < self.most;
+        if enough && is_coarse { self.grain_ns } else { written_ns }
+    }
+
+    /// What is odd, the worst first. `written_ns`: how exactly the times are written.
+    #[must_use]
+    pub fn oddities(&self, format: Format, written_ns: u64, steps: StepsBack) -> Vec<Oddity> {
+        let mut found = Vec::new();
+        let span_ns = self.last_ns - self.first_ns;
+        let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0;
+        if is_timeless {
+            found.push(Oddity::NoTimes { requests: self.requests });
+        }
+        let rate = self.requests as f64 / self.devices.len().max(1) as f64 / span_ns as f64 * SECOND_NS as f64;
+        let is_fast = span_ns > 0 && self.requests >= RATE_REQUESTS_MIN && rate > RATE_MAX;
+        if is_fast {
+            let units = likely_unit(unit_ns(format, written_ns), rate);
+            found.push(Oddity::Rate { requests: self.requests, span_ns, units });
+        }
+        if self.end_bytes > EXTENT_MAX || is_fast && self.end_bytes > EXTENT_DOUBTED {
+            found.push(Oddity::Extent { bytes: self.end_bytes });
+        }
+        if self.long > 0 {
+            found.push(Oddity::Length { bytes: self.longest_bytes, requests: self.long });
+        }
+        // In the order of completion, arrivals step back by up to a latency.
+        let explained_ns = self.latency_max_ns.max(if steps.kept { 0 } else { DISORDER_NS });
+        if steps.largest_ns > explained_ns {
+            found.push(Oddity::StepsBack { steps });
+        }
+        let resolution_ns = self.resolution_ns(written_ns);
+        if resolution_ns >= COARSE_NS && !is_timeless {
+            found.push(Oddity::Coarse { resolution_ns });
+        }
+        found
+    }
+}
+
+/// The unit of a format's times, ns. Those of tables are as exact as their unit if they have no decimals.
+const fn unit_ns(format: Format, written_ns: u64) -> u64 {
+    match format {
+        Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Fiu => SECOND_NS,
+        _ => written_ns,
+    }
+}
+
+/// The name of the unit that times are read in, and of the one that makes the most usual rate of this one.
+fn likely_unit(read_ns: u64, rate: f64) -> Option<(&'static str, &'static str)> {
+    const UNITS: [(u64, &str); 4] = [(1, "ns"), (MICROSECOND_NS, "us"), (MILLISECOND_NS, "ms"), (SECOND_NS, "s")];
+    let read = UNITS.iter().find(|(unit_ns, _)| *unit_ns == read_ns)?.1;
+    let distance = |unit_ns: u64| (rate / (unit_ns / read_ns) as f64 / RATE_USUAL).ln().abs();
+    let longer = UNITS.iter().filter(|(unit_ns, _)| *unit_ns > read_ns);
+    let likely = longer.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?.1;
+    Some((read, likely))
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::{Flags, Time};
+
+    use super::*;
+
+    fn survey(requests: impl Iterator<Item = (u64, u64, u32)>) -> Survey {
+        let mut survey = Survey::default();
+        for (at_ns, sector, nr_sectors) in requests {
+            survey.add(&TraceRequest {
+                arrival: Time::from_ns(at_ns),
+                pid: 0,
+                device: None,
+                op: Op::Read,
+                flags: Flags::SYNC,
+                sector,
+                nr_sectors,
+                latency_ns: None,
+                ioprio: None,
+            });
+        }
+        survey
+    }
+
+    fn told(survey: &Survey, format: Format) -> Vec<String> {
+        survey.oddities(format, 1, StepsBack::default()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn coarse_times_are_found_whatever_unit_they_are_written_in() {
+        let of_grain = |grain_ns: u64| {
+            let mut rng = iosched_numbers::SplitMix64::new(1);
+            let mut at_ns = 0;
+            survey((0..400).map(|_| {
+                at_ns += rng.below(grain_ns);
+                (at_ns / grain_ns * grain_ns, 0, 8)
+            }))
+        };
+        for grain_ns in [100_000, 1_000_000, 4_000_000, 15_625_000, 50_000_000, 1_000_000_000] {
+            assert_eq!(of_grain(grain_ns).resolution_ns(1), grain_ns);
+        }
+        assert_eq!(of_grain(1_000).resolution_ns(1), 1, "fine enough");
+    }
+
+    #[test]
+    fn regular_bursts_are_exact() {
+        let bursts = survey((0..640).map(|i| (i / 32 * 10_000_000, 0, 8)));
+        assert_eq!(bursts.resolution_ns(1), 1);
+        let regular = survey((0..640).map(|i| (i * 10_000_000, 0, 8)));
+        assert_eq!(regular.resolution_ns(1), 1);
+    }
+
+    #[test]
+    fn equal_times_are_no_times() {
+        assert!(told(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no times"));
+        assert_eq!(told(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
+    }
+
+    #[test]
+    fn impossible_rates_name_the_likely_unit() {
+        let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
+        let told = super::tests::told(&milliseconds, Format::Mqsim);
+        assert!(told[0].contains("400 requests in 0.000001596 s"), "{told:?}");
+        assert!(told[0].contains("may be in ms, not ns; try --time-unit ms"), "{told:?}");
+        let possible = survey((0..400).map(|i| (i * 1_000, 1_000 * i, 8)));
+        assert!(super::tests::told(&possible, Format::Mqsim).is_empty());
+    }
+
+    #[test]
+    fn impossible_places_and_lengths_name_bytes() {
+        let far = told(&survey([(0, 4_000_000_000_000, 8)].into_iter()), Format::Mqsim);
+        assert!(far[0].contains("offsets may be in bytes, not sectors"), "{far:?}");
+        let long = told(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
+        assert!(long[0].contains("1 request is longer than 1 GiB"), "{long:?}");
+    }
+}
