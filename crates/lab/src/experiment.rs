@@ -395,6 +395,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            oddities: Vec::new(),
+            assumed: Vec::new(),
             recorded_devices: None,
             unknown_priorities: None,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
@@ -411,6 +413,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            oddities: Vec::new(),
+            assumed: Vec::new(),
             recorded_devices: None,
             unknown_priorities: None,
             jobs: Vec::new(),
@@ -429,6 +433,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 warnings: Vec::new(),
                 warnings_total: 0,
                 missing: Vec::new(),
+                oddities: Vec::new(),
+                assumed: Vec::new(),
                 recorded_devices: None,
                 unknown_priorities: None,
                 jobs: Vec::new(),
@@ -452,6 +458,8 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
         warnings: Vec::new(),
         warnings_total: 0,
         missing: Vec::new(),
+        oddities: Vec::new(),
+        assumed: Vec::new(),
         recorded_devices: None,
         unknown_priorities: None,
         jobs: Vec::new(),
@@ -491,6 +499,10 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         }
     }
     let warnings = trace.warnings();
+    let said = |assumed| {
+        let oddities = trace.oddities().iter().filter(|oddity| oddity.is_assumption() == assumed);
+        oddities.map(ToString::to_string).collect()
+    };
     WorkloadRecord {
         name: trace.name().to_owned(),
         kind: WorkloadKind::Trace,
@@ -504,6 +516,8 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         warnings_total: warnings.total(),
         missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
         unknown_priorities: unknown_priorities(trace),
+        oddities: said(false),
+        assumed: said(true),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
         jobs: Vec::new(),
     }

@@ -128,6 +128,12 @@ pub struct WorkloadRecord {
     /// What of a recording is missing, as far as that can change what is concluded; what is certain first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRecord>,
+    /// What is odd about a trace, so that the answer may be wrong, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub oddities: Vec<String>,
+    /// What was assumed about a trace, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<String>,
     /// Devices that a trace was recorded on, where they are more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_devices: Option<u64>,

@@ -1,6 +1,7 @@
 //! Whole runs of the simulator.
 
 mod buffered;
+mod coarse_times;
 mod engine;
 mod job_examples;
 mod jobs;

@@ -6,6 +6,11 @@
 //! other's completion there, and never before the I/O that preceded it in its process. An I/O that arrived
 //! before its process' first completion depends on nothing and comes at its recorded time.
 //!
+//! Recorded times and latencies are rounded. An I/O that seems to arrive before another one's completion, by less than
+//! the resolution of the two, waited for it. It must still arrive after half of that one's latency: what was submitted
+//! together did not wait. Coarse arrivals are drawn within their unit, as in open replay. In a trace without times each
+//! I/O of a process waited for the one before, without think time: that is how fio replays a log without times.
+//!
 //! Where completions were not recorded, each is assumed at the process' median gap between arrivals after
 //! the submission, but at most [`ASSUMED_NS`] after it and at most at the process' next later arrival. A process
 //! that submits back to back then waits for each I/O and thinks for nothing; one that submits rarely keeps its pauses.
@@ -17,10 +22,16 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
+use iosched_numbers::SplitMix64;
 use iosched_system::Rows;
 use iosched_system::rows::{Cursor, Filling};
+use iosched_trace::COARSE_NS;
 
+use crate::arrivals::Arrivals;
 use crate::trace::{Entry, Process, Trace};
+
+/// The times within coarse units are drawn from this: runs share one closed loop, whatever their seeds are.
+const SEED: u64 = 0;
 
 /// A latency that was not recorded is assumed to be at most this, ns: a disk's seek and rotation.
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
@@ -81,7 +92,7 @@ impl ByProcess {
     }
 
     /// What a reader of one process has in memory: there may be as many readers as processes.
-    fn window_bytes(&self) -> usize {
+    pub(crate) fn window_bytes(&self) -> usize {
         (WINDOWS_BYTES / self.starts.len()).max(WINDOW_BYTES_MIN)
     }
 
@@ -164,12 +175,13 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    pub(crate) fn of(by_process: &ByProcess) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let by_process = trace.by_process();
         let (starts, window_bytes) = (by_process.starts.clone(), by_process.window_bytes());
         let processes = starts.len() - 1;
         let mut closed = Self { starts, window_bytes, ..Self::default() };
         let mut waits = Filling::default();
-        let filled = (0..processes).try_for_each(|process| closed.add_process(by_process, process, &mut waits));
+        let filled = (0..processes).try_for_each(|process| closed.add_process(trace, process, &mut waits));
         match filled.and_then(|()| waits.finish()) {
             Ok(waits) => Self { waits, ..closed },
             Err(error) => {
@@ -179,39 +191,55 @@ impl ClosedLoop {
         }
     }
 
-    fn add_process(&mut self, by_process: &ByProcess, process: usize, waits: &mut Filling<Wait>) -> io::Result<()> {
-        let own = || by_process.entries(process);
-        let assumed_ns = if own().any(|entry| entry.latency_ns().is_none()) { typical_gap_ns(&own) } else { 0 };
-        let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    fn add_process(&mut self, trace: &Trace, process: usize, waits: &mut Filling<Wait>) -> io::Result<()> {
+        if trace.is_timeless() {
+            return self.add_sequence(trace, process, waits);
+        }
+        let own = || own_arrivals(trace, process);
+        let slack_ns = trace.rounding_ns();
+        let assumed_ns = if own().any(|(entry, _)| entry.latency_ns().is_none()) { typical_gap_ns(&own) } else { 0 };
+        // By the earliest time at which each may have completed; then when it did, as recorded.
+        let mut under_way: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
         let mut latest: Option<(u64, usize)> = None;
         let mut reach = 0;
-        let mut later = own();
-        for (i, entry) in own().enumerate() {
-            let arrival_ns = entry.arrival_ns;
-            while let Some(&Reverse(done)) = under_way.peek()
-                && done.0 <= arrival_ns
+        let mut later = own().peekable();
+        for (i, (entry, arrival_ns)) in own().enumerate() {
+            while let Some(&Reverse((early_ns, done_ns, on))) = under_way.peek()
+                && early_ns <= arrival_ns
             {
-                latest = latest.max(Some(done));
+                latest = latest.max(Some((done_ns, on)));
                 under_way.pop();
             }
             let (lag, think_ns) = match latest {
-                Some((done_ns, on)) => ((i - on) as u32, arrival_ns - done_ns),
+                Some((done_ns, on)) => ((i - on) as u32, arrival_ns.saturating_sub(done_ns)),
                 None => (0, arrival_ns),
             };
             waits.push(Wait::new(lag, think_ns))?;
             reach = reach.max(lag);
-            let latency_ns = entry.latency_ns().unwrap_or_else(|| {
+            let recorded_ns = entry.latency_ns();
+            let latency_ns = recorded_ns.unwrap_or_else(|| {
                 self.unknown += 1;
-                while later.peek().is_some_and(|later| later.arrival_ns <= arrival_ns) {
+                while later.peek().is_some_and(|&(_, later_ns)| later_ns <= arrival_ns) {
                     later.next();
                 }
-                let gap_ns = later.peek().map_or(u64::MAX, |later| later.arrival_ns - arrival_ns);
+                let gap_ns = later.peek().map_or(u64::MAX, |&(_, later_ns)| later_ns - arrival_ns);
                 assumed_ns.min(gap_ns)
             });
-            under_way.push(Reverse((arrival_ns.saturating_add(latency_ns), i)));
+            let done_ns = arrival_ns.saturating_add(latency_ns);
+            let early_ns = if recorded_ns.is_some() { slack_ns.min(latency_ns / 2) } else { 0 };
+            under_way.push(Reverse((done_ns - early_ns, done_ns, i)));
         }
         self.reach.push(reach);
         Ok(())
+    }
+
+    /// Each submission of the process waited for the one before.
+    fn add_sequence(&mut self, trace: &Trace, process: usize, waits: &mut Filling<Wait>) -> io::Result<()> {
+        let entries = trace.by_process().entries(process);
+        let count = entries.len();
+        self.unknown += entries.filter(|entry| entry.latency_ns().is_none()).count() as u64;
+        self.reach.push(u32::from(count > 1));
+        (0..count).try_for_each(|i| waits.push(Wait::new(u32::from(i > 0), 0)))
     }
 
     /// What each of the process' submissions waited for.
@@ -237,13 +265,19 @@ impl ClosedLoop {
     }
 }
 
+/// The submissions of a process with their times. Coarse ones are drawn; the others are as recorded.
+fn own_arrivals(trace: &Trace, process: usize) -> Arrivals<'_> {
+    let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
+    if trace.resolution_ns() < COARSE_NS { arrivals.as_recorded() } else { arrivals }
+}
+
 /// The median time between submissions of a process, simultaneous ones aside, but at most
 /// [`ASSUMED_NS`]. Found in two passes: which part of the range it is in, and where there.
-fn typical_gap_ns<'a>(own: &impl Fn() -> Cursor<'a, Entry>) -> u64 {
+fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(own: &impl Fn() -> I) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
     let gaps = || {
-        let times = || own().map(|entry| entry.arrival_ns);
+        let times = || own().map(|(_, arrival_ns)| arrival_ns);
         times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
     };
     // The number of the part that holds the gap of this rank, and the gap's rank there.
@@ -299,6 +333,50 @@ mod tests {
     #[test]
     fn what_came_before_any_completion_comes_at_its_time() {
         assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
+    }
+
+    /// The share of I/Os that waited for the one before, per cent, of a process with one I/O in flight. Its latencies
+    /// are recorded to `grain_ns`, and so is the arrival if it is `derived` from a completion.
+    fn serial_percent(grain_ns: u64, derived: bool) -> usize {
+        let mut rng = iosched_numbers::SplitMix64::new(7);
+        let mut now_ns = 0;
+        let recorded: Vec<_> = (0..1_000)
+            .map(|_| {
+                let latency_ns = 3_000_000 + rng.below(14_000_000);
+                let rounded_ns = (latency_ns + grain_ns / 2) / grain_ns * grain_ns;
+                let done_ns = (now_ns + latency_ns) / 1_000 * 1_000;
+                let arrival_ns = if derived { done_ns.saturating_sub(rounded_ns) } else { now_ns / 1_000 * 1_000 };
+                now_ns += latency_ns;
+                (arrival_ns, Some(rounded_ns))
+            })
+            .collect();
+        let waits = waits(&recorded);
+        let serial = |&&(lag, think_ns): &&(u32, u64)| lag == 1 && think_ns <= grain_ns + 1_000;
+        waits.iter().filter(serial).count() / 10
+    }
+
+    #[test]
+    fn rounded_latencies_leave_one_io_in_flight() {
+        for grain_ns in [1_000, 10_000, 100_000, 1_000_000] {
+            for derived in [false, true] {
+                assert!(serial_percent(grain_ns, derived) >= 99, "{grain_ns} ns, derived: {derived}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounded_latencies_leave_what_came_together_together() {
+        // Four at once, every 20 ms, with latencies in units of 1 ms.
+        let bursts: Vec<_> = (0..400).map(|i| (i / 4 * 20_000_000 + i % 4, Some((2 + i % 9) * 1_000_000))).collect();
+        let waits = waits(&bursts);
+        assert!(waits.iter().enumerate().all(|(i, &(lag, _))| lag as usize > i % 4 || i < 4), "{waits:?}");
+    }
+
+    #[test]
+    fn without_times_each_waits_for_the_one_before() {
+        let timeless = waits(&[(0, None); 20]);
+        assert_eq!(timeless[0], (0, 0));
+        assert!(timeless[1..].iter().all(|&wait| wait == (1, 0)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+mod arrivals;
 mod closed;
 mod error;
 mod file;
@@ -22,6 +23,7 @@ mod task_loop;
 mod tasks;
 mod trace;
 
+pub use arrivals::{Arrivals, due_ns};
 pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
 pub use iosched_system::rows::Cursor;

@@ -57,6 +57,8 @@ pub struct Followers<'a> {
     followers: Vec<Follower<'a>>,
     /// When the latest submissions of each process completed, ns; ring after ring.
     rings: Vec<u64>,
+    /// Each I/O waits for the one before, so writes are sync.
+    one_by_one: bool,
 }
 
 impl<'a> Followers<'a> {
@@ -73,7 +75,7 @@ impl<'a> Followers<'a> {
             followers.push(Follower { entries, waits, next: 0, waits_for: NOTHING, ring, ring_length });
             ring += ring_length as usize;
         }
-        Self { first, followers, rings: vec![PENDING; ring] }
+        Self { first, followers, rings: vec![PENDING; ring], one_by_one: trace.is_timeless() }
     }
 
     /// When the next submission of a process is due, ns, which may be past. `None`: it has none left, or waits for a
@@ -102,7 +104,7 @@ impl<'a> Followers<'a> {
         let tag = state.next;
         state.next += 1;
         self.rings[state.ring + (tag % state.ring_length) as usize] = PENDING;
-        Some((tag, entry))
+        Some((tag, if self.one_by_one { entry.waited_for() } else { entry }))
     }
 
     /// A submission is done. Whether the process waited for it.

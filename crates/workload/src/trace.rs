@@ -9,11 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use iosched::{Flags, IoClass, IoPriority, LEVEL_DEFAULT, Op, Sector};
+use iosched_numbers::SplitMix64;
 use iosched_system::rows::{Cursor, Filling, Rows};
 use iosched_trace::{
-    Completeness, Fit, InCgroup, Ionice, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings,
+    COARSE_NS, Completeness, Fit, InCgroup, Ionice, Oddity, ReadOptions, Source, Survey, TIMELESS_MIN, TraceError,
+    TraceReader, TraceRequest, Warnings, common_divisor, decimal_grain,
 };
 
+use crate::arrivals::Arrivals;
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
 
@@ -114,6 +117,18 @@ impl Entry {
         Self { place: self.place & !IOPRIO_BITS | ioprio_code(Some(ioprio)) << IOPRIO_SHIFT, ..self }
     }
 
+    /// The same submission of a process that waits for it.
+    #[inline]
+    pub(crate) const fn waited_for(self) -> Self {
+        Self { place: self.place | Flags::SYNC.bits() as u64, ..self }
+    }
+
+    /// The same submission of the only process.
+    #[inline]
+    pub(crate) const fn alone(self) -> Self {
+        Self { process: 0, ..self }
+    }
+
     /// The same submission elsewhere.
     #[must_use]
     pub(crate) const fn moved(self, sector: Sector, nr_sectors: u32) -> Self {
@@ -138,6 +153,38 @@ pub struct Process {
     pub ioprio: Option<IoPriority>,
 }
 
+/// So many values tell how exact they are.
+const GRAIN_MIN: u64 = 16;
+
+/// How exactly recorded values are written, found from the values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grain {
+    count: u64,
+    first_ns: u64,
+    differ: bool,
+    /// Their greatest common divisor, ns.
+    grain_ns: u64,
+}
+
+impl Grain {
+    #[inline]
+    fn add(&mut self, value_ns: u64) {
+        if self.count == 0 {
+            self.first_ns = value_ns;
+        }
+        self.count += 1;
+        self.differ |= value_ns != self.first_ns;
+        if self.grain_ns == 0 || !value_ns.is_multiple_of(self.grain_ns) {
+            self.grain_ns = common_divisor(self.grain_ns, value_ns);
+        }
+    }
+
+    /// How exact they are, ns; 1 if there are too few to tell, or all are equal.
+    const fn resolution_ns(self) -> u64 {
+        if self.differ && self.count >= GRAIN_MIN { decimal_grain(self.grain_ns) } else { 1 }
+    }
+}
+
 /// A trace: its submissions in order of time, and who made them.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -156,6 +203,9 @@ pub struct Trace {
     end_sector: Sector,
     warnings: Warnings,
     completeness: Completeness,
+    oddities: Vec<Oddity>,
+    latencies: Grain,
+    times: Grain,
     unknown_ioprios: u64,
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
@@ -176,7 +226,7 @@ impl Iterator for Entries<'_> {
     #[inline]
     fn next(&mut self) -> Option<Entry> {
         let entry = self.rows.next()?;
-        Some(if self.alone { Entry { process: 0, ..entry } } else { entry })
+        Some(if self.alone { entry.alone() } else { entry })
     }
 
     #[inline]
@@ -303,7 +353,11 @@ impl Trace {
     /// # Errors
     /// Nothing could be read, or it holds no request.
     pub fn read(name: &str, mut reader: TraceReader) -> Result<Self, WorkloadError> {
-        let mut trace = Self::collect(name, reader.resolution_ns(), reader.by_ref())?;
+        let mut survey = Survey::default();
+        let seen = reader.by_ref().inspect(|request| request.iter().for_each(|request| survey.add(request)));
+        let mut trace = Self::collect(name, 1, seen)?;
+        trace.resolution_ns = survey.resolution_ns(reader.resolution_ns().max(1));
+        trace.oddities = survey.oddities(reader.format(), reader.resolution_ns(), reader.steps_back());
         trace.name_processes(|pid| reader.process_names().get(&pid).map(|name| name.to_text()));
         trace.warnings = reader.warnings().clone();
         trace.completeness = reader.completeness();
@@ -362,6 +416,10 @@ impl Trace {
         own.ioprio = own.ioprio.or(ioprio);
         self.unknown_ioprios += u64::from(ioprio.is_none());
         self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
+        if let Some(latency_ns) = latency_ns {
+            self.latencies.add(latency_ns);
+        }
+        self.times.add(arrival_ns);
         // Readers promise order; a clock that runs back would break every run.
         filled.last_ns = arrival_ns.max(filled.last_ns);
         filled.entries.push(Entry {
@@ -406,6 +464,20 @@ impl Trace {
     #[must_use]
     pub fn entries(&self) -> Entries<'_> {
         Entries { rows: self.rows.cursor(self.range.clone()), alone: self.alone }
+    }
+
+    /// The submissions, each with the time of a replay at this speed, ns; `rng` draws what the recording leaves open.
+    #[must_use]
+    pub fn arrivals(&self, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
+        Arrivals::new((&self.rows, self.range.clone(), self.alone), self.resolution_ns, speed, rng)
+    }
+
+    /// Likewise those of one process.
+    #[must_use]
+    pub fn arrivals_of(&self, process: usize, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
+        let own = self.by_process();
+        let rows = (own.rows().as_ref(), own.range(process), self.alone);
+        Arrivals::new(rows, self.resolution_ns, speed, rng).with_window(own.window_bytes())
     }
 
     /// How many submissions there are.
@@ -456,6 +528,27 @@ impl Trace {
     #[must_use]
     pub fn cgroups(&self) -> &[String] {
         &self.cgroups
+    }
+
+    /// What is odd about it as a recording, the worst first.
+    #[must_use]
+    pub fn oddities(&self) -> &[Oddity] {
+        &self.oddities
+    }
+
+    /// Whether it has no times: all are equal, and there are more than a few.
+    #[must_use]
+    pub fn is_timeless(&self) -> bool {
+        self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0
+    }
+
+    /// By less than this a recorded completion may be later than it was, ns, because times and latencies are rounded.
+    /// Coarse times are regular ones unless [`Self::resolution_ns`] says otherwise.
+    #[must_use]
+    pub(crate) fn rounding_ns(&self) -> u64 {
+        let times_ns = Some(self.times.resolution_ns()).filter(|&grain_ns| grain_ns < COARSE_NS);
+        let times_ns = times_ns.unwrap_or(1).max(self.resolution_ns);
+        times_ns - 1 + self.latencies.resolution_ns() - 1
     }
 
     /// How exact the recorded times are, ns, at least 1.
@@ -542,6 +635,9 @@ impl Trace {
             devices: self.devices.clone(),
             warnings: self.warnings.clone(),
             completeness: self.completeness.clone(),
+            oddities: self.oddities.clone(),
+            latencies: self.latencies,
+            times: self.times,
             by_process: OnceLock::new(),
             closed: OnceLock::new(),
             fits: Mutex::default(),
@@ -587,6 +683,6 @@ impl Trace {
     /// What waited for what. Found when first asked for; the runs share it.
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
-        self.closed.get_or_init(|| ClosedLoop::of(self.by_process()))
+        self.closed.get_or_init(|| ClosedLoop::of(self))
     }
 }

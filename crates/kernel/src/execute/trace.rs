@@ -5,13 +5,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
 
 use iosched::{Flags, IoPriority, Op, SECTOR_BYTES};
 use iosched_numbers::SplitMix64;
 use iosched_workload::outcome::{Note, TaskResult};
-use iosched_workload::{Cursor, Entry, Fit, Followers, Replay, Trace};
+use iosched_workload::{Arrivals, Entry, Fit, Followers, Replay, Trace};
 
 use super::ground::{Access, Ground, Need};
 use super::message::Message;
@@ -25,8 +26,6 @@ use crate::target::Target;
 const THREADS_MAX: usize = 64;
 /// I/Os that a thread has under way at most; beyond, it waits, and is late.
 const UNDER_WAY_MAX: usize = 4096;
-/// The latest moment of a slowed-down replay, ns.
-const LAST_NS: u64 = 1 << 62;
 
 /// A trace, and where its I/Os go.
 #[derive(Debug)]
@@ -100,13 +99,14 @@ impl<'t> PreparedTrace<'t> {
         let mode = match options.replay {
             Replay::Closed => Mode::Closed(Followers::new(trace, range.clone())),
             Replay::Open { speed } => {
-                let streams = range.clone().map(|process| SplitMix64::entity(options.seed, process as u64 + 1));
-                let entries = range.clone().map(|process| (0, trace.by_process().entries(process))).collect();
-                Mode::Open { speed, entries, jitter: streams.collect() }
+                let arrivals = range.clone().map(|process| {
+                    let rng = SplitMix64::entity(options.seed, process as u64 + 1);
+                    (0, trace.arrivals_of(process, speed, rng).peekable())
+                });
+                Mode::Open(arrivals.collect())
             }
         };
-        let mut part =
-            TracePart { trace, shared, first: range.start, mode, due: BinaryHeap::new(), ioprio, stopped: false };
+        let mut part = TracePart { shared, first: range.start, mode, due: BinaryHeap::new(), ioprio, stopped: false };
         range.for_each(|process| part.schedule(process, 0));
         Ok((part, Port::new(files, engine, bell, recorder, run.first_write(thread))))
     }
@@ -142,18 +142,13 @@ pub(super) fn longest_io(trace: &Trace) -> u64 {
 }
 
 enum Mode<'a> {
-    Open {
-        speed: f64,
-        /// Of each process, the number of its next submission, and those from that on.
-        entries: Vec<(u32, Cursor<'a, Entry>)>,
-        jitter: Vec<SplitMix64>,
-    },
+    /// Of each process, the number of its next submission, and those from that on.
+    Open(Vec<(u32, Peekable<Arrivals<'a>>)>),
     Closed(Followers<'a>),
 }
 
 /// Some processes of a trace.
 struct TracePart<'a> {
-    trace: &'a Trace,
     shared: &'a Shared<'a>,
     /// Number of the first process.
     first: usize,
@@ -170,17 +165,7 @@ impl TracePart<'_> {
     fn schedule(&mut self, process: usize, not_before_ns: u64) {
         let due_ns = match &mut self.mode {
             Mode::Closed(followers) => followers.due_ns(process),
-            Mode::Open { speed, entries, jitter } => {
-                let place = process - self.first;
-                entries[place].1.peek().map(|entry| {
-                    let at_ns =
-                        if *speed == 1.0 { entry.arrival_ns } else { (entry.arrival_ns as f64 / *speed) as u64 };
-                    // Times are as exact as they were recorded.
-                    let resolution_ns = self.trace.resolution_ns();
-                    let within_ns = if resolution_ns > 1 { jitter[place].below(resolution_ns) } else { 0 };
-                    at_ns.min(LAST_NS) + within_ns
-                })
-            }
+            Mode::Open(arrivals) => arrivals[process - self.first].1.peek().map(|&(_, at_ns)| at_ns),
         };
         if let Some(due_ns) = due_ns
             && !self.stopped
@@ -208,10 +193,10 @@ impl TracePart<'_> {
     fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         match &mut self.mode {
             Mode::Closed(followers) => followers.take(process),
-            Mode::Open { entries, .. } => {
-                let (number, entries) = &mut entries[process - self.first];
+            Mode::Open(arrivals) => {
+                let (number, arrivals) = &mut arrivals[process - self.first];
                 *number += 1;
-                Some((*number - 1, entries.next()?))
+                Some((*number - 1, arrivals.next()?.0))
             }
         }
     }

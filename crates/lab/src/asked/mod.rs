@@ -346,6 +346,15 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     if mode == Some(ReplayMode::Closed) && speed.is_some() {
         return wrong("speed", "needs open replay: in closed replay, processes go as fast as the device lets them");
     }
+    if matches!(workload, Workload::Trace(trace) if trace.is_timeless()) {
+        let needs_times = "needs recorded times, and all times of this trace are equal; leave the option out, and each process \
+                           submits its I/Os one after another";
+        return match (mode, speed) {
+            (Some(ReplayMode::Open), _) => wrong("replay", needs_times),
+            (_, Some(_)) => wrong("speed", needs_times),
+            _ => Ok(Replay::Closed),
+        };
+    }
     let blind = matches!(workload, Workload::Trace(trace) if !trace.knows_completions());
     let open = mode.map_or(speed.is_some() || blind, |mode| mode == ReplayMode::Open);
     Ok(if open { Replay::Open { speed: speed.unwrap_or(1.0) } } else { Replay::Closed })

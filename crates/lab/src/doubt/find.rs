@@ -53,6 +53,9 @@ impl Finder<'_> {
         if !workload.missing.is_empty() {
             doubts.push(Doubt::TraceIncomplete { missing: workload.missing.clone() });
         }
+        let oddities = workload.oddities.iter();
+        doubts.extend(oddities.map(|problem| Doubt::WorkloadOdd { problem: problem.clone() }));
+        doubts.extend(workload.assumed.iter().map(|assumed| Doubt::Assumed { assumed: assumed.clone() }));
         doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));

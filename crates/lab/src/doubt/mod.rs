@@ -193,6 +193,16 @@ pub enum Doubt {
         /// Requests of the trace.
         requests: u64,
     },
+    /// The trace has no times, or values that no device can have.
+    WorkloadOdd {
+        /// What is odd, and what to do.
+        problem: String,
+    },
+    /// The trace leaves something open that was assumed.
+    Assumed {
+        /// What was assumed.
+        assumed: String,
+    },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
@@ -216,6 +226,7 @@ impl Doubt {
             Self::RecordsDamaged { .. }
             | Self::TraceIncomplete { .. }
             | Self::WorkloadDamaged { .. }
+            | Self::WorkloadOdd { .. }
             | Self::PrioritiesUnknown { .. } => 0,
             // Whatever is concluded is of the model or of an idle device.
             Self::ModelError { fit, .. } if !fit.fits => 1,
@@ -223,7 +234,7 @@ impl Doubt {
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
             // What the device or its machine does to figures.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
-            Self::Starved { .. } | Self::Inert { .. } => 5,
+            Self::Starved { .. } | Self::Inert { .. } | Self::Assumed { .. } => 5,
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
             // Single figures; what nothing is concluded from is last.
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
@@ -417,7 +428,9 @@ impl fmt::Display for Doubt {
             Self::WorkloadDamaged { first, total } => {
                 write!(f, "{first}; and {} more; record it again if that matters", total - 1)
             }
-            Self::RecordsDamaged { problem } => f.write_str(problem),
+            Self::RecordsDamaged { problem } | Self::WorkloadOdd { problem } | Self::Assumed { assumed: problem } => {
+                f.write_str(problem)
+            }
         }
     }
 }

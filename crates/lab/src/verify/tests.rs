@@ -103,6 +103,8 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            oddities: Vec::new(),
+            assumed: Vec::new(),
             recorded_devices: None,
             unknown_priorities: None,
             jobs: Vec::new(),

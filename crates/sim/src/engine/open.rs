@@ -2,84 +2,98 @@
 //!
 //! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the
 //! I/O it has at hand. The trace has those that it would have submitted meanwhile: only a place in
-//! the trace is kept for each process.
+//! the trace is kept for each process. Times that were drawn within a coarse unit are drawn again from there.
 
 use iosched::Part;
 use iosched_disk::Device;
 use iosched_numbers::SplitMix64;
-use iosched_workload::{Cursor, Entries, Entry, Trace};
+use iosched_workload::{Arrivals, Cursor, Entry, Trace, due_ns};
 
 use super::Source;
 use super::core::{Core, NewIo};
 use crate::observer::Observer;
 
-/// The latest moment of a slowed-down replay, ns.
-const LAST_NS: u64 = 1 << 62;
+/// Up to this resolution of times, ns, latency may count from the beginning of the unit.
+const FINE_NS: u64 = 1_000;
 
 /// A trace in open replay.
 pub(super) struct Open<'a> {
     trace: &'a Trace,
-    entries: Entries<'a>,
+    arrivals: Arrivals<'a>,
     /// The next entry, and when it is due.
     next: Option<Entry>,
     next_ns: u64,
     speed: f64,
-    jitter: Option<SplitMix64>,
     /// Of each process: how many of its entries are not due yet.
     left: Vec<u32>,
     /// Of each process that waits: its entries from the next on.
-    waiting: Vec<Option<Cursor<'a, Entry>>>,
+    waiting: Vec<Option<Behind<'a>>>,
+}
+
+/// What a process that waits has still to submit.
+enum Behind<'a> {
+    /// Its entries, due at their recorded times.
+    Recorded(Cursor<'a, Entry>),
+    /// The entries of all processes, due at the times that were drawn. Boxed: few processes wait.
+    Drawn(Box<Arrivals<'a>>),
 }
 
 impl<'a> Open<'a> {
     pub(super) fn new(trace: &'a Trace, speed: f64, seed: u64) -> Self {
-        let jitter = (trace.resolution_ns() > 1).then(|| SplitMix64::entity(seed, 1));
+        let arrivals = trace.arrivals(speed, SplitMix64::entity(seed, 1));
         let left: Vec<u32> = trace.processes().iter().map(|process| process.requests as u32).collect();
         let waiting = left.iter().map(|_| None).collect();
-        let mut open = Self { trace, entries: trace.entries(), next: None, next_ns: 0, speed, jitter, left, waiting };
+        let mut open = Self { trace, arrivals, next: None, next_ns: 0, speed, left, waiting };
         open.schedule();
         open
     }
 
     #[inline]
     fn schedule(&mut self) {
-        self.next = self.entries.next();
-        let Some(entry) = &self.next else {
-            self.next_ns = u64::MAX;
-            return;
-        };
-        let mut due_ns = due_ns(entry, self.speed);
-        if let Some(jitter) = &mut self.jitter {
-            due_ns = due_ns.saturating_add(jitter.next_u64() % self.trace.resolution_ns());
+        let next = self.arrivals.next();
+        (self.next, self.next_ns) = next.map_or((None, u64::MAX), |(entry, at_ns)| (Some(entry), at_ns));
+    }
+
+    /// The entries of `task` behind the one that is due now.
+    fn behind(&self, task: u32) -> Behind<'a> {
+        if self.trace.resolution_ns() > FINE_NS {
+            return Behind::Drawn(Box::new(self.arrivals.fork()));
         }
-        // Moving within the resolution does not change the order.
-        self.next_ns = due_ns.max(self.next_ns);
+        Behind::Recorded(self.trace.by_process().last(task as usize, self.left[task as usize] as usize))
+    }
+
+    /// The next entry of `task` that is due by now, and when it was due.
+    fn next_late(&mut self, task: u32) -> Option<(Entry, u64)> {
+        match self.waiting[task as usize].as_mut()? {
+            Behind::Recorded(entries) => {
+                let entry = (entries.len() > self.left[task as usize] as usize).then(|| entries.next())??;
+                Some((entry, due_ns(entry.arrival_ns, self.speed)))
+            }
+            Behind::Drawn(arrivals) => {
+                let first_not_due = self.arrivals.number() - usize::from(self.next.is_some());
+                loop {
+                    let late = (arrivals.number() < first_not_due).then(|| arrivals.next())??;
+                    if late.0.process == task {
+                        return Some(late);
+                    }
+                }
+            }
+        }
     }
 
     /// The process submits what it could not while it waited.
     fn catch_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
-        let waiting = &mut self.waiting[task as usize];
-        let left = self.left[task as usize] as usize;
-        if let Some(entries) = waiting {
-            while entries.len() > left
-                && !core.is_exhausted()
-                && let Some(entry) = entries.next()
-            {
-                core.count_late(1);
-                core.take_ioprio(task, entry.ioprio());
-                if !core.submit(task, &io(&entry, due_ns(&entry, self.speed))) {
-                    return;
-                }
+        while !core.is_exhausted()
+            && let Some((entry, asked_ns)) = self.next_late(task)
+        {
+            core.count_late(1);
+            core.take_ioprio(task, entry.ioprio());
+            if !core.submit(task, &io(&entry, asked_ns)) {
+                return;
             }
         }
-        *waiting = None;
+        self.waiting[task as usize] = None;
     }
-}
-
-/// When an entry is due, ns; within the recording's resolution.
-#[inline]
-fn due_ns(entry: &Entry, speed: f64) -> u64 {
-    if speed == 1.0 { entry.arrival_ns } else { ((entry.arrival_ns as f64 / speed) as u64).min(LAST_NS) }
 }
 
 #[inline]
@@ -109,13 +123,11 @@ impl<D: Device, O: Observer> Source<D, O> for Open<'_> {
             return;
         };
         let (task, asked_ns) = (entry.process, self.next_ns);
-        let left = &mut self.left[task as usize];
-        *left -= 1;
-        let waiting = &mut self.waiting[task as usize];
-        if waiting.is_none() {
+        self.left[task as usize] -= 1;
+        if self.waiting[task as usize].is_none() {
             core.take_ioprio(task, entry.ioprio());
             if !core.submit(task, &io(&entry, asked_ns)) {
-                *waiting = Some(self.trace.by_process().last(task as usize, *left as usize));
+                self.waiting[task as usize] = Some(self.behind(task));
             }
         }
         self.schedule();

@@ -2,6 +2,7 @@
 
 mod content;
 mod formats;
+mod times;
 mod whole;
 
 use std::fs;
@@ -60,6 +61,11 @@ pub(crate) const CASES: &[Odd] = &[
     odd("nothing that is left after filtering is told", content::nothing_left),
     odd("a trace of one request has figures", content::one_request),
     odd("a trace whose times are all 0 has figures", content::no_time),
+    odd("coarse times give the latency of exact ones, and are told", times::coarse),
+    odd("rounded latencies leave one I/O in flight", times::coarse_latencies),
+    odd("times that step back are told, and replayed as fio does", times::stepping),
+    odd("a trace without times is replayed one I/O after another", times::none),
+    odd("impossible times and places name the likely unit", times::impossible),
     odd("positions beyond any device are told, and change no figure silently", content::far_positions),
     odd("I/Os of no length are passed over and told", content::no_length),
     odd("negative numbers are told with their lines", content::negative),

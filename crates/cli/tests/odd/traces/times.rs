@@ -1,0 +1,132 @@
+//! Traces whose times are coarse, step back, are not there, or cannot be.
+
+use crate::list::{Answer, Sandbox};
+
+/// A generator of the numbers that the traces here need.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// The value in a row of the table, of the first setting.
+fn value(answer: &Answer, row: &str) -> f64 {
+    let text = &answer.out;
+    let line = text.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("{row} in\n{text}"));
+    line[row.len()..].split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn compared(place: &Sandbox, workload: &str, device: &str, more: &[&str]) -> Answer {
+    let run =
+        ["compare", "--workload", workload, "-d", device, "-s", "none", "-s", "mq-deadline", "-n", "3", "--details"];
+    let answer = place.iosched(&[&run[..], more].concat());
+    answer.code(0);
+    answer
+}
+
+pub(super) fn coarse(place: &Sandbox) {
+    let mut numbers = Numbers(3);
+    // 300 reads a second, as Tencent's traces have them.
+    let rows: String =
+        (0..6_000).map(|i| format!("{},{},16,0,1064\n", 1_538_323_200 + i / 300, numbers.below(1 << 28) * 8)).collect();
+    place.file("tencent.csv", rows);
+    let said = compared(place, "tencent.csv", "sata-ssd", &[]);
+    assert!((0.08..0.13).contains(&value(&said, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", said.out);
+    said.says(&["times are multiples of 1 s"]);
+    // Multiples of 50 ms, written in ms.
+    let mut at_ms = 0;
+    let rows: String = (0..2_000)
+        .map(|_| {
+            at_ms += numbers.below(50);
+            format!("{},{},8,R\n", at_ms / 50 * 50, numbers.below(1 << 27) * 8)
+        })
+        .collect();
+    place.file("ms.csv", "time_ms,sector,nr_sectors,op\n".to_owned() + &rows);
+    let said = compared(place, "ms.csv", "sata-ssd", &[]);
+    assert!((0.07..0.13).contains(&value(&said, "sync mean")), "{}", said.out);
+    said.says(&["times are multiples of 50 ms"]);
+    place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times to 50,000,000 ns"]);
+}
+
+pub(super) fn coarse_latencies(place: &Sandbox) {
+    let mut numbers = Numbers(4);
+    let mut now_ns = 0;
+    let mut rows = "time_us,op,sector,length_bytes,pid,latency_us\n".to_owned();
+    for _ in 0..400 {
+        let latency_ns = 3_000_000 + numbers.below(14_000_000);
+        let rounded_us = (latency_ns + 5_000) / 10_000 * 10;
+        let sector = numbers.below(1 << 27) * 8;
+        rows += &format!("{},R,{sector},16384,4242,{rounded_us}\n", now_ns / 1_000);
+        now_ns += latency_ns;
+    }
+    place.file("rounded.csv", rows);
+    let said = compared(place, "rounded.csv", "nvme", &[]);
+    assert!((0.034..0.040).contains(&value(&said, "finish")), "400 reads of 0.09 ms, one at a time:\n{}", said.out);
+}
+
+/// Six times 40 I/Os within 1 s, each time from 0 on.
+fn stepping_back() -> String {
+    let mut text = "fio version 3 iolog\n0 /dev/x add\n0 /dev/x open\n".to_owned();
+    for i in 0..240u64 {
+        text += &format!("{} /dev/x read {} 4096\n", i % 40 * 25_000, i * 7_919 % 100_000 * 4_096);
+    }
+    text + "1000000 /dev/x close\n"
+}
+
+pub(super) fn stepping(place: &Sandbox) {
+    place.file("back.log", stepping_back());
+    place.file("back.fio", "[r]\nread_iolog=back.log\nioengine=libaio\ndirect=1\n");
+    // Six times 39 steps of 25 ms; fio takes as long.
+    let job = compared(place, "back.fio", "sata-ssd", &[]);
+    assert!((5.8..5.9).contains(&value(&job, "finish")), "{}", job.out);
+    let trace = compared(place, "back.log", "sata-ssd", &[]);
+    assert!((5.8..5.9).contains(&value(&trace, "finish")), "{}", trace.out);
+    trace.says(&["times go back 5 times, by up to 0.975 s"]);
+    let info = place.iosched(&["trace", "info", "back.log"]);
+    info.code(0).says(&["go back 5 times by up to 0.97 s", "the order of the file was kept"]);
+    // Other formats are sorted.
+    let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
+    place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);
+    let info = place.iosched(&["trace", "info", "sorted.csv"]);
+    info.code(0).says(&["times go back 1 time, by up to 0.099 s", "the requests were sorted by time"]);
+}
+
+pub(super) fn none(place: &Sandbox) {
+    let mut numbers = Numbers(6);
+    let mut log = "fio version 2 iolog\n/dev/x add\n/dev/x open\n".to_owned();
+    let mut table = "time_s,op,sector,nr_sectors\n".to_owned();
+    for i in 0..200 {
+        let (op, sector) = (if i % 2 == 0 { "read" } else { "write" }, numbers.below(1 << 27) * 8);
+        log += &format!("/dev/x {op} {} 4096\n", sector * 512);
+        table += &format!("7,{op},{sector},8\n");
+    }
+    place.file("none.log", log + "/dev/x close\n");
+    place.file("none.csv", table);
+    place.file("none.fio", "[r]\nread_iolog=none.log\ndirect=1\n");
+    let job = compared(place, "none.fio", "sata-7200", &[]);
+    for name in ["none.log", "none.csv"] {
+        let trace = compared(place, name, "sata-7200", &["-s", "cfq"]);
+        let (finish, expected) = (value(&trace, "finish"), value(&job, "finish"));
+        assert!((finish / expected - 1.0).abs() < 0.02, "{finish} s, and fio's job {expected} s:\n{}", trace.out);
+        trace.says(&["the trace has no times: all 200 requests"]);
+        place.iosched(&["trace", "info", name]).code(0).says(&["the trace has no times"]);
+        for option in [["--replay", "open"], ["--speed", "2"]] {
+            let run = [&["compare", "--workload", name, "-d", "sata-7200", "-s", "none"][..], &option].concat();
+            place.iosched(&run).refused(2, &["needs recorded times", "leave the option out"]);
+        }
+    }
+}
+
+pub(super) fn impossible(place: &Sandbox) {
+    // Times in ms, offsets and lengths in bytes, read as MQSim's ns and sectors.
+    let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
+    place.file("x.trace", (1..400).map(row).collect::<String>());
+    let expected = ["try --time-unit ms", "offsets may be in bytes, not sectors"];
+    place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
+    let said = compared(place, "x.trace", "nvme", &[]);
+    let first = said.out.split("doubtful:").nth(1).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(first.contains("are more than any device takes"), "{}", said.out);
+}
