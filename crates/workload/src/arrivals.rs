@@ -59,7 +59,7 @@ impl<'a> Arrivals<'a> {
 
     /// The same submissions at the times that were recorded.
     #[must_use]
-    pub(crate) fn as_recorded(self) -> Self {
+    pub(crate) fn recorded(self) -> Self {
         Self { resolution_ns: 1, ..self }
     }
 

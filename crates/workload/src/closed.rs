@@ -268,7 +268,7 @@ impl ClosedLoop {
 /// The submissions of a process with their times. Coarse ones are drawn; the others are as recorded.
 fn own_arrivals(trace: &Trace, process: usize) -> Arrivals<'_> {
     let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
-    if trace.resolution_ns() < COARSE_NS { arrivals.as_recorded() } else { arrivals }
+    if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
 }
 
 /// The median time between submissions of a process, simultaneous ones aside, but at most
