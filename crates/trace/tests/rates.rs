@@ -20,7 +20,8 @@ fn iostats_table_is_read_without_its_first_report() {
     assert!((vda.read_wait_ms.unwrap().mean - 0.16 * 18.81 / 19.8).abs() < 1e-9);
     assert!((vda.write_bytes_per_s.unwrap().max - 44_564.0 * 1024.0).abs() < 1e-3);
     assert_eq!((vda.wait_ms, vda.requests_per_s), (None, None));
-    assert_eq!((vda.busy_percent.unwrap().max, vda.busy_intervals, vda.queued_intervals), (2.8, 0, 0));
+    // The interval that was busy for 2.8 % of the time had a burst of writes.
+    assert_eq!((vda.busy_percent.unwrap().max, vda.busy_intervals, vda.queued_intervals), (2.8, 0, 1));
 }
 
 #[test]
@@ -52,6 +53,49 @@ fn older_headings_and_other_locales_are_read() {
     let twelve_hours =
         "12:00:01 AM  DEV  tps  aqu-sz  %util\n12:00:02 AM  sda  1.00  0.10  5.00\nAverage:  sda  1.00  0.10  5.00\n";
     assert_eq!(rates_of(twelve_hours).unwrap().devices[0].intervals, 1);
+}
+
+const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await f/s f_await aqu-sz %util\n";
+
+#[test]
+fn a_queue_is_counted_while_the_device_is_busy() {
+    let burst =
+        format!("{HEADING}sda 2 34 6.2 18 520 70 0.2 8 1.27 5.1\n\n{HEADING}sda 2 32 41 19 540 72 0.2 9 1.45 5.2\n");
+    let found = rates_of(&burst).unwrap();
+    let sda = &found.devices[0];
+    // 1.45 requests over the whole interval, all of them in 5.2 % of it.
+    assert!((sda.queue_while_busy.unwrap().max - 1.45 / 0.052).abs() < 1e-9);
+    assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
+    let told = found.to_string();
+    assert!(told.contains("27.9 requests in flight while busy") && told.contains("something to choose from"), "{told}");
+    assert!(!told.contains("never 2"), "{told}");
+}
+
+#[test]
+fn one_report_of_iostat_is_a_mean_since_the_start() {
+    let single = format!("{HEADING}sda 0.30 9.8 3.8 22.3 1693.6 7.7 0 0 0.17 0.13\n");
+    let found = rates_of(&single).unwrap();
+    assert!(found.is_since_start && !found.leaves_out_first);
+    let told = found.to_string();
+    assert!(told.contains("means since the machine's start") && told.contains("130.8 requests in flight"), "{told}");
+    let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.00 10.00\n";
+    assert!(!rates_of(sar).unwrap().is_since_start, "sar reports intervals");
+}
+
+#[test]
+fn values_that_contradict_each_other_are_told() {
+    // 300 reads a second of 6 ms are 1.8 in flight, and the queue says 0.08.
+    let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");
+    let found = rates_of(&text).unwrap();
+    let sda = &found.devices[0];
+    assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|own| own[0])), (1, Some(0.08)));
+    let told = sda.meaning();
+    assert!(told.contains("queue length is 0.08, and rates times waits give 1.86 requests"), "{told}");
+    // Flushes count, and so does sar's mean of all requests.
+    let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
+    assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);
+    let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 100.00 0.10 30.00 50.00\n";
+    assert_eq!(rates_of(sar).unwrap().devices[0].contradiction, Some([0.1, 3.0]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use super::bfq;
 use super::finding::{Finding, Id, Sure};
 use super::groups::{Cost, Group};
 use super::ionice::{self, Looks};
@@ -47,6 +48,10 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         found.extend(io_cost(machine, disk));
         found.extend(io_weight(machine, disk));
         found.extend(bfq_weight(machine, disk));
+        if disk.has_scheduler("bfq") && !matches!(costing(machine, disk), Costing::On(_)) {
+            found.extend(bfq::scaled(machine, disk));
+            found.extend(bfq::device_weight_missing(machine, disk));
+        }
         found.extend(prio_class(machine, disk));
     }
     found.into_iter().map(|own| but_for(&by_kernel, own)).collect()
@@ -139,8 +144,8 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found
 }
 
-/// Groups with what each has, as a sentence names them.
-fn named<T: Display>(groups: &[(&Group, T)]) -> String {
+/// Groups with the value of each, as a sentence names them.
+pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
     let told: Vec<String> = names.collect();
     match groups.len().checked_sub(NAMED_MAX) {
@@ -177,7 +182,11 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let is_bfq = disk.has_scheduler("bfq");
     let costing = costing(machine, disk);
     if is_bfq && !matches!(costing, Costing::On(_)) {
-        groups.retain(|(group, _)| group.bfq_weight.as_ref().and_then(|own| own.on(disk.number)).is_none());
+        // What bfq has of a group is told below, and so is a weight of this disk that it does not have.
+        groups.retain(|(group, _)| {
+            let is_in_force = group.bfq_weight.as_ref().and_then(|own| own.on(disk.number)).is_some();
+            !is_in_force && !bfq::lacks_device_weight(group, disk)
+        });
     }
     if groups.is_empty() {
         return None;

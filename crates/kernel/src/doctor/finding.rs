@@ -39,6 +39,8 @@ identifiers! {
     IoniceClassesOnly = "ionice-classes-only",
     /// The scheduler looks at classes and levels.
     IoniceInForce = "ionice-in-force",
+    /// Whether the scheduler looks at ioprio is not known.
+    IoniceUnknown = "ionice-unknown",
     /// The drive itself is told which commands are of the class rt.
     IoniceByTheDrive = "ionice-by-the-drive",
     /// Processes have an ioprio set.
@@ -63,6 +65,10 @@ identifiers! {
     IoWeightInForce = "io-weight-in-force",
     /// cgroups have an io.bfq.weight, and the scheduler is not bfq.
     BfqWeightIgnored = "bfq-weight-ignored",
+    /// systemd has written another io.bfq.weight than the IOWeight= that was asked for.
+    BfqWeightScaled = "bfq-weight-scaled",
+    /// cgroups have an io.weight for one disk, and no io.bfq.weight for it.
+    BfqDeviceWeightMissing = "bfq-device-weight-missing",
     /// cgroups have an io.bfq.weight, and bfq looks at it.
     BfqWeightInForce = "bfq-weight-in-force",
     /// io.cost is on.

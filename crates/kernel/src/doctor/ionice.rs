@@ -20,7 +20,8 @@ pub(super) fn looks(machine: &Snapshot, disk: &Disk) -> Option<Looks> {
     match disk.scheduler.as_deref()? {
         "bfq" | "cfq" => Some(Looks::AtBoth),
         "mq-deadline" if machine.is_since((5, 14)) => Some(Looks::AtClasses),
-        "none" | "noop" | "deadline" | "mq-deadline" | "kyber" => Some(Looks::Nowhere),
+        // ADIOS is no part of Linux. Up to 3.3.0 it only keeps requests of unequal ioprio from merging.
+        "none" | "noop" | "deadline" | "mq-deadline" | "kyber" | "adios" => Some(Looks::Nowhere),
         _ => None,
     }
 }
@@ -40,10 +41,19 @@ pub(super) fn remedy(disk: &Disk) -> Option<String> {
     Some(format!("iosched set {} scheduler={better}", disk.name))
 }
 
+/// A scheduler that is no part of Linux.
+fn unknown(scheduler: &str) -> String {
+    format!(
+        "iosched does not know whether {scheduler} looks at ionice. To find out, compare it with none on a directory of \
+         this disk, with a job file of two jobs whose prioclass differs: iosched compare --on DIR --workload JOBS.fio"
+    )
+}
+
 /// What is found of a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
-    let (Some(scheduler), Some(looks)) = (disk.scheduler.as_deref(), looks(machine, disk)) else { return Vec::new() };
+    let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
+    let Some(looks) = looks(machine, disk) else { return vec![of(Id::IoniceUnknown, unknown(scheduler))] };
     let ioprios = machine.ioprios.as_deref().unwrap_or_default();
     let mut found = Vec::new();
     match looks {
@@ -51,7 +61,12 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
-            let own = of(Id::IoniceIgnored, meaning);
+            // What is known of ADIOS is known of its versions up to 3.3.0.
+            let own = match scheduler {
+                "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 looks at neither class nor level)"))
+                    .sure(Sure::Likely),
+                _ => of(Id::IoniceIgnored, meaning),
+            };
             found.push(match remedy(disk) {
                 _ if ioprios.is_empty() || disk.layer.is_some() => own,
                 Some(command) => own.matters().remedy(command),

@@ -8,7 +8,10 @@ use super::snapshot::{Disk, Snapshot};
 /// What `rates`, from `file`, say of the disks of a machine.
 #[must_use]
 pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding> {
-    let seen = |disk: &Disk| rates.devices.iter().find(|own| is(own, disk)).and_then(|own| finding(disk, own, file));
+    let seen = |disk: &Disk| {
+        let own = rates.devices.iter().find(|own| is(own, disk))?;
+        finding(disk, own, file, rates.is_since_start)
+    };
     machine.disks.iter().filter_map(seen).collect()
 }
 
@@ -17,16 +20,19 @@ fn is(seen: &DeviceRates, disk: &Disk) -> bool {
     seen.device == disk.name || seen.device == format!("dev{}-{}", disk.number.major, disk.number.minor)
 }
 
-fn finding(disk: &Disk, seen: &DeviceRates, file: &str) -> Option<Finding> {
+fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) -> Option<Finding> {
     let scheduler = disk.scheduler.as_deref()?;
-    let meaning = format!("{}{}", seen.meaning(), took(seen));
+    let start = if is_since_start { "; the one report holds means since the machine's start" } else { "" };
+    let meaning = format!("{}{}{start}", seen.meaning(), took(seen));
     let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => of(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // Between the lines of the report more may have waited.
+        // More may have waited for a part of an interval. Means since the start, or values that contradict each other,
+        // say too little for a change.
         (Some(_), 0) => {
             let own = of(Id::LoadNothingWaits).sure(Sure::Likely);
-            if scheduler == "none" { own } else { own.matters() }
+            let is_vague = is_since_start || seen.contradiction.is_some();
+            if scheduler == "none" || is_vague { own } else { own.matters() }
         }
         (Some(_), _) => of(Id::LoadWaits).remedy(format!("iosched record {} --for 60", disk.name)),
     })

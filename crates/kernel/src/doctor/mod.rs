@@ -18,6 +18,7 @@
 //! | `load.rs` | what iostat or sar saw: whether a scheduler has anything to do |
 //! | `machine.rs` | what is of the whole machine |
 
+mod bfq;
 mod control;
 mod finding;
 mod groups;

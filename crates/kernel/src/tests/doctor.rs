@@ -382,6 +382,64 @@ fn weights_of_units_without_io_cost_do_nothing() {
 }
 
 #[test]
+fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
+    made.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
+    made.service("web", "io.weight", "default 200").service("web", "io.bfq.weight", "default 109");
+    let own = made.finding(Id::BfqWeightScaled);
+    for part in [
+        "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
+        "batch.service and web.service, both always busy, share 52:48 instead of 60:40",
+        "batch.service IOWeight=2300, web.service IOWeight=1200",
+    ] {
+        assert!(own.meaning.contains(part), "{}", own.meaning);
+    }
+    let write = |weight, unit| format!("echo {weight} > '/sys/fs/cgroup/system.slice/{unit}.service/io.bfq.weight'");
+    let remedy = format!("{} && {}", write(300, "batch"), write(200, "web"));
+    assert_eq!((own.weight, own.remedy), (Weight::Matters, Some(remedy)));
+    // Written directly, they are in force.
+    made.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
+    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+    // Up to 100 both files hold the same weight, and one that is scaled shares with those that have none.
+    made.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
+    made.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
+    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+    made.service("web", "io.weight", "default 105");
+    assert!(made.finding(Id::BfqWeightScaled).meaning.contains("web.service IOWeight=105 became 100"));
+    made.service("web", "io.weight", "default 10000").service("web", "io.bfq.weight", "default 1000");
+    let own = made.finding(Id::BfqWeightScaled);
+    assert!(own.remedy.is_none() && own.meaning.contains("no weight above 1000"), "{}", own.meaning);
+    // With another scheduler nothing of it matters.
+    made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
+    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+}
+
+#[test]
+fn a_weight_of_one_disk_is_not_written_for_bfq() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
+    made.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
+    let own = made.finding(Id::BfqDeviceWeightMissing);
+    assert!(own.meaning.contains("(db.service 300): systemd does not write IODeviceWeight="), "{}", own.meaning);
+    let file = "/sys/fs/cgroup/system.slice/db.service/io.bfq.weight";
+    assert_eq!(own.remedy, Some(format!("echo '8:0 300' > '{file}'")));
+    made.service("db", "io.bfq.weight", "default 100\n8:0 300");
+    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqDeviceWeightMissing));
+}
+
+#[test]
+fn schedulers_that_linux_does_not_have_say_what_is_known_of_ionice() {
+    let made = Made::new();
+    made.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
+    let own = made.finding(Id::IoniceIgnored);
+    assert!(own.meaning.contains("adios") && own.sure == Sure::Likely, "{}", own.meaning);
+    made.write("sys/block/sda/queue/scheduler", "none mq-deadline [novel]");
+    let own = made.finding(Id::IoniceUnknown);
+    assert!(own.meaning.contains("does not know whether novel") && own.meaning.contains("compare --on"), "{own:?}");
+}
+
+#[test]
 fn weights_of_units_with_io_cost_are_in_force() {
     let made = with_units();
     made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto rpct=0.00 rlat=25000 wpct=0.00 wlat=25000");

@@ -7,8 +7,18 @@ use crate::summary::display::grouped;
 
 const MB: f64 = 1e6;
 /// What iostat and sar call a device, and each figure, with its unit.
-const HEADING: [&str; 9] =
-    ["device", "busy %", "requests/s", "read MB/s", "written MB/s", "KiB a request", "read ms", "write ms", "queue"];
+const HEADING: [&str; 10] = [
+    "device",
+    "busy %",
+    "requests/s",
+    "read MB/s",
+    "written MB/s",
+    "KiB a request",
+    "read ms",
+    "write ms",
+    "queue",
+    "queue while busy",
+];
 
 impl fmt::Display for RatesSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,7 +29,15 @@ impl fmt::Display for RatesSummary {
         let intervals = self.devices.iter().map(|device| device.intervals).max().unwrap_or(0);
         let left_out =
             if self.leaves_out_first { "; its first report, which may be since the start, left out" } else { "" };
-        writeln!(f, "{tool}: {} intervals{left_out}; means, and the largest in brackets\n", grouped(intervals))?;
+        if self.is_since_start {
+            writeln!(
+                f,
+                "{tool}: one report. It holds means since the machine's start, and hides bursts. For intervals: iostat -x 1 60\n"
+            )?;
+        } else {
+            let intervals = grouped(intervals);
+            writeln!(f, "{tool}: {intervals} intervals{left_out}; means, and the largest in brackets\n")?;
+        }
         let mut rows = vec![HEADING.map(str::to_owned)];
         rows.extend(self.devices.iter().map(DeviceRates::row));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -81,6 +99,7 @@ impl DeviceRates {
             told(self.read_wait_ms.or(self.wait_ms), 1.0, 2),
             told(self.write_wait_ms.or(self.wait_ms), 1.0, 2),
             told(self.queue, 1.0, 1),
+            told(self.queue_while_busy, 1.0, 1),
         ]
     }
 
@@ -90,12 +109,18 @@ impl DeviceRates {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);
         let of = format!("of {} intervals", grouped(self.intervals));
         if self.queue.is_none() {
-            return "how many requests waited is not said".to_owned();
+            return "the number of requests that waited is not printed".to_owned();
         }
+        let contradiction = self.contradiction().map_or_else(String::new, |own| format!("; {own}"));
+        let Some(in_flight) = self.queue_while_busy else {
+            let queue = self.queue.map_or(0.0, |queue| queue.max);
+            return format!("the busy time is printed as 0 %, and the largest queue as {queue:.1}{contradiction}");
+        };
+        let means = format!("{:.1} requests in flight while busy (mean; largest {:.1})", in_flight.mean, in_flight.max);
         if queued == 0 {
             return format!(
-                "never {QUEUED_MIN} requests at a time: a scheduler has nothing to choose from, and changes nothing but what \
-                 it costs"
+                "{means}: a scheduler seldom has anything to choose from, unless requests came in bursts within an \
+                 interval{contradiction}"
             );
         }
         let is_busy = if busy == 0 {
@@ -104,8 +129,19 @@ impl DeviceRates {
             format!("busy for {BUSY_PERCENT} % or more in {} {of}", grouped(busy))
         };
         format!(
-            "{QUEUED_MIN} requests or more at a time in {} {of}, {is_busy}: a scheduler has something to choose from",
+            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}: a scheduler has something to choose from{contradiction}",
             grouped(queued)
         )
+    }
+
+    /// A sentence if values contradict each other.
+    fn contradiction(&self) -> Option<String> {
+        let [queue, by_waits] = self.contradiction?;
+        Some(format!(
+            "the values contradict each other in {} of {} intervals: the printed queue length is {queue:.2}, and rates \
+             times waits give {by_waits:.2} requests; do not rely on either",
+            grouped(self.contradicting_intervals),
+            grouped(self.intervals)
+        ))
     }
 }

@@ -27,8 +27,12 @@ pub const RATES_BYTES_MAX: u64 = 256 << 20;
 const HEAD_BYTES: u64 = 64 * 1024;
 /// A device that was busy for so much of an interval had no time left, or it does many things at a time.
 pub const BUSY_PERCENT: f64 = 90.0;
-/// With fewer requests than that at a time, on average, there is nothing to choose from.
+/// With fewer requests than that in flight while the device is busy, there is nothing to choose from.
 pub const QUEUED_MIN: f64 = 2.0;
+/// The queue length and the waits of an interval contradict each other if one gives this many times the other,
+const CONTRADICTION_TIMES: f64 = 3.0;
+/// and this many requests more. Printed values are rounded.
+const CONTRADICTION_MIN: f64 = 0.1;
 
 /// Who printed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -47,6 +51,8 @@ pub struct RatesSummary {
     pub tool: RatesTool,
     /// Whether the first report was left out: iostat's first is of the time since the machine's start.
     pub leaves_out_first: bool,
+    /// Whether there is one report of iostat only: its values are means since the machine's start.
+    pub is_since_start: bool,
     /// The devices, as they came.
     pub devices: Vec<DeviceRates>,
 }
@@ -83,13 +89,19 @@ pub struct DeviceRates {
     pub write_wait_ms: Option<Spread>,
     /// The same of all, where reads and writes are not told apart.
     pub wait_ms: Option<Spread>,
-    /// Requests that were queued or in the device.
+    /// Requests that were queued or in the device: the mean of each interval, idle time included.
     pub queue: Option<Spread>,
+    /// The same while the device was busy: the queue divided by the share of the time with anything to do.
+    pub queue_while_busy: Option<Spread>,
+    /// Intervals in which the queue length contradicts the rates times the waits.
+    pub contradicting_intervals: u64,
+    /// Of the first of these: the queue length that was printed, and the one that rates and waits give.
+    pub contradiction: Option<[f64; 2]>,
     /// Time with anything to do.
     pub busy_percent: Option<Spread>,
     /// Intervals in which it was busy for [`BUSY_PERCENT`] or more.
     pub busy_intervals: u64,
-    /// Intervals with [`QUEUED_MIN`] requests at a time or more.
+    /// Intervals with [`QUEUED_MIN`] requests or more in flight while the device was busy.
     pub queued_intervals: u64,
 }
 
@@ -98,6 +110,47 @@ pub struct DeviceRates {
 struct Row {
     device: String,
     values: BTreeMap<Field, f64>,
+}
+
+impl Row {
+    fn get(&self, field: Field) -> Option<f64> {
+        self.values.get(&field).copied()
+    }
+
+    /// Requests in flight while the device was busy. The printed queue length is a mean that counts idle time.
+    fn queue_while_busy(&self) -> Option<f64> {
+        let (queue, busy) = (self.get(Field::Queue)?, self.get(Field::Busy)?);
+        // Some versions print more than 100 %.
+        (busy > 0.0).then(|| queue / (busy.min(100.0) / 100.0))
+    }
+
+    /// The longest queue that the interval's values allow, while the device was busy.
+    fn queue_at_most(&self) -> Option<f64> {
+        let busy = self.get(Field::Busy).filter(|busy| *busy > 0.0).map_or(1.0, |busy| busy.min(100.0) / 100.0);
+        let by_waits = self.contradiction().map(|[_, by_waits]| by_waits / busy);
+        let queue = self.queue_while_busy().or_else(|| self.get(Field::Queue))?;
+        Some(by_waits.map_or(queue, |own| own.max(queue)))
+    }
+
+    /// By Little's law the queue length is the sum of rates times waits. Both if they contradict each other.
+    fn contradiction(&self) -> Option<[f64; 2]> {
+        let queue = self.get(Field::Queue)?;
+        let of = |rate, wait| Some(self.get(rate)? * self.get(wait)?);
+        let told_apart = of(Field::Reads, Field::ReadWait).zip(of(Field::Writes, Field::WriteWait));
+        let more = of(Field::Discards, Field::DiscardWait).unwrap_or(0.0)
+            + of(Field::Flushes, Field::FlushWait).unwrap_or(0.0);
+        let all = || Some(self.requests()? * self.get(Field::Wait)?);
+        let by_waits = told_apart.map(|(reads, writes)| reads + writes + more).or_else(all)? / 1000.0;
+        let (least, most) = (queue.min(by_waits), queue.max(by_waits));
+        // A wait of less than 10 us may be printed as 0.
+        let rounded = self.requests().unwrap_or(0.0) * 0.01 / 1000.0;
+        (most > least * CONTRADICTION_TIMES && most - least > CONTRADICTION_MIN + rounded).then_some([queue, by_waits])
+    }
+
+    /// Requests a second, of any kind.
+    fn requests(&self) -> Option<f64> {
+        self.get(Field::Requests).or_else(|| Some(self.get(Field::Reads)? + self.get(Field::Writes)?))
+    }
 }
 
 /// What is known of a column.
@@ -110,6 +163,10 @@ enum Field {
     WriteBytes,
     ReadWait,
     WriteWait,
+    Discards,
+    DiscardWait,
+    Flushes,
+    FlushWait,
     Wait,
     Queue,
     Busy,
@@ -131,6 +188,10 @@ impl Field {
             "wsec/s" | "wr_sec/s" => (Self::WriteBytes, iosched::SECTOR_BYTES as f64),
             "r_await" => (Self::ReadWait, 1.0),
             "w_await" => (Self::WriteWait, 1.0),
+            "d/s" => (Self::Discards, 1.0),
+            "d_await" => (Self::DiscardWait, 1.0),
+            "f/s" => (Self::Flushes, 1.0),
+            "f_await" => (Self::FlushWait, 1.0),
             "await" => (Self::Wait, 1.0),
             "aqu-sz" | "avgqu-sz" => (Self::Queue, 1.0),
             "%util" | "util" => (Self::Busy, 1.0),
@@ -178,6 +239,7 @@ pub(crate) fn looks_like_rates(head: &str) -> bool {
 
 fn summary(tool: RatesTool, reports: &[Report]) -> RatesSummary {
     let leaves_out_first = tool == RatesTool::Iostat && reports.len() > 1;
+    let is_since_start = tool == RatesTool::Iostat && reports.len() == 1;
     let reports = &reports[usize::from(leaves_out_first)..];
     let mut names: Vec<&str> = Vec::new();
     let mut rows: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
@@ -189,7 +251,7 @@ fn summary(tool: RatesTool, reports: &[Report]) -> RatesSummary {
         of_device.push(row);
     }
     let devices = names.iter().map(|name| device(name, &rows[name])).collect();
-    RatesSummary { tool, leaves_out_first, devices }
+    RatesSummary { tool, leaves_out_first, is_since_start, devices }
 }
 
 fn device(name: &str, rows: &[&Row]) -> DeviceRates {
@@ -209,9 +271,15 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
     };
     let one = |field| move |row: &Row| row.values.get(&field).copied().unwrap_or(0.0);
     let all = |row: &Row| get(row, Field::Requests).unwrap_or_else(|| one(Field::Reads)(row) + one(Field::Writes)(row));
-    let many = |field, least: f64| {
-        rows.iter().filter(|row| get(row, field).is_some_and(|value| value >= least)).count() as u64
-    };
+    let busy = rows.iter().filter(|row| get(row, Field::Busy).is_some_and(|busy| busy >= BUSY_PERCENT)).count() as u64;
+    let queues = || rows.iter().filter_map(|row| Some((row.queue_while_busy()?, get(row, Field::Busy)?)));
+    // A mean over the time in which the device was busy.
+    let busy_total: f64 = queues().map(|(_, busy)| busy).sum();
+    let queue_while_busy = (busy_total > 0.0).then(|| Spread {
+        mean: queues().map(|(queue, busy)| queue * busy).sum::<f64>() / busy_total,
+        max: queues().map(|own| own.0).fold(0.0, f64::max),
+    });
+    let contradictions: Vec<[f64; 2]> = rows.iter().filter_map(|row| row.contradiction()).collect();
     DeviceRates {
         device: name.to_owned(),
         intervals: rows.len() as u64,
@@ -224,8 +292,12 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
         write_wait_ms: wait(Field::WriteWait, &one(Field::Writes)),
         wait_ms: wait(Field::Wait, &all),
         queue: spread(Field::Queue),
+        queue_while_busy,
+        contradicting_intervals: contradictions.len() as u64,
+        contradiction: contradictions.first().copied(),
         busy_percent: spread(Field::Busy),
-        busy_intervals: many(Field::Busy, BUSY_PERCENT),
-        queued_intervals: many(Field::Queue, QUEUED_MIN),
+        busy_intervals: busy,
+        queued_intervals: rows.iter().filter(|row| row.queue_at_most().is_some_and(|own| own >= QUEUED_MIN)).count()
+            as u64,
     }
 }

@@ -1,0 +1,133 @@
+//! Weights of units under bfq. systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight,
+//! where weights end at 1,000 and not at 10,000. Up to 100 it writes the same weight; above, it scales 100 to 10,000
+//! down to 100 to 1,000 (systemd issue 27622). It writes `IODeviceWeight=` to io.weight only (systemd issue 34219).
+
+use super::control::named;
+use super::finding::{Finding, Id, Sure};
+use super::groups::Group;
+use super::snapshot::{Disk, Snapshot};
+
+/// The weight that is the same in both files.
+const USUAL: u32 = 100;
+/// The largest weight of bfq.
+const BFQ_MAX: u32 = 1000;
+/// So many steps of `IOWeight=` above [`USUAL`] are one step of bfq's weight.
+const SCALE: u32 = 11;
+
+/// The io.bfq.weight that systemd writes for an `IOWeight=`.
+const fn written(io_weight: u32) -> u32 {
+    if io_weight <= USUAL { io_weight } else { USUAL + (io_weight - USUAL) / SCALE }
+}
+
+/// The `IOWeight=` for which systemd writes this io.bfq.weight.
+const fn asking(bfq_weight: u32) -> u32 {
+    if bfq_weight <= USUAL { bfq_weight } else { USUAL + (bfq_weight - USUAL) * SCALE }
+}
+
+/// A group whose two weights differ: the weight that was asked for, and the one that bfq has.
+struct Scaled<'m> {
+    group: &'m Group,
+    asked: u32,
+    has: u32,
+}
+
+impl Scaled<'_> {
+    fn parent(&self) -> &str {
+        self.group.directory.rsplit_once('/').map_or("", |(parent, _)| parent)
+    }
+}
+
+/// Weights that systemd has scaled down, and the shares that result.
+pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> {
+    let of = |group: &'m Group| {
+        let Group { weight: Some(weight), bfq_weight, .. } = group else { return None };
+        // `IODeviceWeight=` is told by itself.
+        let asked = weight.usual;
+        let has = bfq_weight.as_ref().map_or(USUAL, |own| own.on(disk.number).unwrap_or(USUAL));
+        Some(Scaled { group, asked, has })
+    };
+    let all: Vec<Scaled<'_>> = machine.cgroups.groups.iter().filter_map(of).collect();
+    let is_scaled = |own: &&Scaled<'_>| own.asked > USUAL && own.has == written(own.asked);
+    let groups: Vec<&Scaled<'_>> = all.iter().filter(is_scaled).collect();
+    let first = groups.first()?;
+    let numbers: Vec<(&Group, String)> =
+        groups.iter().map(|own| (own.group, format!("IOWeight={} became {}", own.asked, own.has))).collect();
+    let (with, asked, has) = beside(first, &all);
+    let meaning = format!(
+        "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, both always busy, share \
+         {} instead of {}. Weights up to {USUAL} are not scaled. {}",
+        named(&numbers),
+        first.group.name,
+        shares(has),
+        shares(asked),
+        lasting(&groups)
+    );
+    let file = format!("{}/io.bfq.weight", first.group.directory);
+    let own = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
+    // Only the ratio of all weights together is what was asked for.
+    let write = |own: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", own.asked, own.group.directory);
+    let is_possible = groups.iter().all(|own| own.asked <= BFQ_MAX);
+    Some(if is_possible { own.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { own })
+}
+
+/// A sibling to share with: one with another weight, or any unit that sets none.
+fn beside(own: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
+    let is_sibling = |other: &&Scaled<'_>| other.parent() == own.parent() && other.asked != own.asked;
+    match all.iter().find(is_sibling) {
+        Some(other) => (other.group.name.clone(), [own.asked, other.asked], [own.has, other.has]),
+        None => ("a sibling without a weight".to_owned(), [own.asked, USUAL], [own.has, USUAL]),
+    }
+}
+
+/// `48:52`.
+fn shares([one, other]: [u32; 2]) -> String {
+    let sum = u64::from(one) + u64::from(other);
+    let percent = (u64::from(one) * 200 + sum) / (2 * sum).max(1);
+    format!("{percent}:{}", 100 - percent)
+}
+
+/// How to have the weights that were asked for, so that they last.
+fn lasting(groups: &[&Scaled<'_>]) -> String {
+    if groups.iter().any(|own| own.asked > BFQ_MAX) {
+        return format!(
+            "bfq has no weight above {BFQ_MAX}: divide all weights by the same number, so that none is above {USUAL}"
+        );
+    }
+    let settings: Vec<(&Group, String)> =
+        groups.iter().map(|own| (own.group, format!("IOWeight={}", asking(own.asked)))).collect();
+    format!(
+        "systemd overwrites the file when it applies the unit again. To make it last, set under bfq {}; or divide all \
+         weights by the same number, so that none is above {USUAL}",
+        named(&settings)
+    )
+}
+
+/// Whether a group has an io.weight for this disk, and bfq has none for it.
+pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
+    let names = |weights: Option<&super::Weights>| {
+        weights.is_some_and(|own| own.own.iter().any(|(number, _)| *number == disk.number))
+    };
+    names(group.weight.as_ref()) && !names(group.bfq_weight.as_ref())
+}
+
+/// Weights of one disk that systemd does not write for bfq.
+pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
+    let own = |group: &Group| group.weight.as_ref()?.own.iter().find(|(number, _)| *number == disk.number).copied();
+    let groups = machine.cgroups.groups.iter().filter(|group| lacks_device_weight(group, disk));
+    let groups: Vec<(&Group, u32)> = groups.filter_map(|group| Some((group, own(group)?.1))).collect();
+    let (first, weight) = groups.first()?;
+    let meaning = format!(
+        "bfq does not have the io.weight that is set for this disk ({}): systemd does not write IODeviceWeight= to \
+         io.bfq.weight. Write it there, in the unit with ExecStartPost= to make it last, or set IOWeight=",
+        named(&groups)
+    );
+    let file = format!("{}/io.bfq.weight", first.directory);
+    let finding = Finding::note(Id::BfqDeviceWeightMissing, Some(&disk.name), &file, meaning).matters();
+    let finding = finding.sure(Sure::Certain);
+    // Weights of bfq end at 1,000.
+    Some(if *weight <= BFQ_MAX {
+        finding.remedy(format!("echo '{}:{} {weight}' > '{file}'", disk.number.major, disk.number.minor))
+    } else {
+        finding
+    })
+}
