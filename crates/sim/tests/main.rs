@@ -5,6 +5,7 @@ mod coarse_times;
 mod engine;
 mod job_examples;
 mod jobs;
+mod limits;
 mod literature;
 mod nothing_queues;
 mod recorded_driver;

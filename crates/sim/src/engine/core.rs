@@ -252,6 +252,12 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.now_ns = now_ns;
     }
 
+    /// The run lasts until then at least: settings that are compared have the same time.
+    pub(super) fn last_until(&mut self, end_ns: u64) {
+        self.pass_until(self.now_ns.max(end_ns));
+        self.finished_ns = self.finished_ns.max(end_ns);
+    }
+
     /// A job's figures begin to count now: the first begins the time that counts.
     pub(super) fn job_counts(&mut self) {
         self.tally.ramped_up(self.now_ns);

@@ -66,6 +66,11 @@ trait Source<D: Device, O: Observer> {
     /// `task` found the queue full, and may go on.
     fn woken(&mut self, core: &mut Core<D, O>, task: u32);
 
+    /// Whether it would do more if the run went on.
+    fn has_more(&self) -> bool {
+        self.next_ns() != u64::MAX
+    }
+
     /// The queue is to be run at that moment, as an event among its own.
     fn schedule_rerun(&mut self, at_ns: u64) {
         let _ = at_ns;
@@ -358,7 +363,8 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     core.ios_max = limit.ios.unwrap_or(u64::MAX);
     core.begin();
     let mut events = 0u64;
-    let mut limited = None;
+    // When the limit was reached, ns.
+    let mut ended_ns = None;
     // The one that is among the workload's events.
     let mut rerun_scheduled = None;
     loop {
@@ -368,11 +374,15 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
         let rerun_at = core.driver.next_rerun().filter(|_| !reruns_among_tasks);
         let rerun_ns = source.heard_ns(Due::Rerun, rerun_at.map_or(u64::MAX, |at| at.since(ORIGIN)));
         let mut source_ns = source.next_ns();
-        if source_ns >= end_ns || core.is_exhausted() {
-            if source_ns != u64::MAX && limited.is_none() {
-                limited = Some(Note::Limited { ios: core.submitted, at_ns: core.now_ns });
-                core.ios_max = core.submitted;
-            }
+        // All of the workload ends with the time, also a task that waits for a tag and has no event of its own. An
+        // I/O that was asked for before completes.
+        if device_ns.min(timer_ns).min(rerun_ns).min(source_ns) >= end_ns {
+            core.ios_max = core.ios_max.min(core.submitted);
+        }
+        if core.is_exhausted() {
+            ended_ns = ended_ns.or(Some(core.now_ns));
+            source_ns = u64::MAX;
+        } else if source_ns >= end_ns {
             source_ns = u64::MAX;
         }
         let nothing_comes = device_ns == u64::MAX && source_ns == u64::MAX && !source.hears_on();
@@ -419,7 +429,12 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     if waiting > 0 {
         return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
     }
-    core.notes.extend(limited);
+    if source.has_more() {
+        let at_ns = ended_ns.unwrap_or(core.now_ns);
+        core.notes.push(Note::Limited { ios: core.submitted, at_ns });
+        let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX);
+        core.last_until(limit.time_ns.filter(|_| ended_by_time).unwrap_or(0));
+    }
     source.notes(&mut core.notes);
     let jobs = source.jobs(core.now_ns);
     Ok(RunResult { jobs, ..core.into_result(events) })

@@ -146,6 +146,13 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             if at_ns >= end_ns || self.cores.iter().any(Core::is_exhausted) {
                 let ios = self.cores.iter().map(|core| core.submitted).sum();
                 limited = Some(Note::Limited { ios, at_ns: self.now_ns });
+                // Settings that are compared have the same time, whenever their last event was.
+                if at_ns >= end_ns {
+                    self.now_ns = self.now_ns.max(end_ns);
+                    for core in &mut self.cores {
+                        core.pass_until(self.now_ns);
+                    }
+                }
                 break;
             }
             self.now_ns = self.now_ns.max(at_ns);

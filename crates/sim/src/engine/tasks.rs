@@ -356,6 +356,12 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         fixed_ns.min(self.heap.next_ns())
     }
 
+    fn has_more(&self) -> bool {
+        let left = &self.fixed[self.next_fixed..];
+        self.heap.next_ns() != u64::MAX
+            || left.iter().any(|(_, what)| matches!(what, Fixed::Start(_) | Fixed::Arrival(_)))
+    }
+
     #[inline]
     fn event(&mut self, core: &mut Core<D, O>) {
         if let Some(&(at_ns, what)) = self.fixed.get(self.next_fixed)

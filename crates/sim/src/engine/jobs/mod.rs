@@ -294,6 +294,10 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         self.heap.next_ns()
     }
 
+    fn has_more(&self) -> bool {
+        self.workers.iter().any(|worker| worker.life != Life::Ended)
+    }
+
     fn event(&mut self, core: &mut Core<D, O>) {
         let Some(event) = self.heap.pop() else {
             return;

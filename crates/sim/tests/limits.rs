@@ -1,0 +1,176 @@
+//! A time limit holds for every workload and under every setting.
+
+use std::sync::Arc;
+
+use iosched_disk::Profile;
+use iosched_machine::description::Machine;
+use iosched_sim::{Completed, Limit, Note, Observer, Plan, Replay, RunResult, run};
+use iosched_trace::{ReadOptions, TraceReader};
+use iosched_workload::fio::{JobFile, Jobs, NoVariables};
+use iosched_workload::{TaskSet, Trace, Workload};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// Time of one command of the device, ns.
+const LATENCY_NS: u64 = 100_000;
+/// Completed work of a scheduler that waits for a process, or lets a request age, in addition to the requests in flight.
+const IDLING_NS: u64 = 100_000_000;
+
+const SETTINGS: [&str; 8] =
+    ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "mq-deadline:nr_requests=4"];
+
+/// A device that serves `parallel` commands at a time and takes `depth`.
+fn device(depth: u32, parallel: u32) -> Profile {
+    let text = format!(
+        "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = {LATENCY_NS}\nns_per_sector = 0\n"
+    );
+    Profile::parse("fixed", &text).unwrap()
+}
+
+/// When the latest I/O was asked for, ns.
+#[derive(Default)]
+struct LastAsked(u64);
+
+impl Observer for LastAsked {
+    fn completed(&mut self, now_ns: u64, io: &Completed) {
+        self.0 = self.0.max(now_ns - io.latency_ns);
+    }
+}
+
+fn jobs(text: &str) -> Workload {
+    Workload::Jobs(Jobs::new(JobFile::parse("j.fio", text.as_bytes(), &NoVariables).unwrap()))
+}
+
+fn tasks(text: &str) -> Workload {
+    Workload::Tasks(TaskSet::parse("t.toml", text).unwrap().into())
+}
+
+/// `count` reads of two processes, one every `gap_ns`.
+fn trace(count: u64, gap_ns: u64) -> Workload {
+    let mut text = String::from("arrival_ns,pid,op,sync,sector,nr_sectors,latency_ns\n");
+    for i in 0..count {
+        text += &format!("{},{},R,1,{},8,50000\n", i * gap_ns, 10 + i % 2, (i * 7_919_993) % 900_000);
+    }
+    let reader = TraceReader::from_reader(std::io::Cursor::new(text), "reads.csv", &ReadOptions::default()).unwrap();
+    Workload::Trace(Arc::new(Trace::read("reads.csv", reader).unwrap()))
+}
+
+/// A workload of more than a second, of the kind `kind`, with `depth` I/Os in flight for each of two tasks.
+fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
+    match kind {
+        0 => tasks(&format!(
+            "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000000]\niodepth = {depth}\ntotal = 40000\n\
+             [[tasks]]\npid = 2\npattern = \"seq\"\niodepth = 2\ntotal = 40000\nthink_ns = {}\n",
+            think_us * 1000
+        )),
+        1 => jobs(&format!(
+            "[global]\nioengine=libaio\ndirect=1\nrw=randrw\nbs=4k\nsize=160m\nfilename=/dev/sda\n\
+             [a]\niodepth={depth}\n[b]\niodepth=2\nthinktime={think_us}us\n"
+        )),
+        2 => trace(40_000, 25_000),
+        _ => trace(40_000, 60_000),
+    }
+}
+
+fn limited(workload: &Workload, profile: &Profile, setting: &str, time_ns: u64, replay: Replay) -> (RunResult, u64) {
+    let mut plan = Plan::new(workload, profile, setting.parse().unwrap());
+    plan.limit = Limit { time_ns: Some(time_ns), ios: None };
+    plan.replay = replay;
+    let mut last = LastAsked::default();
+    let result = run(&plan, &mut last).unwrap();
+    (result, last.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn nothing_is_asked_for_after_the_limit_and_settings_have_the_same_time(
+        kind in 0u8..4,
+        depth in 1u32..160,
+        device_depth in prop::sample::select(vec![1u32, 4, 32]),
+        parallel in 1u32..3,
+        think_us in prop::sample::select(vec![0u64, 70, 30_000, 900_000]),
+        time_ms in 20u64..300,
+    ) {
+        let (workload, profile) = (workload(kind, depth, think_us), device(device_depth, parallel));
+        let time_ns = time_ms * 1_000_000;
+        let replay = if kind == 2 { Replay::Open { speed: 1.0 } } else { Replay::Closed };
+        for setting in SETTINGS {
+            let (result, last_asked) = limited(&workload, &profile, setting, time_ns, replay);
+            prop_assert!(last_asked < time_ns, "{setting}: asked at {last_asked} ns, the limit is {time_ns} ns");
+            prop_assert!(result.notes.iter().any(|note| matches!(note, Note::Limited { .. })), "{setting}: {:?}", result.notes);
+            // The I/Os in flight at the limit complete, those of an overloaded queue in open replay too.
+            let in_flight = u64::from(depth) + 2 + 1024;
+            let at_most = time_ns + in_flight * LATENCY_NS + IDLING_NS;
+            let finished_ns = result.finished_ns;
+            prop_assert!((time_ns..=at_most).contains(&finished_ns), "{setting}: ended at {finished_ns} ns of {time_ns} ns");
+        }
+    }
+}
+
+/// MB/s of a run.
+fn rate(result: &RunResult) -> f64 {
+    (result.bytes_read + result.bytes_written) as f64 * 1e3 / result.counted_ns() as f64
+}
+
+#[test]
+fn a_job_deeper_than_the_tags_ends_at_the_limit() {
+    let text =
+        "[j]\ndirect=1\nbs=4k\nioengine=libaio\niodepth=48\nsize=8G\nfilename=/dev/sdx\nrw=randrw\nrwmixread=75\n";
+    let profile = Profile::named("sata-7200").unwrap();
+    let limited = |setting| limited(&jobs(text), &profile, setting, 3 * SECOND, Replay::Closed).0;
+    let timed = jobs(&format!("{text}time_based\nruntime=3\n"));
+    for (setting, expected) in [("mq-deadline", 2.44), ("none", 2.41)] {
+        let own = limited(setting);
+        let by_job = run(&Plan::new(&timed, &profile, setting.parse().unwrap()), ()).unwrap();
+        for result in [&own, &by_job] {
+            assert!(
+                (3 * SECOND..3 * SECOND + SECOND / 2).contains(&result.finished_ns),
+                "{setting} {}",
+                result.finished_ns
+            );
+            assert!((rate(result) / expected - 1.0).abs() < 0.05, "{setting}: {} MB/s", rate(result));
+        }
+    }
+}
+
+#[test]
+fn a_task_that_starves_does_not_prolong_the_run() {
+    let text = "[global]\nioengine=libaio\ndirect=1\nnorandommap=1\ntime_based=1\nruntime=600\nfilename=/dev/nvme0n1\n\
+                rw=randread\nbs=4k\niodepth=32\nsize=1g\n[hi]\nprioclass=1\n[lo]\nprioclass=2\n";
+    let (workload, profile) = (jobs(text), Profile::named("sata-ssd").unwrap());
+    for setting in ["none", "mq-deadline", "bfq"] {
+        let (result, last_asked) = limited(&workload, &profile, setting, SECOND / 2, Replay::Closed);
+        assert!(last_asked < SECOND / 2, "{setting}");
+        assert!((SECOND / 2..SECOND).contains(&result.finished_ns), "{setting}: {} ns", result.finished_ns);
+    }
+}
+
+#[test]
+fn an_event_far_away_does_not_end_the_others_early() {
+    // While one task thinks beyond the limit, the other goes on to the limit.
+    let workload = tasks(
+        "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 10\nthink_ns = 5_000_000_000\n\
+         [[tasks]]\npid = 2\npattern = \"random\"\nrange = [0, 1000000]\niodepth = 4\ntotal = 40000\n",
+    );
+    let (result, last_asked) = limited(&workload, &device(4, 1), "none", SECOND / 5, Replay::Closed);
+    assert!(result.ios > 1_900 && last_asked > SECOND / 5 - 1_000_000, "{} I/Os, until {last_asked} ns", result.ios);
+}
+
+#[test]
+fn buffered_jobs_end_at_the_limit() {
+    let text = "[global]\nsize=4g\nbs=64k\n[w]\nrw=randwrite\n[r]\nrw=randread\nthinktime=900ms\n";
+    let workload = jobs(text);
+    let machine: Machine = toml::from_str(include_str!("../../lab/machines/linux-6.12.toml")).unwrap();
+    let profile = Profile::named("sata-7200").unwrap();
+    for setting in ["none", "mq-deadline", "bfq", "kyber"] {
+        let plan = Plan {
+            machine: Some(&machine),
+            limit: Limit { time_ns: Some(2 * SECOND), ios: None },
+            ..Plan::new(&workload, &profile, setting.parse().unwrap())
+        };
+        let result = run(&plan, ()).unwrap();
+        assert_eq!(result.finished_ns, 2 * SECOND, "{setting}");
+    }
+}
