@@ -364,7 +364,10 @@ impl Cells {
                 // Without the sign of a zero.
                 let value = values.as_primitive::<Float64Type>().value(at) + 0.0;
                 match column {
-                    Column::Arrival(unit_ns) | Column::Latency(unit_ns) => {
+                    Column::Arrival(unit_ns)
+                    | Column::Completion(unit_ns)
+                    | Column::Latency(unit_ns)
+                    | Column::Queued(unit_ns) => {
                         write!(text, "{value:.*}", unit_ns.ilog10() as usize)
                     }
                     _ => write!(text, "{value}"),

@@ -10,7 +10,7 @@ use crate::completeness::Completeness;
 use crate::error::{TraceError, WarningKind, Warnings};
 use crate::events::EventReader;
 use crate::format::Format;
-use crate::formats;
+use crate::formats::{self, Times};
 use crate::input::Input;
 use crate::names::{DeviceNames, Names, ProcessNames};
 use crate::reading::{Accept, ReadOptions, format_of, input_of, unreadable};
@@ -56,6 +56,7 @@ struct Requests {
     latest: Time,
     /// How often times were before those of the request before.
     steps: StepsBack,
+    of_completions: bool,
     warnings: Warnings,
     names: Names,
 }
@@ -199,7 +200,10 @@ impl TraceReader {
     pub fn origin_ns(&self) -> u64 {
         match &self.body {
             Body::Events { events, .. } => events.origin_ns(),
-            Body::Requests(requests) => requests.origin.map_or(0, Time::as_ns),
+            Body::Requests(requests) => {
+                let origin_ns = requests.origin.map_or(0, Time::as_ns);
+                origin_ns.saturating_sub(if requests.of_completions { formats::BEFORE_FIRST_NS } else { 0 })
+            }
         }
     }
 
@@ -258,7 +262,8 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
-        let (as_written, resolution_ns) = formats::times(&mut input, format, options.columns.as_ref());
+        let Times { as_written, resolution_ns, of_completions } =
+            formats::times(&mut input, format, options.columns.as_ref());
         Self {
             source: formats::reader(input, format, options.columns.as_ref()),
             window: Reorder::new(WINDOW_REQUESTS),
@@ -269,6 +274,7 @@ impl Requests {
             previous_device: None,
             latest: Time::ZERO,
             steps: StepsBack { kept: format.keeps_order(), ..StepsBack::default() },
+            of_completions,
             warnings: Warnings::default(),
             names: Names::default(),
         }

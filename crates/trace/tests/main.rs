@@ -8,6 +8,7 @@ mod formats;
 mod pass;
 mod rates;
 mod stages;
+mod tools;
 mod transform;
 mod whole;
 mod written;

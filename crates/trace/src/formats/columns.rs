@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use iosched::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
+use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS};
 
 use crate::error::TraceError;
 use crate::text::number;
@@ -13,6 +13,8 @@ use crate::text::number;
 pub enum Column {
     /// When, with its unit, ns.
     Arrival(u64),
+    /// When the I/O completed, with its unit, ns: the arrival is this less the latency.
+    Completion(u64),
     /// The number of the process.
     Pid,
     /// The operation.
@@ -27,10 +29,16 @@ pub enum Column {
     OffsetBytes,
     /// The length in bytes.
     LengthBytes,
+    /// Where the I/O begins, with its unit, bytes.
+    Offset(u64),
+    /// The length, with its unit, bytes.
+    Length(u64),
     /// The device.
     Device,
     /// The latency, with its unit, ns.
     Latency(u64),
+    /// The time before the device got the I/O, with its unit, ns: the latency column does not include it.
+    Queued(u64),
     /// Flags as letters.
     Flags,
     /// The name of the process.
@@ -48,22 +56,37 @@ enum Role {
     Start,
     Length,
     Latency,
+    Queued,
     Other(Column),
 }
 
 /// Every name of a column, and what it means. Times called `arrival_ns` are as written, others since the first record.
-const NAMES: [(&str, Column); 22] = [
+const NAMES: [(&str, Column); 40] = [
     ("arrival_ns", Column::Arrival(1)),
     ("time_ns", Column::Arrival(1)),
     ("time_us", Column::Arrival(MICROSECOND_NS)),
     ("time_ms", Column::Arrival(MILLISECOND_NS)),
     ("time_s", Column::Arrival(SECOND_NS)),
+    ("completed_ns", Column::Completion(1)),
+    ("completed_us", Column::Completion(MICROSECOND_NS)),
+    ("completed_ms", Column::Completion(MILLISECOND_NS)),
+    ("completed_s", Column::Completion(SECOND_NS)),
+    ("end_ns", Column::Completion(1)),
+    ("end_us", Column::Completion(MICROSECOND_NS)),
+    ("end_ms", Column::Completion(MILLISECOND_NS)),
+    ("end_s", Column::Completion(SECOND_NS)),
     ("op", Column::Op),
     ("sector", Column::Sector),
     ("offset_bytes", Column::OffsetBytes),
+    ("offset_kib", Column::Offset(KIB)),
+    ("offset_mib", Column::Offset(KIB * KIB)),
     ("nr_sectors", Column::Sectors),
     ("length_bytes", Column::LengthBytes),
     ("size_bytes", Column::LengthBytes),
+    ("length_kib", Column::Length(KIB)),
+    ("length_mib", Column::Length(KIB * KIB)),
+    ("size_kib", Column::Length(KIB)),
+    ("size_mib", Column::Length(KIB * KIB)),
     ("pid", Column::Pid),
     ("process", Column::Process),
     ("device", Column::Device),
@@ -74,7 +97,38 @@ const NAMES: [(&str, Column); 22] = [
     ("latency_us", Column::Latency(MICROSECOND_NS)),
     ("latency_ms", Column::Latency(MILLISECOND_NS)),
     ("latency_s", Column::Latency(SECOND_NS)),
+    ("queue_ns", Column::Queued(1)),
+    ("queue_us", Column::Queued(MICROSECOND_NS)),
+    ("queue_ms", Column::Queued(MILLISECOND_NS)),
+    ("queue_s", Column::Queued(SECOND_NS)),
     (IGNORED, Column::Unknown),
+];
+
+const KIB: u64 = 1_024;
+
+/// Names of columns in the headings of other tools, and of which of our columns they are: bcc's and libbpf's biosnoop,
+/// and the traces of Systor '17. A heading counts if all its names are of one tool.
+const TOOLS: [&[(&str, &str)]; 2] = [
+    &[
+        ("TIME(s)", "completed_s"),
+        ("COMM", "process"),
+        ("PID", "pid"),
+        ("DISK", "device"),
+        ("T", "op"),
+        ("SECTOR", "sector"),
+        ("BYTES", "length_bytes"),
+        ("PATTERN", IGNORED),
+        ("QUE(ms)", "queue_ms"),
+        ("LAT(ms)", "latency_ms"),
+    ],
+    &[
+        ("Timestamp", "time_s"),
+        ("Response", "latency_s"),
+        ("IOType", "op"),
+        ("LUN", "device"),
+        ("Offset", "offset_bytes"),
+        ("Size", "length_bytes"),
+    ],
 ];
 
 /// Stands for a column that is passed over.
@@ -104,10 +158,13 @@ impl Column {
 pub struct Columns {
     pub(crate) columns: Vec<Column>,
     names: Vec<String>,
+    /// Words of the operation's column and their meanings. Empty: the usual letters and words.
+    op_words: Vec<(Vec<u8>, Op)>,
 }
 
 impl Columns {
-    /// Reads names between commas, such as `time_s,op,offset_bytes,length_bytes,-`; `-` is passed over.
+    /// Reads names between commas, such as `time_s,op,offset_bytes,length_bytes,-`; `-` is passed over. `op=1:read`
+    /// gives words of the file their meaning: `op=0:write/1:read`.
     ///
     /// # Errors
     /// [`TraceError::Columns`] if a name is unknown or there twice, or if time, op, start or length is missing.
@@ -115,16 +172,91 @@ impl Columns {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
         let wrong = |problem: String| TraceError::Columns { columns: text.to_owned(), problem };
         let mut columns = Vec::new();
+        let mut op_words = Vec::new();
         for name in &names {
-            let column = Column::of_name(name);
-            columns.push(column.ok_or_else(|| wrong(format!("{name:?} is none; they are {}", Self::known())))?);
+            let column = match name.split_once('=') {
+                Some(("op", words)) => {
+                    op_words = words_of(words).map_err(wrong)?;
+                    Some(Column::Op)
+                }
+                Some((other, _)) => {
+                    return Err(wrong(format!(
+                        "only op takes words and their meanings, as in op=1:read; not {other:?}"
+                    )));
+                }
+                None => Column::of_name(name),
+            };
+            columns.push(column.ok_or_else(|| {
+                wrong(format!("{name:?} is not the name of a column; the names are {}", Self::known()))
+            })?);
         }
-        Self::new(columns, names).map_err(wrong)
+        Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
+    }
+
+    /// The columns of a tool's heading, or of a line of fio's latency log with offsets, which has no heading.
+    fn of_tool(line: &[u8]) -> Option<(Self, Delimiter)> {
+        let headings = [Delimiter::Byte(b','), Delimiter::Blanks].into_iter().find_map(|delimiter| {
+            TOOLS.into_iter().find_map(|known| {
+                let ours = Fields::new(line, delimiter).take(COLUMNS_MAX).map(|field| {
+                    let found = known.iter().find(|(theirs, _)| field.eq_ignore_ascii_case(theirs.as_bytes()));
+                    found.map(|(_, ours)| *ours)
+                });
+                let ours = ours.collect::<Option<Vec<_>>>()?.join(",");
+                Some((Self::parse(&ours).ok()?, delimiter))
+            })
+        });
+        headings.or_else(|| Self::of_fio_log(line))
+    }
+
+    /// `time_ms, latency_ns, direction, bytes, offset`, and further numbers: the priority and the time of the issue.
+    pub(crate) fn of_fio_log(line: &[u8]) -> Option<(Self, Delimiter)> {
+        let delimiter = Delimiter::Byte(b',');
+        let fields: Vec<&[u8]> = Fields::new(line, delimiter).take(8).collect();
+        let (first, rest) = fields.split_at_checked(5)?;
+        let is_log = first.iter().all(|field| number(field).is_some())
+            && matches!(first[2], b"0" | b"1" | b"2")
+            && number(first[3]).is_some_and(|bytes| bytes >= 512)
+            && rest.iter().all(|field| number(field.strip_prefix(b"0x").unwrap_or(field)).is_some() || is_hex(field))
+            && rest.len() <= 2;
+        let known = "completed_ms,latency_ns,op=0:read/1:write/2:trim,length_bytes,offset_bytes";
+        let columns = Self::parse(&format!("{known}{}", ",-".repeat(rest.len()))).ok()?;
+        is_log.then_some((columns, delimiter))
+    }
+
+    /// The value of a column as [`TableRow`](super::TableRow) takes it. `None` if it is not among the words that the
+    /// operations have.
+    pub(crate) fn value<'v>(&self, column: Column, value: Cow<'v, [u8]>) -> Option<Cow<'v, [u8]>> {
+        if column != Column::Op || self.op_words.is_empty() {
+            return Some(value);
+        }
+        let (_, op) = self.op_words.iter().find(|(word, _)| *word == *value)?;
+        Some(vec![op.letter() as u8].into())
+    }
+
+    /// The words that the operations have, for messages.
+    pub(crate) fn op_takes(&self) -> Option<String> {
+        let words: Vec<_> = self.op_words.iter().map(|(word, _)| String::from_utf8_lossy(word)).collect();
+        (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
+    }
+
+    /// The fields of a line. Between blanks, the name of a process takes all words that are left by the columns before
+    /// and behind it.
+    pub(crate) fn fields<'l>(&self, line: &'l [u8], delimiter: Delimiter) -> Vec<&'l [u8]> {
+        let mut fields: Vec<&[u8]> = Fields::new(line, delimiter).collect();
+        let spare = fields.len().saturating_sub(self.columns.len());
+        let process = self.columns.iter().position(|column| *column == Column::Process);
+        if let (Delimiter::Blanks, Some(at), 1..) = (delimiter, process, spare) {
+            let place = |field: &[u8]| field.as_ptr().addr() - line.as_ptr().addr();
+            let (start, last) = (place(fields[at]), fields[at + spare]);
+            let name = &line[start..place(last) + last.len()];
+            fields.splice(at..=at + spare, [name]);
+        }
+        fields
     }
 
     /// Those of a heading; columns of other names are passed over. `None` if it does not name what is needed.
     pub(crate) fn of_heading(line: &[u8]) -> Option<(Self, Delimiter)> {
-        DELIMITERS.into_iter().find_map(|delimiter| {
+        let own = DELIMITERS.into_iter().find_map(|delimiter| {
             let mut columns = Vec::new();
             let mut names = Vec::new();
             for field in Fields::new(line, delimiter).take(COLUMNS_MAX + 1) {
@@ -133,7 +265,8 @@ impl Columns {
                 names.push(name);
             }
             Some((Self::new(columns, names).ok()?, delimiter))
-        })
+        });
+        own.or_else(|| Self::of_tool(line))
     }
 
     /// What is wrong with a heading that names some columns, two at least.
@@ -177,10 +310,11 @@ impl Columns {
             return Err(format!("there are {}; at most {COLUMNS_MAX} make sense", columns.len()));
         }
         let role = |column: &Column| match column {
-            Column::Arrival(_) => Role::Time,
-            Column::Sector | Column::OffsetBytes => Role::Start,
-            Column::Sectors | Column::LengthBytes => Role::Length,
+            Column::Arrival(_) | Column::Completion(_) => Role::Time,
+            Column::Sector | Column::OffsetBytes | Column::Offset(_) => Role::Start,
+            Column::Sectors | Column::LengthBytes | Column::Length(_) => Role::Length,
             Column::Latency(_) => Role::Latency,
+            Column::Queued(_) => Role::Queued,
             other => Role::Other(*other),
         };
         for (at, column) in columns.iter().enumerate().filter(|(_, column)| **column != Column::Unknown) {
@@ -189,16 +323,20 @@ impl Columns {
             }
         }
         for (needed, names) in [
-            (Role::Time, "arrival_ns, time_ns, time_us, time_ms or time_s"),
+            (Role::Time, "a time (arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or _s)"),
             (Role::Other(Column::Op), "op"),
-            (Role::Start, "sector or offset_bytes"),
-            (Role::Length, "nr_sectors, length_bytes or size_bytes"),
+            (Role::Start, "sector, offset_bytes, offset_kib or offset_mib"),
+            (Role::Length, "nr_sectors, length_bytes, length_kib or length_mib"),
         ] {
             if !columns.iter().any(|column| role(column) == needed) {
                 return Err(format!("{names} is missing"));
             }
         }
-        Ok(Self { columns, names })
+        let completes = columns.iter().position(|column| matches!(column, Column::Completion(_)));
+        if let Some(at) = completes.filter(|_| !columns.iter().any(|column| role(column) == Role::Latency)) {
+            return Err(format!("{} needs a latency (latency_ns, _us, _ms or _s) to give the arrival", names[at]));
+        }
+        Ok(Self { columns, names, op_words: Vec::new() })
     }
 
     /// The names there are.
@@ -215,17 +353,31 @@ impl Columns {
 
     /// How exact times are that look like this line's, ns.
     pub(crate) fn resolution_ns(&self, line: &[u8], delimiter: Delimiter) -> Option<u64> {
-        let at = self.columns.iter().position(|column| matches!(column, Column::Arrival(_)))?;
-        let Column::Arrival(unit_ns) = self.columns[at] else { return None };
-        let field = Fields::new(line, delimiter).nth(at)?;
-        decimal(field, unit_ns)?;
-        let digits = field.iter().position(|&b| b == b'.').map_or(0, |dot| field.len() - dot - 1);
-        Some((0..digits).fold(unit_ns, |ns, _| ns / 10).max(1))
+        let fields = self.fields(line, delimiter);
+        let has_completions = self.has_completions();
+        let parts = self.columns.iter().enumerate().filter_map(|(at, column)| match column {
+            Column::Arrival(unit_ns) | Column::Completion(unit_ns) => Some((at, *unit_ns)),
+            // An arrival that is computed is as exact as what it is computed of.
+            Column::Latency(unit_ns) | Column::Queued(unit_ns) if has_completions => Some((at, *unit_ns)),
+            _ => None,
+        });
+        let resolutions = parts.map(|(at, unit_ns)| {
+            let field = fields.get(at)?;
+            decimal(field, unit_ns)?;
+            let digits = field.iter().position(|&b| b == b'.').map_or(0, |dot| field.len() - dot - 1);
+            Some((0..digits).fold(unit_ns, |ns, _| ns / 10).max(1))
+        });
+        resolutions.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    /// Whether times are those of completions.
+    pub(crate) fn has_completions(&self) -> bool {
+        self.columns.iter().any(|column| matches!(column, Column::Completion(_)))
     }
 
     /// What separates the fields of `line`: the first that makes as many as there are columns.
     pub(crate) fn delimiter(&self, line: &[u8]) -> Option<Delimiter> {
-        DELIMITERS.into_iter().find(|delimiter| Fields::new(line, *delimiter).count() == self.columns.len())
+        DELIMITERS.into_iter().find(|delimiter| self.fields(line, *delimiter).len() == self.columns.len())
     }
 }
 
@@ -241,6 +393,41 @@ impl std::str::FromStr for Columns {
     fn from_str(text: &str) -> Result<Self, TraceError> {
         Self::parse(text)
     }
+}
+
+/// Words of a file and their meanings, such as `0:write/1:read`. Of 0 and 1 one is enough: the other is the opposite.
+fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
+    let mut words: Vec<(Vec<u8>, Op)> = Vec::new();
+    for pair in text.split('/') {
+        let (word, meaning) = pair.split_once(':').unwrap_or((pair, ""));
+        let op = match meaning.to_ascii_lowercase().as_str() {
+            "read" | "r" => Op::Read,
+            "write" | "w" => Op::Write,
+            "discard" | "trim" | "d" => Op::Discard,
+            "flush" | "sync" | "f" => Op::Flush,
+            _ => {
+                return Err(format!(
+                    "{pair:?} gives no word its meaning: write WORD:read, WORD:write, WORD:discard or WORD:flush, with / \
+                     between them, as in op=0:write/1:read"
+                ));
+            }
+        };
+        if word.is_empty() || words.iter().any(|(known, _)| known == word.as_bytes()) {
+            return Err(format!("{pair:?}: every word must be there, and only once"));
+        }
+        words.push((word.as_bytes().to_vec(), op));
+    }
+    if let [(word, op @ (Op::Read | Op::Write))] = &words[..]
+        && let [digit @ (b'0' | b'1')] = word[..]
+    {
+        let opposite = if *op == Op::Read { Op::Write } else { Op::Read };
+        words.push((vec![digit ^ 1], opposite));
+    }
+    Ok(words)
+}
+
+fn is_hex(field: &[u8]) -> bool {
+    field.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// A number of `unit_ns`, perhaps with decimals, in ns; what is finer is dropped.

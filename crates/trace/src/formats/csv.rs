@@ -11,7 +11,8 @@ use std::io::{self, Write};
 
 use iosched::Flags;
 
-use super::columns::{Columns, Delimiter, Fields, unquoted};
+use super::Times;
+use super::columns::{Column, Columns, Delimiter, Fields, unquoted};
 use super::row::{TableRow, flag_letters, ioprio_text};
 use crate::blktrace::ProcessName;
 use crate::input::excerpt;
@@ -42,12 +43,15 @@ impl Csv {
     fn request(&self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
         let mut row = TableRow::default();
-        let mut fields = Fields::new(line, delimiter);
-        for &column in &columns.columns {
-            row.take(column, &unquoted(fields.next()?)?, names)?;
-        }
-        if fields.next().is_some() {
-            return None;
+        let mut take = |column: Column, field| row.take(column, &columns.value(column, unquoted(field)?)?, names);
+        if delimiter == Delimiter::Blanks {
+            let fields = columns.fields(line, delimiter);
+            (fields.len() == columns.columns.len()).then_some(())?;
+            columns.columns.iter().zip(fields).try_for_each(|(&column, field)| take(column, field))?;
+        } else {
+            let mut fields = Fields::new(line, delimiter);
+            columns.columns.iter().try_for_each(|&column| take(column, fields.next()?))?;
+            fields.next().is_none().then_some(())?;
         }
         let request = row.request(names).ok()?;
         if !row.process().is_empty() {
@@ -69,7 +73,8 @@ impl LineFormat for Csv {
         let Some(columns) = &self.columns else {
             if let Some((columns, delimiter)) = Columns::of_heading(line) {
                 (self.columns, self.delimiter) = (Some(columns), Some(delimiter));
-                return Line::Other;
+                // fio's log has no heading.
+                return self.request(line, names).map_or(Line::Other, Line::Request);
             }
             return if line.starts_with(b"#") { Line::Other } else { Line::Bad };
         };
@@ -90,7 +95,7 @@ impl LineFormat for Csv {
 
     fn wrong(&self, line: &[u8]) -> Option<(String, String)> {
         let columns = self.columns.as_ref()?;
-        let fields: Vec<&[u8]> = Fields::new(line, self.delimiter.unwrap_or(Delimiter::Byte(b','))).collect();
+        let fields = columns.fields(line, self.delimiter.unwrap_or(Delimiter::Byte(b',')));
         let (found, needed) = (fields.len(), columns.columns.len());
         if self.delimiter.is_none() || found != needed {
             let s = if found == 1 { "" } else { "s" };
@@ -98,8 +103,10 @@ impl LineFormat for Csv {
         }
         let (mut row, mut names) = (TableRow::default(), Names::default());
         for (number, ((name, column), field)) in (1..).zip(columns.iter().zip(fields)) {
-            if unquoted(field).and_then(|value| row.take(column, &value, &mut names)).is_none() {
-                return Some((excerpt(field), format!("{} in column {number}, {name}", column.takes())));
+            let value = unquoted(field).and_then(|value| columns.value(column, value));
+            if value.and_then(|value| row.take(column, &value, &mut names)).is_none() {
+                let takes = columns.op_takes().filter(|_| column == Column::Op).unwrap_or_else(|| column.takes());
+                return Some((excerpt(field), format!("{takes} in column {number}, {name}")));
             }
         }
         row.request(&mut names).err().map(|expected| (excerpt(line), expected.to_owned()))
@@ -136,14 +143,20 @@ impl RecordFormat for Csv {
     }
 }
 
-/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are,
-/// ns.
-pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
+/// The properties of a file's times, from its head.
+pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
-    let heading = lines.clone().find(|line| !line.starts_with(b"#")).and_then(Columns::of_heading);
-    let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else { return (true, 1) };
+    let mut text = lines.clone().filter(|line| !line.starts_with(b"#") && !line.is_empty());
+    let heading = text.next().and_then(Columns::of_heading);
+    let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else {
+        return Times { as_written: true, resolution_ns: 1, of_completions: false };
+    };
     let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
-    (!columns.are_times_from_first(), lines.filter_map(of_line).min().unwrap_or(1))
+    Times {
+        as_written: !columns.are_times_from_first(),
+        resolution_ns: lines.filter_map(of_line).min().unwrap_or(1),
+        of_completions: columns.has_completions(),
+    }
 }
 
 /// What a first line lacks that seems to be the heading of a table, for it names some of the columns.

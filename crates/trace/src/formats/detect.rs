@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use super::columns::decimal;
 use super::{alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
 use crate::blktrace;
 use crate::error::{Misfit, TraceError};
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
 use crate::names::Names;
-use crate::text::{Line, LineFormat};
+use crate::text::{Line, LineFormat, Words, number_u32, seconds};
 
 /// Lines that are looked at.
 const LINES_MAX: usize = 100;
@@ -171,7 +172,7 @@ fn unknown(input: &mut Input) -> TraceError {
     let lacking = csv::lacking(head).map(|problem| {
         format!("it is a table whose heading says too little: {problem}; name its columns with --columns")
     });
-    let looks_like = looks_like(head).map(Cow::Borrowed).or(lacking.map(Cow::Owned));
+    let looks_like = looks_like(head).or_else(|| likely_text(head)).map(Cow::Borrowed).or(lacking.map(Cow::Owned));
     let lines = whole_lines(head);
     let is_text = !head.iter().take(TEXT_HEAD_BYTES).any(|&b| b == 0);
     let binary = |format: Format, expected| Misfit { format, line: None, found: String::new(), expected };
@@ -202,4 +203,51 @@ fn looks_like(head: &[u8]) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The most likely kind of a text in no format, by its first lines.
+fn likely_text(head: &[u8]) -> Option<&'static str> {
+    let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
+    let has = |line: &[u8], part: &str| line.windows(part.len()).any(|found| found == part.as_bytes());
+    if lines().take(LINES_MAX).any(|line| has(line, "block_rq_") || has(line, "block_bio_")) {
+        return Some(
+            "it is the kernel's block events as text, of perf script, trace-cmd report or tracefs; iosched does not read \
+             them: record with `iosched record` or blktrace",
+        );
+    }
+    let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
+    let is_action = |word: &&[u8]| {
+        [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
+    };
+    let is_number = |word: &&[u8]| decimal(word, 1).is_some();
+    match first[..] {
+        [_, action, ..] if is_action(&action) => Some(
+            "the first line `fio version 2 iolog` is missing; put it above the others, or say --input-format fio-v2",
+        ),
+        [time, _, action, ..] if is_number(&time) && is_action(&action) => Some(
+            "the first line `fio version 3 iolog` is missing; put it above the others, or say --input-format fio-v3",
+        ),
+        [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
+            "it looks like a trace of DiskSim or SSDsim; name its columns and units, as in \
+             --columns time_ms,device,sector,nr_sectors,op=1:read",
+        ),
+        [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
+            "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
+        ),
+        _ if lines().take(LINES_MAX).any(is_kernel_event) => Some(
+            "it looks like events of the kernel as text, of perf script or trace-cmd report, without block events; \
+             record with `iosched record` or blktrace",
+        ),
+        _ => None,
+    }
+}
+
+/// Whether a line is `COMM PID [CPU] … SECONDS: EVENT: …`.
+fn is_kernel_event(line: &[u8]) -> bool {
+    let is_cpu = |word: &[u8]| {
+        let digits = word.strip_prefix(b"[").and_then(|word| word.strip_suffix(b"]"));
+        digits.is_some_and(|digits| number_u32(digits).is_some())
+    };
+    let mut words = Words::new(line).skip_while(|word| !is_cpu(word));
+    words.any(|word| word.strip_suffix(b":").is_some_and(|time| time.contains(&b'.') && seconds(time).is_some()))
 }

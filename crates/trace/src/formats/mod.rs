@@ -19,18 +19,30 @@ mod vscsi;
 pub(crate) use blkparse::BlkparseReader;
 pub use columns::{Column, Columns};
 pub(crate) use detect::detect;
+pub(crate) use row::BEFORE_FIRST_NS;
 pub use row::{TableRow, flag_letters, ioprio_text};
 
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};
 use crate::text::{RecordFormat, RequestSource, TextReader};
 
-/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are,
-/// ns.
-pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>) -> (bool, u64) {
+/// The properties of a file's times that its reader needs first.
+pub(crate) struct Times {
+    pub(crate) as_written: bool,
+    pub(crate) resolution_ns: u64,
+    /// Whether arrivals are computed from completions, and later by [`BEFORE_FIRST_NS`].
+    pub(crate) of_completions: bool,
+}
+
+/// The properties of a file's times.
+pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>) -> Times {
     match format {
         Format::Csv => csv::times(input.peek(HEAD_BYTES), columns),
-        _ => (!format.spec().from_first, format.resolution_ns()),
+        _ => Times {
+            as_written: !format.spec().from_first,
+            resolution_ns: format.resolution_ns(),
+            of_completions: false,
+        },
     }
 }
 

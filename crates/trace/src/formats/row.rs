@@ -36,12 +36,25 @@ pub struct TableRow {
     process: Vec<u8>,
     offset_bytes: Option<u64>,
     length_bytes: Option<u64>,
+    completion_ns: Option<u64>,
+    queued_ns: u64,
 }
+
+/// Added to arrivals that are computed from completions: an I/O may begin before time 0 of the file.
+pub(crate) const BEFORE_FIRST_NS: u64 = 1 << 42;
 
 impl Default for TableRow {
     fn default() -> Self {
         let request = plain(Time::ZERO, Op::Read, 0, 0);
-        Self { request, has_pid: false, process: Vec::new(), offset_bytes: None, length_bytes: None }
+        Self {
+            request,
+            has_pid: false,
+            process: Vec::new(),
+            offset_bytes: None,
+            length_bytes: None,
+            completion_ns: None,
+            queued_ns: 0,
+        }
     }
 }
 
@@ -51,6 +64,11 @@ impl TableRow {
         let request = &mut self.request;
         match column {
             Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(value, unit_ns)?),
+            Column::Completion(unit_ns) => self.completion_ns = Some(decimal(value, unit_ns)?),
+            Column::Queued(_) if value.is_empty() => {}
+            Column::Queued(unit_ns) => self.queued_ns = decimal(value, unit_ns)?,
+            Column::Offset(unit) => self.offset_bytes = Some(decimal(value, unit)?),
+            Column::Length(unit) => self.length_bytes = Some(decimal(value, unit)?),
             Column::Pid => {
                 request.pid = number_u32(value)?;
                 self.has_pid = true;
@@ -97,6 +115,14 @@ impl TableRow {
             let place = offset.and_then(|offset| sectors_of_bytes(offset, length));
             (request.sector, request.nr_sectors) = place.ok_or(TOO_LARGE)?;
         }
+        if let Some(latency_ns) = &mut request.latency_ns {
+            *latency_ns = latency_ns.saturating_add(self.queued_ns);
+        }
+        if let Some(completion_ns) = self.completion_ns {
+            let latency_ns = request.latency_ns.ok_or("a latency, since the time is that of the completion")?;
+            let arrival_ns = completion_ns.saturating_add(BEFORE_FIRST_NS).saturating_sub(latency_ns);
+            request.arrival = Time::from_ns(arrival_ns);
+        }
         if !request.op.has_data() && request.nr_sectors > 0 {
             return Err("a flush of length 0");
         }
@@ -119,7 +145,11 @@ impl Column {
         };
         match self {
             Self::Arrival(unit_ns) => format!("a time, a number of {}", unit(unit_ns)),
-            Self::Latency(unit_ns) => format!("a number of {}, or nothing", unit(unit_ns)),
+            Self::Completion(unit_ns) => format!("the time of completion, a number of {}", unit(unit_ns)),
+            Self::Offset(bytes) | Self::Length(bytes) => {
+                format!("a number of {}", if bytes == 1_024 { "KiB" } else { "MiB" })
+            }
+            Self::Latency(unit_ns) | Self::Queued(unit_ns) => format!("a number of {}, or nothing", unit(unit_ns)),
             Self::Pid => "the number of a process".to_owned(),
             Self::Op => "an operation (R, W, D, Z, F; read, write, discard, flush; RA, WS)".to_owned(),
             Self::Sync => "0 or 1".to_owned(),

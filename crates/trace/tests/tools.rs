@@ -1,0 +1,120 @@
+//! Tables that tools print and archives publish: completion times, names with blanks, operations as numbers.
+
+use crate::common::*;
+use iosched::Op;
+use iosched_trace::{Columns, Format, ReadOptions, TraceReader, TraceRequest};
+
+fn read_with(columns: &str, data: &'static [u8]) -> Vec<TraceRequest> {
+    let options = ReadOptions { columns: Some(Columns::parse(columns).unwrap()), ..ReadOptions::default() };
+    let reader = TraceReader::from_reader(data, "input", &options).unwrap();
+    reader.map(Result::unwrap).collect()
+}
+
+fn arrivals(requests: &[TraceRequest]) -> Vec<(u64, Option<u64>)> {
+    requests.iter().map(|request| (request.arrival.as_ns(), request.latency_ns)).collect()
+}
+
+#[test]
+fn biosnoop_arrivals_are_completions_less_latencies() {
+    let text = b"TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\r\n\
+        0.000000    C2 Compiler    4242    sdb       R 323946136  16384     7.50\r\n\
+        0.008500    kworker/u8:1 [x] 7   nvme0n1   W 8          4096      8.50\r\n\
+        0.020000    mysqld         4242    sdb       R 16         16384     4.00\r\n";
+    let mut reader = open(text).unwrap();
+    let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(
+        arrivals(&requests),
+        [(0, Some(7_500_000)), (7_500_000, Some(8_500_000)), (23_500_000, Some(4_000_000))]
+    );
+    assert_eq!((reader.format(), reader.resolution_ns()), (Format::Csv, 10_000));
+    assert_eq!(requests[1].op, Op::Write);
+    assert_eq!(reader.device_text(requests[1].device.unwrap()), "nvme0n1");
+    assert_eq!(reader.process_names()[&7].to_text(), "kworker/u8:1 [x]");
+}
+
+#[test]
+fn biosnoop_queue_time_is_part_of_latency() {
+    let text = b"TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)\n\
+        0.010 a 1 sda R 8 4096 1.500 2.500\n0.020 a 1 sda R 16 4096 0.000 2.000\n";
+    let (requests, warnings) = read(text);
+    assert_eq!(arrivals(&requests), [(0, Some(4_000_000)), (12_000_000, Some(2_000_000))]);
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn systor_17_is_recognised_by_its_heading() {
+    let text = b"Timestamp,Response,IOType,LUN,Offset,Size\n1455592811.054253578,0.008407658,W,3,4096,4096\n\
+        1455592811.054828167,0.015105479,R,2,8192,65536\n";
+    let (requests, warnings) = read(text);
+    assert_eq!(arrivals(&requests), [(0, Some(8_407_658)), (574_589, Some(15_105_479))]);
+    assert_eq!((requests[1].op, requests[1].sector, requests[1].nr_sectors), (Op::Read, 16, 128));
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn fio_latency_log_with_offsets_is_recognised() {
+    for text in [
+        &b"20, 8634305, 1, 4096, 3300663296, 0x0000\n30, 8411835, 0, 8192, 4096, 0x0000\n"[..],
+        &b"20, 8634305, 1, 4096, 3300663296\n30, 8411835, 0, 8192, 4096\n"[..],
+    ] {
+        let (requests, warnings) = read(text);
+        assert_eq!(arrivals(&requests), [(0, Some(8_634_305)), (10_222_470, Some(8_411_835))]);
+        assert_eq!((requests[0].op, requests[1].op, requests[1].nr_sectors), (Op::Write, Op::Read, 16));
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+}
+
+#[test]
+fn columns_give_words_for_operations() {
+    for columns in ["time_ms,-,sector,nr_sectors,op=1:read", "time_ms,-,sector,nr_sectors,op=0:write/1:read"] {
+        let requests = read_with(columns, b"3.5 0 8 16 0\n6.5 0 24 8 1\n");
+        assert_eq!((requests[0].op, requests[1].op), (Op::Write, Op::Read));
+        assert_eq!(requests[1].arrival.as_ns(), 3_000_000);
+    }
+    let requests = read_with("end_us,latency_us,op=in:read/out:write,offset_kib,length_mib", b"100,50,out,4,1\n");
+    assert_eq!((requests[0].op, requests[0].sector, requests[0].nr_sectors), (Op::Write, 8, 2_048));
+}
+
+#[test]
+fn wrong_columns_are_explained() {
+    let problem = |columns: &str| Columns::parse(columns).unwrap_err().to_string();
+    assert!(problem("end_s,op,sector,nr_sectors").contains("end_s needs a latency"));
+    assert!(problem("time_s,op=1,sector,nr_sectors").contains("op=0:write/1:read"));
+    assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("only once"));
+    assert!(problem("time_s,pid=1:read,op,sector,nr_sectors").contains("only op takes words"));
+    assert!(problem("time_s,end_s,op,sector,nr_sectors,latency_s").contains("say the same"));
+}
+
+#[test]
+fn unknown_words_for_operations_are_bad_lines() {
+    let columns = Columns::parse("time_ms,op=1:read,sector,nr_sectors").unwrap();
+    let options = ReadOptions { columns: Some(columns), ..ReadOptions::default() };
+    let mut reader = TraceReader::from_reader(&b"1,1,8,8\n2,7,8,8\n"[..], "input", &options).unwrap();
+    let read = reader.by_ref().filter(Result::is_ok).count();
+    assert_eq!(read, 1);
+    let warning = reader.warnings().kept()[0].to_string();
+    assert!(warning.contains("an operation (1, 0) in column 2, op=1:read"), "{warning}");
+}
+
+#[test]
+fn refusals_name_the_likely_cause() {
+    let cause = |text: &[u8]| open(text).err().unwrap().to_string();
+    for (text, expected) in [
+        ("/dev/sda read 4096 4096\n/dev/sda write 8192 512\n", "the first line `fio version 2 iolog` is missing"),
+        ("10 /dev/sda read 4096 4096\n", "the first line `fio version 3 iolog` is missing"),
+        ("3.38 0 194945240 128 0\n6.59 0 75143136 8 1\n", "--columns time_ms,device,sector,nr_sectors,op=1:read"),
+        ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "prints no sectors"),
+        (
+            "  my job  81 [001] 20.412006: block:block_rq_issue: 8,16 W 8192 () 83 + 16 [my job]\n",
+            "block events as text",
+        ),
+        (
+            "# tracer: nop\n  a-b-81 [001] ..... 20.412006: block_rq_issue: 8,16 W 8192 () 83 + 16 [a]\n",
+            "block events as text",
+        ),
+        ("  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n", "without block events"),
+    ] {
+        let message = cause(text.as_bytes());
+        assert!(message.lines().next().unwrap().contains(expected), "{message}");
+    }
+}
