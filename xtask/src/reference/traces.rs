@@ -113,9 +113,21 @@ fn told() -> String {
          whichever makes as many. They are {}. There must be a time, `op`, a start and a length; no two may say the same. \
          Times called `arrival_ns` are as written, others since the first record. `op` is a letter of `csv`, a word (read, \
          write, discard, trim, flush, sync) or what blkparse prints, such as RA or WS. A first line without a number is a heading \
-         and passed over. Processes that have a name and no `pid` are numbered by their names.\n\n\
+         and passed over. Processes that have a name and no `pid` are numbered by their names.\n\
+         - `completed_s` and `end_s` (also `_ns`, `_us`, `_ms`) are times of completion; the arrival is this time less the latency, which must be a column, too. `queue_ms` is a wait that the latency does not include.\n\
+         - `op=0:write/1:read` gives words of the file their meaning; `op=1:read` is the same. Other meanings are `discard` and `flush`.\n\
+         - Between blanks, the name of a process may hold blanks. It takes the words that the columns before and after it leave.\n\
+         - For example, `--columns time_ms,device,sector,nr_sectors,op=1:read` reads DiskSim's ASCII `3.381531 0 194945240 128 0`.\n\n\
          Every command that reads a trace has both. A heading that names such columns is read so without being asked, in any \
          order; columns of other names are passed over.\n\n\
+         These tables are read as `csv`, too:\n\
+         \n\
+         | table | example |\n\
+         |---|---|\n\
+         | biosnoop of bcc and libbpf, by its heading `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; the time is that of the completion | `0.007534 C2 Compiler 4242 sdb R 323946136 16384 7.53` |\n\
+         | Systor '17, by its heading `Timestamp,Response,IOType,LUN,Offset,Size` | `1455592811.054253578,0.008407658,W,3,123263663104,4096` |\n\
+         | fio's latency log with offsets (`--write_lat_log`, `--log_offset=1`), by its shape; a bandwidth log has the same shape and is not for reading here | `9, 8634305, 1, 4096, 3300663296, 0x0000` |\n\
+         \n\
          More than {} % of bad lines are refused: the format is another, or most of the trace is not what it should be. With \
          the format (or columns) given and `--partial` the rest is read.\n\n\
          ## The whole recording, or a part of it\n\n\

@@ -105,7 +105,6 @@ const NAMES: [(&str, Column); 40] = [
 ];
 
 const KIB: u64 = 1_024;
-
 /// Names of columns in the headings of other tools, and of which of our columns they are: bcc's and libbpf's biosnoop,
 /// and the traces of Systor '17. A heading counts if all its names are of one tool.
 const TOOLS: [&[(&str, &str)]; 2] = [
@@ -233,7 +232,6 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    /// The words that the operations have, for messages.
     pub(crate) fn op_takes(&self) -> Option<String> {
         let words: Vec<_> = self.op_words.iter().map(|(word, _)| String::from_utf8_lossy(word)).collect();
         (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
