@@ -118,3 +118,21 @@ fn refusals_name_the_likely_cause() {
         assert!(message.lines().next().unwrap().contains(expected), "{message}");
     }
 }
+
+#[test]
+fn issues_are_requests_where_submissions_are_missing() {
+    let text = b"259,2 0 3 0.001 4020 D R 200 + 16 [java]\n259,2 2 6 0.002 661 D WS 400 + 16 [C2 Compiler]\n\
+        259,2 3 7 0.004 0 C WS 400 + 16 [0]\n259,2 1 8 0.005 0 C R 200 + 16 [0]\n";
+    let (requests, warnings) = read(text);
+    assert_eq!(arrivals(&requests), [(1_000_000, Some(4_000_000)), (2_000_000, Some(2_000_000))]);
+    assert_eq!((requests[0].pid, requests[1].op), (4020, Op::Write));
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn insertions_come_before_issues() {
+    let text = b"8,0 0 1 0.001 7 I R 200 + 16 [a]\n8,0 0 2 0.002 7 D R 200 + 16 [a]\n8,0 0 3 0.003 7 D W 800 + 8 [a]\n\
+        8,0 0 4 0.004 0 C R 200 + 16 [0]\n8,0 0 5 0.006 0 C W 800 + 8 [0]\n";
+    let (requests, _) = read(text);
+    assert_eq!(arrivals(&requests), [(1_000_000, Some(3_000_000)), (3_000_000, Some(3_000_000))]);
+}

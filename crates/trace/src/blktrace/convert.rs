@@ -7,6 +7,9 @@
 //! come first. A write with preflush or FUA that the kernel carries out in steps completes twice: the data,
 //! then, with a length of 0, the whole.
 //!
+//! A trace without submissions, as `blktrace -a issue` makes it, gives its insertions as requests, and where it has
+//! none its issues. The first [`PENDING_MAX`] events decide which: they are held until a submission comes.
+//!
 //! In a trace of several devices one bio can be submitted on each it passes through, with a remap between.
 //! Unless one device is asked for, only the submission to the topmost traced one counts: a submission
 //! preceded by a remap from a device that has submissions of its own is left out. A partition has none, so
@@ -32,6 +35,18 @@ const REMAPS_MAX: usize = 4_096;
 const DEVICES_MAX: usize = 1_024;
 /// Most held submissions one event is compared with; those that begin within it come first.
 const SCAN_MAX: usize = 1_024;
+
+/// Most events held to see whether the trace has submissions.
+const PENDING_MAX: usize = 4_096;
+
+/// The events that are taken as requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrivals {
+    Unknown,
+    Submissions,
+    Insertions,
+    Issues,
+}
 
 /// Directions have sectors of their own: a write does not complete a read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +114,9 @@ pub(crate) struct Converter {
     /// Of processes, as far as they are known by now.
     ioprios: BTreeMap<u32, IoPriority>,
     found: Vec<u64>,
+    arrivals: Arrivals,
+    /// Events of a trace that had no submission yet.
+    pending: Vec<BlkEvent>,
 }
 
 impl Converter {
@@ -119,10 +137,37 @@ impl Converter {
             last_device: None,
             ioprios: BTreeMap::new(),
             found: Vec::new(),
+            arrivals: Arrivals::Unknown,
+            pending: Vec::new(),
         }
     }
 
     pub(crate) fn add(&mut self, event: &BlkEvent) {
+        if self.arrivals == Arrivals::Unknown {
+            if event.action != Action::Queue && self.pending.len() < PENDING_MAX {
+                self.pending.push(event.clone());
+                return;
+            }
+            self.decide(event.action == Action::Queue);
+        }
+        self.add_decided(event);
+    }
+
+    /// Chooses the events that are requests, and takes those that waited for it.
+    fn decide(&mut self, has_submissions: bool) {
+        let pending = std::mem::take(&mut self.pending);
+        let has = |action| pending.iter().any(|event| event.action == action);
+        self.arrivals = match has_submissions {
+            false if has(Action::Insert) => Arrivals::Insertions,
+            false if has(Action::Issue) => Arrivals::Issues,
+            _ => Arrivals::Submissions,
+        };
+        // An issue is a request only if it belongs to none that is held.
+        self.latencies |= self.arrivals != Arrivals::Submissions;
+        pending.iter().for_each(|event| self.add_decided(event));
+    }
+
+    fn add_decided(&mut self, event: &BlkEvent) {
         if event.is_note() {
             if let Some((pid, ioprio)) = event.ioprio()
                 && (self.ioprios.len() < NAMES_MAX || self.ioprios.contains_key(&pid))
@@ -140,6 +185,8 @@ impl Converter {
         }
         match event.action {
             Action::Queue => self.submit(event),
+            Action::Insert if self.arrivals == Arrivals::Insertions => self.submit_once(event),
+            Action::Issue if self.arrivals != Arrivals::Submissions => self.submit_once(event),
             Action::Issue if self.latencies => self.issue(event),
             Action::Complete if self.latencies => self.complete(event),
             _ => {}
@@ -149,6 +196,9 @@ impl Converter {
     /// A request that nothing will change any more, or any with `flush`.
     #[inline]
     pub(crate) fn take(&mut self, flush: bool) -> Option<TraceRequest> {
+        if flush && self.arrivals == Arrivals::Unknown {
+            self.decide(false);
+        }
         let front = self.held.front()?;
         let waited = |since: Time, most_ns: u64| self.now.since(since) > most_ns;
         let ready = front.resolved
@@ -165,6 +215,15 @@ impl Converter {
         }
         self.first += 1;
         Some(held.request)
+    }
+
+    /// A request that was inserted or issued for the first time.
+    fn submit_once(&mut self, event: &BlkEvent) {
+        self.find(event);
+        let is_known = !std::mem::take(&mut self.found).is_empty();
+        if event.bytes > 0 && !is_known {
+            self.submit(event);
+        }
     }
 
     fn submit(&mut self, event: &BlkEvent) {
