@@ -22,11 +22,16 @@ const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
 const IDLE_POLICY: &str = "5";
 /// Fields of `/proc/<tid>/stat` in the count of proc(5).
 const FIRST_FIELD_AFTER_NAME: usize = 3;
+const STATE_FIELD: usize = 3;
+const FLAGS_FIELD: usize = 9;
 const NICE_FIELD: usize = 19;
 const POLICY_FIELD: usize = 41;
 
-/// The ioprio of the thread `tid` that schedulers go by; `None` if there is no such thread. One that was never set
-/// follows from how the thread is scheduled.
+/// In the flags of a thread that ends, PF_EXITING in include/linux/sched.h. Such a thread has lost its ioprio.
+const ENDS: u32 = 4;
+
+/// The ioprio of the thread `tid` that schedulers go by; `None` if there is no such thread or it ends. One that was
+/// never set follows from how the thread is scheduled.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
     let kept = iosched_system::call::ioprio_of(tid)?;
     let level = (kept & 7) as u8;
@@ -34,17 +39,20 @@ pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
         1 => IoPriority::new(IoClass::RealTime, level),
         2 => IoPriority::new(IoClass::BestEffort, level),
         3 => IoPriority::new(IoClass::Idle, LEVEL_DEFAULT),
-        _ => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?),
+        _ => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)?,
     })
 }
 
 /// The ioprio that follows from a line of `/proc/<tid>/stat`: of the idle and real time policies the class, else the
-/// level from the nice value.
-fn of_schedule(stat: &str) -> IoPriority {
+/// level from the nice value. `None` if the thread ends.
+fn of_schedule(stat: &str) -> Option<IoPriority> {
     // A name may hold anything, parentheses too.
     let fields: Vec<&str> =
         stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace().collect()).unwrap_or_default();
     let field = |number: usize| fields.get(number - FIRST_FIELD_AFTER_NAME).copied().unwrap_or_default();
+    if field(STATE_FIELD) == "Z" || field(FLAGS_FIELD).parse::<u32>().is_ok_and(|flags| flags & ENDS != 0) {
+        return None;
+    }
     let class = match field(POLICY_FIELD) {
         IDLE_POLICY => IoClass::Idle,
         policy if REAL_TIME_POLICIES.contains(&policy) => IoClass::RealTime,
@@ -52,7 +60,7 @@ fn of_schedule(stat: &str) -> IoPriority {
     };
     let nice = field(NICE_FIELD).parse::<i64>().ok();
     let level = nice.and_then(|nice| u8::try_from((nice + 20) / 5).ok()).unwrap_or(LEVEL_DEFAULT);
-    IoPriority::new(class, if class == IoClass::Idle { LEVEL_DEFAULT } else { level })
+    Some(IoPriority::new(class, if class == IoClass::Idle { LEVEL_DEFAULT } else { level }))
 }
 
 #[cfg(test)]
@@ -69,9 +77,12 @@ mod tests {
         for (nice, policy, ioprio) in
             [(0, 0, "none"), (19, 0, "none/7"), (-20, 3, "none/0"), (0, 5, "idle"), (0, 1, "rt/4")]
         {
-            assert_eq!(of_schedule(&line(nice, policy)), ioprio.parse().unwrap(), "{nice} {policy}");
+            assert_eq!(of_schedule(&line(nice, policy)), Some(ioprio.parse().unwrap()), "{nice} {policy}");
         }
-        assert_eq!(of_schedule("garbage"), IoPriority::default());
+        assert_eq!(of_schedule("garbage"), Some(IoPriority::default()));
+        // A thread that ends has lost its ioprio.
+        assert_eq!(of_schedule(&line(0, 0).replace(" 9 10 ", " 4194316 10 ")), None);
+        assert_eq!(of_schedule(&line(0, 0).replace(" S ", " Z ")), None);
         assert_eq!(ioprio_of(i32::MAX as u32), None);
     }
 

@@ -282,6 +282,28 @@ fn one_run_is_shown_but_decides_nothing() {
 }
 
 #[test]
+fn settings_that_ran_for_unlike_times_are_named() {
+    let of = |seconds: u64| {
+        let mut experiment = experiment(tasks(), &["noop", "cfq"], 2);
+        experiment.limit.time_ns = Some(seconds * 1_000_000_000);
+        results(&records(&experiment)).doubts
+    };
+    // Both finish their work, each in its time.
+    let doubts = of(100);
+    let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
+    let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
+    for part in
+        ["did not run for the same time: ", "noop ran for", "cfq for", "the limit is 100 s", "shorten --run-for"]
+    {
+        assert!(told.contains(part), "{told}");
+    }
+    let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);
+    unlimited.limit.time_ns = None;
+    let doubts = results(&records(&unlimited)).doubts;
+    assert!(!doubts.iter().any(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. })), "{doubts:?}");
+}
+
+#[test]
 fn a_device_buried_in_requests_and_one_that_idles_are_told() {
     let with_gap = |gap_ns| {
         let mut experiment = experiment(trace(400, gap_ns), &["noop"], 2);

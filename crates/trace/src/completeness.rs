@@ -37,6 +37,11 @@ pub enum Gap {
         /// Whether it is the file of one CPU alone that was read.
         one_file: bool,
     },
+    /// Requests were issued, and not one submission (Q) is there: readers take insertions (I) as requests, or else issues.
+    NoSubmissions {
+        /// Requests issued.
+        issued: u64,
+    },
     /// The numbers of per-CPU files leave some out.
     MissingCpus {
         /// Those left out, rising.
@@ -153,6 +158,7 @@ impl Gap {
             Self::Cut { .. } => "cut",
             Self::Unmatched(_) => "unmatched",
             Self::NoCompletions { .. } => "no_completions",
+            Self::NoSubmissions { .. } => "no_submissions",
             Self::MissingCpus { .. } => "missing_cpus",
             Self::Dropped { .. } => "dropped",
             Self::Damaged { .. } => "damaged",
@@ -176,7 +182,9 @@ impl Gap {
             | Self::Damaged { bytes: some, of }
             | Self::BadLines { lines: some, of, .. }
             | Self::Disorder { records: some, of, .. } => percent(*some, *of) > LOST_PERCENT_MAX,
-            Self::PassedOver { .. } | Self::NoLineEnd { .. } | Self::Unclosed { .. } => false,
+            Self::NoSubmissions { .. } | Self::PassedOver { .. } | Self::NoLineEnd { .. } | Self::Unclosed { .. } => {
+                false
+            }
         }
     }
 
@@ -198,6 +206,7 @@ impl Gap {
             Self::Unmatched(_) | Self::NoCompletions { .. } | Self::MissingCpus { .. } => {
                 "put the files of all CPUs side by side"
             }
+            Self::NoSubmissions { .. } => "record all events (blktrace without -a)",
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
             Self::BadLines { .. } => "give the format that it is in",
@@ -266,6 +275,12 @@ impl fmt::Display for Gap {
                     false => f.write_str("they were not recorded"),
                 }
             }
+            Self::NoSubmissions { issued } => write!(
+                f,
+                "{} requests were issued (D), and not one submission (Q) was read: insertions (I), or else issues, are \
+                 taken as submissions, and latency begins there",
+                grouped(*issued)
+            ),
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };

@@ -123,6 +123,13 @@ impl EventReader {
         Completeness::of(gaps)
     }
 
+    /// The same for a reader of requests, which takes other events as submissions where there are none.
+    pub(crate) fn completeness_of_requests(&self) -> Completeness {
+        let mut gaps = self.completeness().gaps().to_vec();
+        gaps.extend(self.follower.issued_without_submissions().map(|issued| Gap::NoSubmissions { issued }));
+        Completeness::of(gaps)
+    }
+
     /// Names of processes, as far as they are known by now.
     #[must_use]
     pub fn process_names(&self) -> &ProcessNames {

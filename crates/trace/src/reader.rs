@@ -153,7 +153,7 @@ impl TraceReader {
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         match &self.body {
-            Body::Events { events, .. } => events.completeness(),
+            Body::Events { events, .. } => events.completeness_of_requests(),
             Body::Requests(requests) => Completeness::of(requests.warnings.gaps(self.format, self.given)),
         }
     }

@@ -130,7 +130,11 @@ impl fmt::Display for Oddity {
                 write!(f, "{} requests in {span_s} s are more than any device takes; ", grouped(*requests))?;
                 match units {
                     Some((read, likely)) => {
-                        write!(f, "the times may be in {likely}, not {read}; try --time-unit {likely}")
+                        write!(
+                            f,
+                            "the times may be in {likely}, not {read}; name the columns with --columns, as in \
+                             time_{likely},device,sector,nr_sectors,op=1:read"
+                        )
                     }
                     None => f.write_str("the times may be in another unit"),
                 }
@@ -356,7 +360,7 @@ mod tests {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
         let told = super::tests::told(&milliseconds, Format::Mqsim);
         assert!(told[0].contains("400 requests in 0.000001596 s"), "{told:?}");
-        assert!(told[0].contains("may be in ms, not ns; try --time-unit ms"), "{told:?}");
+        assert!(told[0].contains("may be in ms, not ns; name the columns with --columns, as in time_ms"), "{told:?}");
         let possible = survey((0..400).map(|i| (i * 1_000, 1_000 * i, 8)));
         assert!(super::tests::told(&possible, Format::Mqsim).is_empty());
     }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use iosched::Op;
-use iosched_trace::{Columns, Format, ReadOptions, TraceReader, TraceRequest};
+use iosched_trace::{Columns, Format, Gap, ReadOptions, TraceReader, TraceRequest};
 
 fn read_with(columns: &str, data: &'static [u8]) -> Vec<TraceRequest> {
     let options = ReadOptions { columns: Some(Columns::parse(columns).unwrap()), ..ReadOptions::default() };
@@ -127,6 +127,10 @@ fn issues_are_requests_where_submissions_are_missing() {
     assert_eq!(arrivals(&requests), [(1_000_000, Some(4_000_000)), (2_000_000, Some(2_000_000))]);
     assert_eq!((requests[0].pid, requests[1].op), (4020, Op::Write));
     assert!(warnings.is_empty(), "{warnings:?}");
+    let mut reader = open(text).unwrap();
+    assert_eq!(reader.by_ref().count(), 2);
+    let told = reader.completeness();
+    assert!(matches!(told.gaps(), [Gap::NoSubmissions { issued: 2 }]), "{told:?}");
 }
 
 #[test]

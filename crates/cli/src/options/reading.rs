@@ -12,9 +12,10 @@ pub(crate) struct Reading {
     /// mqsim or csv [default: told by its content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
-    /// Read the trace as a table whose columns are these, apart by commas, tabs, semicolons, bars or blanks: a time
-    /// (time_ns, time_us, time_ms or time_s; or arrival_ns, kept as it is), op, sector or offset_bytes, nr_sectors or
-    /// length_bytes; perhaps pid, process, ioprio, device, sync, flags, latency_ns (_us, _ms, _s); - for one to ignore
+    /// Read the trace as a table with these columns, separated by commas, tabs, semicolons, bars or blanks: a time
+    /// (time_ns, time_us, time_ms or time_s; arrival_ns, kept as it is; or completed_s with a latency, as in biosnoop),
+    /// op (or op=0:write/1:read, if numbers stand for operations), sector or offset_bytes, nr_sectors or length_bytes;
+    /// optional: pid, process, ioprio, device, sync, flags, latency_ns (_us, _ms, _s), queue_ms; - for a column to ignore
     #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
     columns: Option<Columns>,
     /// Take what is there of a trace that is not the whole recording: the file of a CPU is missing, a file is cut short

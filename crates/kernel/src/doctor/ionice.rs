@@ -61,7 +61,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
-            // What is known of ADIOS is known of its versions up to 3.3.0.
+            // The facts about ADIOS are of version 3.3.0.
             let own = match scheduler {
                 "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 looks at neither class nor level)"))
                     .sure(Sure::Likely),

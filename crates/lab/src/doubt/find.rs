@@ -32,6 +32,9 @@ const WAITING_SHARE: f64 = 0.9;
 /// which is at least this long, ns.
 const STARVED_AFTER_NS: u64 = 2_000_000_000;
 
+/// Settings with a time limit have the same time if the longest is at most so many times the shortest.
+const UNLIKE_TIMES: f64 = 1.05;
+
 /// Rounded down to one significant digit, at least 2.
 fn one_digit(value: f64) -> f64 {
     let unit = 10f64.powf(value.max(1.0).log10().floor());
@@ -67,6 +70,7 @@ impl Finder<'_> {
         let device = self.records.device();
         doubts.extend(device.fit.map(|fit| Doubt::ModelError { name: device.name.clone(), fit }));
         self.runs(&mut doubts);
+        doubts.extend(self.times());
         self.load(&mut doubts);
         self.tails(&mut doubts);
         self.sameness(&mut doubts);
@@ -129,6 +133,23 @@ impl Finder<'_> {
             let timed = header.limit.time_ns.is_some();
             doubts.push(Doubt::Short { seconds, kind: header.workload.kind, timed });
         }
+    }
+
+    /// Settings of a comparison with a time limit, if their times differ by more than the limit explains.
+    fn times(&self) -> Option<Doubt> {
+        let header = self.records.header();
+        let limit_s = header.limit.time_ns?.saturating_sub(header.warm_up_ns) as f64 / 1e9;
+        let finish = |setting| Some((setting, self.of(Figure::Finish, setting)?.mean));
+        let mut means: Vec<(usize, f64)> = (0..header.settings.len()).filter_map(finish).collect();
+        means.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (&(shortest, least), &(longest, most)) = (means.first()?, means.last()?);
+        let label = |setting: usize| header.settings[setting].label.clone();
+        (most > least * UNLIKE_TIMES).then(|| Doubt::UnlikeTimes {
+            shortest: label(shortest),
+            longest: label(longest),
+            seconds: [least, most],
+            limit_s,
+        })
     }
 
     fn load(&self, doubts: &mut Vec<Doubt>) {

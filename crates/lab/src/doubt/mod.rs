@@ -52,6 +52,17 @@ pub enum Doubt {
         /// Whether it ends at a given time on a real device.
         timed: bool,
     },
+    /// Settings with a time limit did not run for the same time.
+    UnlikeTimes {
+        /// Label of the setting that ran for the shortest time.
+        shortest: String,
+        /// Label of the setting that ran for the longest time.
+        longest: String,
+        /// How long they ran, s.
+        seconds: [f64; 2],
+        /// The limit, s.
+        limit_s: f64,
+    },
     /// All latencies of a kind rest on a handful of I/Os: closing sentences leave them out.
     FewIos {
         /// Whether of sync I/Os; else of async ones.
@@ -230,7 +241,7 @@ impl Doubt {
             | Self::PrioritiesUnknown { .. } => 0,
             // Whatever is concluded is of the model or of an idle device.
             Self::ModelError { fit, .. } if !fit.fits => 1,
-            Self::SeveralDevices { .. } | Self::Idle { .. } | Self::Overload { .. } => 2,
+            Self::UnlikeTimes { .. } | Self::SeveralDevices { .. } | Self::Idle { .. } | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
             // What the device or its machine does to figures.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
@@ -289,6 +300,20 @@ impl fmt::Display for Doubt {
                     WorkloadKind::Application | WorkloadKind::Command => "give the program more to do",
                 }
             ),
+            Self::UnlikeTimes { shortest, longest, seconds: [least, most], limit_s } => {
+                write!(
+                    f,
+                    "the settings did not run for the same time: {shortest} ran for {} s and {longest} for {} s, and the limit is {} s; ",
+                    significant(*least, 3),
+                    significant(*most, 3),
+                    significant(*limit_s, 3)
+                )?;
+                f.write_str(if *least < *limit_s {
+                    "a setting that finished its work early ran on another part of the workload; shorten --run-for, or give the workload more to do"
+                } else {
+                    "requests that were in flight at the limit completed late; lengthen --run-for, so that they weigh less"
+                })
+            }
             Self::FewIos { sync, ios } => write!(
                 f,
                 "{} latencies rest on {ios} I/Os of a run and are left out of the conclusions; take a longer workload",

@@ -62,7 +62,8 @@ pub(super) fn named_columns(place: &Sandbox) {
         .refused(2, &["line 2", "expected 4 columns (time_s,op,sector,nr_sectors); it has 3 fields"]);
     info(place, "flush.csv", format!("{heading}0.5,F,8,8\n0.6,R,8,8\n"))
         .refused(2, &["line 2", "expected a flush of length 0"]);
-    let lacks = "arrival_ns, time_ns, time_us, time_ms or time_s is missing; no columns that are known: time";
+    let lacks = "(arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or _s) is missing; no columns \
+                 that are known: time";
     info(place, "lacks.csv", "time,op,sector,nr_sectors\n0.5,R,8,8\n").refused(2, &[lacks, "--columns"]);
     place.file("plain", "0.5 R 8 8\n0.6 9 R 8\n");
     let told = place.iosched(&["trace", "info", "plain", "--columns", "time_s,op,sector,nr_sectors"]);
@@ -72,11 +73,14 @@ pub(super) fn named_columns(place: &Sandbox) {
 pub(super) fn wrong_columns(place: &Sandbox) {
     place.file("x", "1,R,0,8\n");
     for (names, parts) in [
-        ("time,op,sector,nr_sectors", &["\"time\" is none", "time_ns", "offset_bytes", "- for one to ignore"][..]),
-        ("op,sector,nr_sectors", &["time_s is missing"]),
-        ("time_ns,op,sector", &["nr_sectors, length_bytes or size_bytes is missing"]),
+        (
+            "time,op,sector,nr_sectors",
+            &["\"time\" is not the name of a column", "time_ns", "offset_bytes", "- for one to ignore"][..],
+        ),
+        ("op,sector,nr_sectors", &["completed_ns, _us, _ms or _s) is missing"]),
+        ("time_ns,op,sector", &["nr_sectors, length_bytes, length_kib or length_mib is missing"]),
         ("time_ns,time_us,op,sector,nr_sectors", &["time_ns and time_us say the same"]),
-        ("", &["is none"]),
+        ("", &["\"\" is not the name of a column"]),
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
     }

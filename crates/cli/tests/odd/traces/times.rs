@@ -124,7 +124,7 @@ pub(super) fn impossible(place: &Sandbox) {
     // Times in ms, offsets and lengths in bytes, read as MQSim's ns and sectors.
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
     place.file("x.trace", (1..400).map(row).collect::<String>());
-    let expected = ["try --time-unit ms", "offsets may be in bytes, not sectors"];
+    let expected = ["name the columns with --columns, as in time_ms,", "offsets may be in bytes, not sectors"];
     place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
     let said = compared(place, "x.trace", "nvme", &[]);
     let first = said.out.split("doubtful:").nth(1).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
