@@ -329,7 +329,12 @@ pub(crate) fn end(served: Served) -> Result<()> {
 pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let Chosen { setting, depth, shows_depth, kept } = chosen;
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
-    let why = kept.map(|shares| format!(" (keeps the declared {})", shares.declared())).unwrap_or_default();
+    let why = match kept {
+        // Async writes of all clients share few queues, so weights decide little among them.
+        Some(Shares::Weights) => " (keeps the declared weights; for writes, too, declare sync=all)".to_owned(),
+        Some(shares) => format!(" (keeps the declared {})", shares.declared()),
+        None => String::new(),
+    };
     format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))
 }
 

@@ -126,10 +126,14 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let weights = ["memory:1M", "--export", "db,weight=800", "--export", "backup,weight=200"];
     let classes = ["memory:1M", "--export", "db", "--export", "backup,class=idle"];
     let cfq = "memory, 1 MiB, cfq";
+    let keeps = |depth: u32| {
+        format!(":slice_idle=0, depth {depth} (keeps the declared weights; for writes, too, declare sync=all)")
+    };
+    let [at_8, at_5] = [8, 5].map(keeps);
     // What is announced, what is warned of, and what is in force.
     let cases = [
-        (&weights[..], &[][..], ":slice_idle=0, depth 8 (keeps the declared weights)", None, ["0", "8"]),
-        (&weights, &["--depth", "5"], ":slice_idle=0, depth 5 (keeps the declared weights)", None, ["0", "5"]),
+        (&weights[..], &[][..], at_8.as_str(), None, ["0", "8"]),
+        (&weights, &["--depth", "5"], &at_5, None, ["0", "5"]),
         (&weights, &["--scheduler", "cfq"], "\n", None, ["", "128"]),
         (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", None, ["0", "8"]),
         (&classes, &[], "\n", None, ["", "128"]),
