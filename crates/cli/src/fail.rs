@@ -125,17 +125,20 @@ fn meant(error: &anyhow::Error) -> String {
     {
         return meant;
     }
-    if let Some(TraceError::NotFound { file }) = of_trace(error)
-        && let Some(program) = file.split_whitespace().next()
-    {
+    let not_found = match (of_trace(error), error.downcast_ref()) {
+        (Some(TraceError::NotFound { file }), _) => file.split_whitespace().next(),
+        (_, Some(WorkloadError::NoSuchProgram { program, remedy, .. })) if remedy.is_empty() => Some(program.as_str()),
+        _ => None,
+    };
+    if let Some(program) = not_found {
+        let is_command = of_trace(error).is_none();
         let programs = iosched_workload::app::programs().iter().map(|known| known.name);
         let near = nearest(program, programs.clone());
-        let is_command = file.contains(char::is_whitespace);
         let known = || programs.collect::<Vec<_>>().join(", ");
         return match near {
             Some(near) => format!("; did you mean the program {near}?"),
             None if is_command => {
-                format!("; if it is a command line, the programs that can be simulated are {}", known())
+                format!("; the programs that can be simulated are {}, fio", known())
             }
             None => String::new(),
         };

@@ -121,7 +121,11 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--device", "sata-ssd:stedy"], 2, &["did you mean sata-ssd:steady?"]);
     compare(&["--device", "./dev.toml:depht=4"], 2, &["did you mean ./dev.toml:depth=4?"]);
     compare(&["--workload", "izone -s 64 -e -i 0"], 2, &["did you mean the program iozone?"]);
-    compare(&["--workload", "mysqld --bench"], 2, &["no such file", "programs that can be simulated are ", "iozone"]);
+    compare(
+        &["--workload", "mysqld --bench"],
+        2,
+        &["mysqld: no such program", "programs that can be simulated are ", "iozone"],
+    );
     compare(&["--on", ".", "--", "truee"], 2, &["truee: there is no such program in $PATH; did you mean "]);
     compare(&["--on", ".", "--", "./truee"], 2, &["./truee: there is no such program"]);
     compare(&["--device", "dev.toml"], 2, &["dev.toml", "hdd"]);

@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use iosched_sim::{Histogram, RunResult, TaskResult};
+use iosched_sim::{Histogram, JobResult, RunResult, TaskResult};
 use iosched_workload::app;
+use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::goal::{Measure, MeasureRecord, Statistic, Whose};
@@ -94,6 +95,8 @@ pub enum TaskFigure {
     Iops,
     /// The 99th percentile of their latencies.
     P99,
+    /// The 99th percentile of the latencies of one of their system calls: of fio jobs that sync.
+    SyncP99(SyncKind),
 }
 
 /// A figure that is declared when it is first seen: by its name and unit, one for each.
@@ -231,10 +234,11 @@ impl Figure {
         }))
     }
 
-    /// The figures of single tasks by name, where there are two or more names, and how many there are. Where they are
-    /// many, those that do most I/O come first, and the rest has none.
+    /// The figures of single tasks by name, those of each name together, and how many names there are. Where they are
+    /// many, those that do most I/O come first, and the rest has none. A single name has figures if they differ from
+    /// the run's: if `is_cached`, a page cache stands between tasks and device. fio's `jobs` have latencies of syncs.
     #[must_use]
-    pub fn of_tasks(tasks: &[TaskResult]) -> (Vec<Self>, usize) {
+    pub fn of_tasks(tasks: &[TaskResult], jobs: &[JobResult], is_cached: bool) -> (Vec<Vec<Self>>, usize) {
         let mut names: Vec<(&str, u64)> = Vec::new();
         for task in tasks.iter().filter(|task| !task.name.is_empty()) {
             match names.iter_mut().find(|(name, _)| *name == task.name) {
@@ -249,9 +253,14 @@ impl Figure {
             names.truncate(TASK_NAMES_MAX);
         }
         let figures = |(name, _): &(&str, u64)| {
-            TaskFigure::ALL.map(|what| Self::Task(declared(what.declaration(name, few)), what))
+            let syncs =
+                |call: &SyncKind| jobs.iter().any(|job| job.name == *name && !job.sync_calls.of(*call).is_empty());
+            let calls = SyncKind::ALL.into_iter().filter(syncs).map(TaskFigure::SyncP99);
+            let usual = TaskFigure::USUAL.into_iter().filter(|_| all > 1 || is_cached);
+            let all = usual.chain(calls).map(|what| Self::Task(declared(what.declaration(name, few)), what));
+            all.collect::<Vec<_>>()
         };
-        (if all < 2 { Vec::new() } else { names.iter().flat_map(figures).collect() }, all)
+        (names.iter().map(figures).filter(|figures| !figures.is_empty()).collect(), all)
     }
 
     /// Its name in data: `sync_p99`.
@@ -302,7 +311,7 @@ impl Figure {
     pub fn task(self) -> Option<&'static str> {
         match self {
             Self::Task(Reported(spec), what) => {
-                let name = spec.name.strip_suffix(what.suffix())?;
+                let name = spec.name.strip_suffix(what.suffix().as_str())?;
                 let plain =
                     spec.name.strip_prefix(TASK).filter(|own| Self::ALL.iter().any(|figure| figure.name() == *own));
                 Some(plain.map_or(name, |_| &name[TASK.len()..]))
@@ -357,7 +366,10 @@ impl Figure {
     /// Whether it is about the few slowest I/Os, which models get less right than rates and means.
     #[must_use]
     pub fn is_tail(self) -> bool {
-        let worst = matches!(self, Self::SyncWorst | Self::AsyncWorst | Self::Task(_, TaskFigure::P99));
+        let worst = matches!(
+            self,
+            Self::SyncWorst | Self::AsyncWorst | Self::Task(_, TaskFigure::P99 | TaskFigure::SyncP99(_))
+        );
         worst || self.quantile().is_some_and(|(q, _)| q >= TAIL) || self.measure().is_some_and(Measure::is_tail)
     }
 
@@ -385,13 +397,16 @@ impl Figure {
             Self::AsyncWorst => nobody_waits().map(|h| h.max_ns() as f64 / MS),
             Self::Utilisation => run.utilisation().map(|share| share * 100.0),
             Self::Fairness => None,
+            Self::Task(_, TaskFigure::SyncP99(call)) => {
+                some(latency_of_syncs(run, call, self.task())).map(|h| h.quantile_ns(0.99) as f64 / MS)
+            }
             Self::Task(_, what) => {
                 let mut latency = Histogram::default();
                 let own = run.tasks.iter().filter(|task| Some(task.name.as_str()) == self.task());
                 own.for_each(|task| latency.merge(&task.latency));
                 match what {
                     TaskFigure::Iops => per_second(latency.count() as f64),
-                    TaskFigure::P99 => some(latency).map(|h| h.quantile_ns(0.99) as f64 / MS),
+                    TaskFigure::P99 | TaskFigure::SyncP99(_) => some(latency).map(|h| h.quantile_ns(0.99) as f64 / MS),
                 }
             }
             Self::Goal(Reported(spec)) => spec.measure.as_ref()?.of(run),
@@ -411,14 +426,15 @@ impl Serialize for Figure {
 }
 
 impl TaskFigure {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Iops, Self::P99];
+    /// Those that every task has.
+    pub const USUAL: [Self; 2] = [Self::Iops, Self::P99];
 
-    /// What stands behind the task's name.
-    const fn suffix(self) -> &'static str {
+    /// The text behind the task's name.
+    fn suffix(self) -> String {
         match self {
-            Self::Iops => " IOPS",
-            Self::P99 => " p99",
+            Self::Iops => " IOPS".to_owned(),
+            Self::P99 => " p99".to_owned(),
+            Self::SyncP99(call) => format!(" {} p99", call.name()),
         }
     }
 
@@ -437,8 +453,14 @@ impl TaskFigure {
                 RELEVANT_QUANTILE_PERCENT,
                 "latency that 99 % of the I/Os of those tasks do not exceed",
             ),
+            Self::SyncP99(_) => (
+                "ms",
+                Direction::Lower,
+                RELEVANT_QUANTILE_PERCENT,
+                "time from call to return that 99 % of these calls of the job do not exceed",
+            ),
         };
-        let headline = headline && self == Self::Iops;
+        let headline = headline && self != Self::P99;
         Declaration { id, name, unit: unit.to_owned(), direction, relevant_percent, headline, doc, measure: None }
     }
 }
@@ -468,6 +490,14 @@ fn declared(new: Declaration) -> Reported {
     })
 }
 
+/// Latencies of one system call, of the fio jobs of that name or of all.
+pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str>) -> Histogram {
+    let mut all = Histogram::default();
+    let own = run.jobs.iter().filter(|own| job.is_none_or(|job| own.name == job));
+    own.for_each(|own| all.merge(own.sync_calls.of(call)));
+    all
+}
+
 fn some(histogram: Histogram) -> Option<Histogram> {
     (!histogram.is_empty()).then_some(histogram)
 }
@@ -490,13 +520,34 @@ mod tests {
     #[test]
     fn a_process_that_is_called_sync_has_figures_of_its_own() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-        let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")]);
+        let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")], &[], false);
+        let figures = figures.concat();
         assert_eq!(names, 2);
         assert_eq!(
             figures.iter().map(|own| own.id()).collect::<Vec<_>>(),
             ["sync_iops", "task_sync_p99", "db_iops", "db_p99"]
         );
         assert_eq!(figures.iter().map(|own| own.task().unwrap()).collect::<Vec<_>>(), ["sync", "sync", "db", "db"]);
+    }
+
+    #[test]
+    fn one_job_that_syncs_has_the_latency_of_its_calls() {
+        let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+        let mut job = JobResult { name: "wal".to_owned(), ..JobResult::default() };
+        assert!(Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false).0.is_empty());
+        job.sync_calls.fdatasync.record(4_000_000);
+        let names = |is_cached: bool| {
+            let (figures, names) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), is_cached);
+            assert_eq!(names, 1);
+            figures.concat().iter().map(|own| own.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["wal fdatasync p99"]);
+        assert_eq!(names(true), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
+        let (figures, _) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false);
+        let figure = figures[0][0];
+        let run = RunResult { jobs: vec![job], ..RunResult::default() };
+        assert!((figure.of(&run).unwrap() - 4.0).abs() < 0.08);
+        assert_eq!((figure.task(), figure.is_tail(), figure.of(&RunResult::default())), (Some("wal"), true, None));
     }
 
     #[test]

@@ -302,8 +302,8 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
     let mut all = Vec::new();
     let goals = goals(header, &runs);
     let (of_tasks, names) = of_tasks(header, &runs);
-    let of_shown_tasks = &of_tasks[..of_tasks.len().min(TASK_NAMES_SHOWN * TaskFigure::ALL.len())];
-    let own = [goals.as_slice(), &reported(&runs), &of_tasks, Figure::ALL].concat();
+    let of_shown_tasks = of_tasks[..of_tasks.len().min(TASK_NAMES_SHOWN)].concat();
+    let own = [goals.as_slice(), &reported(&runs), &of_tasks.concat(), Figure::ALL].concat();
     let is_new = |(at, figure): &(usize, &Figure)| !own[..*at].contains(figure) && !is_goal_of_task(**figure, &goals);
     for (_, &figure) in own.iter().enumerate().filter(is_new) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
@@ -325,7 +325,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
         all.push(FigureResults { figure, settings, ios, headline, goal, shown, level: 0.0 });
     }
     compare_with_baseline(&mut all, records);
-    (all, (of_tasks.len() / TaskFigure::ALL.len(), names))
+    (all, (of_tasks.len(), names))
 }
 
 /// What goals name, as far as any run has it; each once.
@@ -340,9 +340,13 @@ fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
 
 /// Whether a goal names the same of a task.
 fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
-    let Figure::Task(_, TaskFigure::P99) = figure else { return false };
     let name = figure.task().unwrap_or_default().to_owned();
-    let same = Measure::Latency(Statistic::Quantile(0.99), Whose::Task(name));
+    let whose = match figure {
+        Figure::Task(_, TaskFigure::P99) => Whose::Task(name),
+        Figure::Task(_, TaskFigure::SyncP99(call)) => Whose::Calls(call, Some(name)),
+        _ => return false,
+    };
+    let same = Measure::Latency(Statistic::Quantile(0.99), whose);
     goals.iter().any(|goal| goal.measure() == Some(&same))
 }
 
@@ -390,10 +394,14 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
 }
 
 /// Figures of single tasks, jobs or processes, and how many names they have. The tasks of a program belong together.
-fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Figure>, usize) {
+fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Vec<Figure>>, usize) {
     let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs | WorkloadKind::Trace);
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
-    first.map(|run| Figure::of_tasks(of_workload(&run.result))).unwrap_or_default()
+    let figures = |run: &&RunRecord| {
+        let (tasks, jobs) = (of_workload(&run.result), &run.result.jobs);
+        Figure::of_tasks(tasks, jobs, tasks.len() < run.result.tasks.len())
+    };
+    first.map(figures).unwrap_or_default()
 }
 
 /// The tasks of a run that are the workload's: before fio's jobs on a machine stand the kernel's threads.

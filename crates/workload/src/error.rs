@@ -79,6 +79,16 @@ pub enum WorkloadError {
         /// What would be right.
         remedy: String,
     },
+    /// A command line whose program is not modelled.
+    #[error("{program}: no such program is modelled, and no file is called so{remedy}: {line}")]
+    NoSuchProgram {
+        /// The program.
+        program: String,
+        /// The start of the line.
+        line: String,
+        /// The nearest that is modelled; empty if nothing is near.
+        remedy: String,
+    },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),

@@ -15,6 +15,7 @@ mod file;
 pub mod fio;
 mod fit;
 pub mod outcome;
+mod pasted;
 mod program;
 mod replay;
 mod scenario;
@@ -96,8 +97,11 @@ impl Workload {
         if reading.format.is_some() || reading.columns.is_some() {
             return Trace::open_with(path, reading).map(|trace| Self::Trace(Arc::new(trace)));
         }
-        if let Some(text) = path.to_str().filter(|text| app::Spec::is_command(text) && !path.exists()) {
-            return app::Spec::parse(text).map(|spec| Self::Application(spec.into()));
+        let is_line = |text: &&str| !path.exists() && (text.contains(' ') || app::Spec::is_command(text));
+        if let Some(text) = path.to_str().filter(is_line)
+            && let Some(workload) = Self::of_command(text, environment)?
+        {
+            return Ok(workload);
         }
         if path.extension().is_some_and(|extension| extension == "toml") {
             TaskSet::open(path).map(|set| Self::Tasks(set.into()))
@@ -106,8 +110,36 @@ impl Workload {
             fio::load_logs(&mut file)?;
             Ok(Self::Jobs(fio::Jobs::new(file)))
         } else {
-            Trace::open_with(path, reading).map(|trace| Self::Trace(Arc::new(trace)))
+            let trace = Trace::open_with(path, reading).map_err(|error| pasted::no_program(path, error));
+            trace.map(|trace| Self::Trace(Arc::new(trace)))
         }
+    }
+
+    /// A program's command line, as it is pasted. `None` if no program of its name is modelled.
+    fn of_command(text: &str, environment: &dyn fio::Environment) -> Result<Option<Self>, WorkloadError> {
+        let pasted = pasted::Pasted::read(text)?;
+        let Some(program) = pasted.words.first() else { return Ok(None) };
+        let program = pasted::base(program);
+        if program == "fio" {
+            let name = pasted::shortened(text);
+            let mut file = fio::JobFile::of_command(&name, &pasted.words[1..], pasted.priority, environment)?;
+            fio::load_logs(&mut file)?;
+            return Ok(Some(Self::Jobs(fio::Jobs::new(file))));
+        }
+        if !app::Spec::is_command(program) {
+            return Ok(None);
+        }
+        if pasted.priority.is_some() {
+            return Err(WorkloadError::Command {
+                command: pasted::shortened(text),
+                option: "ionice".to_owned(),
+                problem: format!("the I/O priority of {program} is not simulated"),
+                remedy: "leave ionice and nice out, or write the workload as fio jobs with prioclass and prio"
+                    .to_owned(),
+            });
+        }
+        let line = pasted.line(text);
+        app::Spec::parse(&line).map(|spec| Some(Self::Application(spec.into())))
     }
 
     /// Its name, for people.

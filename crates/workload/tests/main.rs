@@ -1,6 +1,7 @@
 //! fio's job files and what is generated from them.
 
 mod common;
+mod fio_command_line;
 mod fio_corpus;
 mod fio_examples;
 mod fio_language;

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use iosched_sim::{Histogram, RunResult, TaskResult};
+use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize};
 
 use super::Goal;
-use crate::figure::{Direction, Figure, TAIL};
+use crate::figure::{Direction, Figure, TAIL, latency_of_syncs};
 
 const MS: f64 = 1e6;
 /// Whom figures can be of, beside the names of tasks.
@@ -38,6 +39,19 @@ pub enum Whose {
     All,
     /// Those of all tasks of that name; if there are none, of the cgroup of that name and those below it.
     Task(String),
+    /// System calls that sync, of the fio jobs of a name or of all: from the call to its return. Without any such call,
+    /// the name is that of a task.
+    Calls(SyncKind, Option<String>),
+}
+
+impl Whose {
+    /// `fdatasync`, or `NAME fdatasync`: the calls of fio jobs. `None` if the text ends in no such call.
+    pub(super) fn calls(text: &str) -> Option<Self> {
+        let words = text.rsplit_once(char::is_whitespace);
+        let (job, name) = words.map_or((None, text), |(job, name)| (Some(job.trim_end().to_owned()), name));
+        let call = SyncKind::ALL.into_iter().find(|call| call.name().eq_ignore_ascii_case(name))?;
+        Some(Self::Calls(call, job))
+    }
 }
 
 /// A figure of a run, as a goal names it: `p99(sync)`, `throughput`, `mean(backup)`, `tps`.
@@ -75,6 +89,8 @@ impl fmt::Display for Whose {
             Self::Writes => "writes",
             Self::All => "all",
             Self::Task(name) => name,
+            Self::Calls(call, None) => call.name(),
+            Self::Calls(call, Some(job)) => return write!(f, "{job} {}", call.name()),
         })
     }
 }
@@ -235,14 +251,21 @@ impl Measure {
         let mut cgroups: Vec<&str> = run.tasks.iter().map(|task| task.cgroup.as_str()).collect();
         cgroups.retain(|name| !name.is_empty());
         let cgroups = joined(&mut cgroups);
+        let has = |call: &SyncKind| !latency_of_syncs(run, *call, None).is_empty();
+        let calls: Vec<&str> = SyncKind::ALL.into_iter().filter(has).map(SyncKind::name).collect();
+        let calls = if calls.is_empty() { String::new() } else { format!("the calls {}, ", calls.join(", ")) };
         let cgroups = if cgroups.is_empty() { cgroups } else { format!("the cgroups {cgroups}, ") };
         match (self, known.is_empty()) {
             (Self::Reported(_), true) => {
                 "there are p99(sync) and other latencies, throughput, iops, finish and fairness".to_owned()
             }
             (Self::Reported(_), false) => format!("the application reports {known}"),
-            (_, true) => format!("its tasks have no names; there are {cgroups}{WHOSE}, as far as it has such I/O"),
-            (_, false) => format!("there are the tasks {known}, {cgroups}and {WHOSE}, as far as it has such I/O"),
+            (_, true) => {
+                format!("its tasks have no names; there are {cgroups}{calls}{WHOSE}, as far as it has such I/O")
+            }
+            (_, false) => {
+                format!("there are the tasks {known}, {cgroups}{calls}and {WHOSE}, as far as it has such I/O")
+            }
         }
     }
 }
@@ -284,6 +307,13 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
         Whose::Reads => run.latency.reads.clone(),
         Whose::Writes => run.latency.writes(),
         Whose::All => run.latency.all(),
+        Whose::Calls(call, job) => {
+            let all = latency_of_syncs(run, *call, job.as_deref());
+            if all.is_empty() {
+                return latencies(run, &Whose::Task(whose.to_string()));
+            }
+            all
+        }
         Whose::Task(name) => {
             let mut own = called(run, name).into_iter();
             let mut all = own.next()?.latency.clone();
@@ -304,6 +334,8 @@ fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use iosched_sim::JobResult;
+
     use super::*;
 
     fn task(name: &str, ns: u64) -> TaskResult {
@@ -336,6 +368,30 @@ mod tests {
         let missing = Measure::Iops("writer".to_owned());
         assert_eq!(missing.resolve(&run), None);
         assert!(missing.there_is(&run).contains("backup, reader"));
+    }
+
+    #[test]
+    fn syncs_of_jobs_are_measured_by_their_call() {
+        let job = |name: &str, ns: u64| {
+            let mut job = JobResult { name: name.to_owned(), ..JobResult::default() };
+            job.sync_calls.fdatasync.record(ns);
+            job
+        };
+        let jobs = vec![job("wal", 1_000_000), job("snapshot", 3_000_000)];
+        let run = RunResult { jobs, tasks: vec![task("fsync", 7_000_000)], ..RunResult::default() };
+        let of = |text: &str| text.parse::<Goal>().unwrap().measure.of(&run);
+        assert_eq!((of("mean(fdatasync)"), of("mean(wal fdatasync)")), (Some(2.0), Some(1.0)));
+        // No job calls fsync, and a task has that name.
+        assert_eq!((of("mean(fsync)"), of("mean(sync_file_range)")), (Some(7.0), None));
+        let missing = "p99(sync_file_range)".parse::<Goal>().unwrap().measure;
+        assert!(missing.there_is(&run).contains("the calls fdatasync, "), "{}", missing.there_is(&run));
+    }
+
+    #[test]
+    fn results_of_older_versions_have_no_calls() {
+        let mut old = serde_json::to_value(JobResult::default()).unwrap();
+        assert!(old.as_object_mut().unwrap().remove("sync_calls").is_none());
+        assert_eq!(serde_json::from_value::<JobResult>(old).unwrap(), JobResult::default());
     }
 
     #[test]

@@ -279,12 +279,12 @@ impl<'t> Reader<'t> {
             "reads" | "read" => Whose::Reads,
             "writes" | "write" => Whose::Writes,
             "all" => Whose::All,
-            _ => Whose::Task(whose.to_owned()),
+            _ => Whose::calls(whose).unwrap_or_else(|| Whose::Task(whose.to_owned())),
         };
         let lower = name.to_ascii_lowercase();
         match (lower.as_str(), &of) {
-            ("throughput", Whose::Task(task)) => return Ok(Measure::Throughput(task.clone())),
-            ("iops", Whose::Task(task)) => return Ok(Measure::Iops(task.clone())),
+            ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
+            ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
                 let problem = format!("{lower} is known of all together, {lower}, or of a task by its name");
                 return Err(self.error(start, &problem));
@@ -361,6 +361,9 @@ mod tests {
             ("throughput", "throughput"),
             ("Throughput(backup)", "throughput(backup)"),
             ("fairness", "fairness"),
+            ("p99(FDATASYNC)", "p99(fdatasync)"),
+            ("mean( my job  fsync)", "mean(my job fsync)"),
+            ("iops(fsync)", "iops(fsync)"),
             ("tps", "tps"),
             ("file_create", "file_create"),
         ] {

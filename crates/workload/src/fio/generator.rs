@@ -58,7 +58,7 @@ pub struct JobIo {
 }
 
 /// Which call syncs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncKind {
     /// `fsync`.
     Fsync,
@@ -66,6 +66,21 @@ pub enum SyncKind {
     Fdatasync,
     /// `sync_file_range`: writes are waited for, the device's cache is not flushed.
     Range,
+}
+
+impl SyncKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fsync, Self::Fdatasync, Self::Range];
+
+    /// The call's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+            Self::Range => "sync_file_range",
+        }
+    }
 }
 
 /// One stream of random numbers for each purpose, so that one option does not change what another draws.

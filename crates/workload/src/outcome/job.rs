@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
+use crate::fio::SyncKind;
 
 /// Over how long bandwidth and I/Os are sampled, ns: fio's `bwavgtime` and `iopsavgtime`.
 pub const SAMPLE_NS: u64 = 500_000_000;
@@ -33,6 +34,9 @@ pub struct JobResult {
     pub trim: DirectionResult,
     /// Latency of its syncs: from the call to its return.
     pub sync: Histogram,
+    /// The same latencies, by the call. Records of older versions lack them.
+    #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
+    pub sync_calls: SyncCalls,
     /// I/Os by how many were under way when they were issued, itself included: 1, 2-3, 4-7, 8-15, 16-31, 32-63, more.
     pub depth_level: [u64; 7],
     /// Submissions by how many I/Os they had: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
@@ -55,6 +59,7 @@ impl JobResult {
         self.write.merge(&other.write);
         self.trim.merge(&other.trim);
         self.sync.merge(&other.sync);
+        self.sync_calls.merge(&other.sync_calls);
         for (mine, theirs) in [
             (&mut self.depth_level, &other.depth_level),
             (&mut self.depth_submit, &other.depth_submit),
@@ -70,6 +75,52 @@ impl JobResult {
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.counted_from_ns)
+    }
+}
+
+/// Latencies of a job's syncs, by the call that it makes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SyncCalls {
+    /// `fsync`.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub fsync: Histogram,
+    /// `fdatasync`.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub fdatasync: Histogram,
+    /// `sync_file_range`.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub sync_file_range: Histogram,
+}
+
+impl SyncCalls {
+    /// Those of one call.
+    #[must_use]
+    pub const fn of(&self, call: SyncKind) -> &Histogram {
+        match call {
+            SyncKind::Fsync => &self.fsync,
+            SyncKind::Fdatasync => &self.fdatasync,
+            SyncKind::Range => &self.sync_file_range,
+        }
+    }
+
+    /// Likewise, to add to.
+    pub(crate) const fn of_mut(&mut self, call: SyncKind) -> &mut Histogram {
+        match call {
+            SyncKind::Fsync => &mut self.fsync,
+            SyncKind::Fdatasync => &mut self.fdatasync,
+            SyncKind::Range => &mut self.sync_file_range,
+        }
+    }
+
+    /// Whether no call was made.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        SyncKind::ALL.iter().all(|&call| self.of(call).is_empty())
+    }
+
+    fn merge(&mut self, other: &Self) {
+        SyncKind::ALL.iter().for_each(|&call| self.of_mut(call).merge(other.of(call)));
     }
 }
 

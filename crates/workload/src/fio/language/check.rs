@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::command_line;
 use super::engines::EngineBehaviour;
 use super::environment::Environment;
 use super::error::{JobError, JobProblem, ProblemKind, Short};
 use super::files;
 use super::options::Treatment;
-use super::place::JobLine;
+use super::place::{COMMAND_LINE, JobLine};
 use super::remark::{Refusal, Remark};
 use super::resolve::{self, resolve};
 use super::settings::{Setting, Settings, SettingsReader};
@@ -56,8 +57,25 @@ impl CheckedJobs {
     pub fn parse(file: &str, text: &[u8], environment: &dyn Environment) -> Result<Self, JobError> {
         let mut problems = Vec::new();
         let sections = source::read(file, text, environment, &mut problems);
+        let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
+        Self::of_sections(file, &name, &sections, problems)
+    }
+
+    /// Reads a command line of fio: see [`JobFile::of_command`].
+    pub(super) fn of_command(
+        name: &str,
+        words: &[String],
+        priority: Option<(u8, u8)>,
+        environment: &dyn Environment,
+    ) -> Result<Self, JobError> {
+        let mut problems = Vec::new();
+        let sections = command_line::sections(words, priority, environment, &mut problems);
+        Self::of_sections(COMMAND_LINE, name, &sections, problems)
+    }
+
+    fn of_sections(file: &str, name: &str, sections: &[Section], problems: Vec<JobProblem>) -> Result<Self, JobError> {
         let mut checker = Checker { problems, ..Checker::default() };
-        let described = checker.settings(&sections);
+        let described = checker.settings(sections);
         if described.is_empty() && checker.problems.is_empty() {
             let place = JobLine { file: file.into(), line: 1, included_at: None };
             checker.problems.push(JobProblem::new(place, ProblemKind::NoJobs));
@@ -73,9 +91,8 @@ impl CheckedJobs {
             let refusals = checker.refusals.into_values().collect();
             return Err(JobError::Invalid { problems: checker.problems, refusals });
         }
-        let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
         Ok(Self {
-            name: name.into_owned(),
+            name: name.to_owned(),
             jobs: checker.jobs,
             remarks: checker.remarks.into_values().collect(),
             refusals: checker.refusals.into_values().collect(),

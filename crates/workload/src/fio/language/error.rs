@@ -95,6 +95,20 @@ pub enum ProblemKind {
         /// The option.
         option: String,
     },
+    /// A job file that a command line names.
+    #[error("{path}: {problem}; a word without -- names a job file")]
+    JobFile {
+        /// The file.
+        path: String,
+        /// What the system says.
+        problem: String,
+    },
+    /// An option of the command line that makes fio do something else than run jobs.
+    #[error("--{option}: fio runs no jobs with it; leave it out")]
+    NotARun {
+        /// The option.
+        option: String,
+    },
     /// A section's header that is none.
     #[error("{}: not a section; write [name]", Short(.header))]
     Section {

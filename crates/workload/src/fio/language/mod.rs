@@ -9,6 +9,7 @@
 
 mod arithmetic;
 mod check;
+mod command_line;
 mod engines;
 mod environment;
 pub(crate) mod error;
@@ -50,5 +51,19 @@ impl JobFile {
     /// As [`JobFile::open`].
     pub fn parse(file: &str, text: &[u8], environment: &dyn Environment) -> Result<Self, JobError> {
         CheckedJobs::parse(file, text, environment)?.into_jobs()
+    }
+
+    /// Reads a command line of fio: the words behind its name. `name` is for people, and `priority` is the class and
+    /// the level of jobs that set none.
+    ///
+    /// # Errors
+    /// As [`JobFile::open`].
+    pub(crate) fn of_command(
+        name: &str,
+        words: &[String],
+        priority: Option<(u8, u8)>,
+        environment: &dyn Environment,
+    ) -> Result<Self, JobError> {
+        CheckedJobs::of_command(name, words, priority, environment)?.into_jobs()
     }
 }

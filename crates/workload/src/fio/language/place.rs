@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Stands for a file where jobs come from a command line. Its lines are words.
+pub(super) const COMMAND_LINE: &str = "fio command line";
+
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLine {
@@ -28,6 +31,9 @@ impl JobLine {
 
 impl fmt::Display for JobLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if &*self.file == COMMAND_LINE {
+            return f.write_str(COMMAND_LINE);
+        }
         write!(f, "{}:{}", self.file, self.line)?;
         let mut place = self;
         while let Some(outer) = &place.included_at {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::environment::Environment;
 use super::error::{JobProblem, ProblemKind};
-use super::place::JobLine;
+use super::place::{COMMAND_LINE, JobLine};
 
 /// Files that include each other, one within the other, at most.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -61,6 +61,48 @@ pub(super) fn read(
     let file = File { name: Arc::from(name), folder: folder_of(Path::new(name)), included_at: None };
     let mut reader = Reader { environment, problems, sections: Vec::new(), lines: 0, includes: 0, depth: 0 };
     reader.file(&file, text);
+    reader.sections
+}
+
+/// A job file or an option that a command line names.
+pub(super) enum Named<'a> {
+    /// A section begins.
+    Section(&'a str),
+    /// `name=value` or `name`.
+    Option(String),
+    /// A job file, and the sections of it that run; none: all.
+    File(&'a str, &'a [&'a str]),
+}
+
+/// Makes sections of the parts of a command line, each with the number of its word.
+pub(super) fn of_command(
+    parts: Vec<(u32, Named<'_>)>,
+    environment: &dyn Environment,
+    problems: &mut Vec<JobProblem>,
+) -> Vec<Section> {
+    let command = File { name: Arc::from(COMMAND_LINE), folder: PathBuf::new(), included_at: None };
+    let mut reader = Reader { environment, problems, sections: Vec::new(), lines: 0, includes: 0, depth: 0 };
+    for (line, part) in parts {
+        let place = JobLine { file: command.name.clone(), line, included_at: None };
+        match part {
+            Named::Section(name) => reader.header(&command, place, name, &format!("{name}]")),
+            Named::Option(text) => reader.assignment(place, &text),
+            Named::File(path, wanted) => {
+                let file = File { name: Arc::from(path), folder: folder_of(Path::new(path)), included_at: None };
+                let first = reader.sections.len();
+                match environment.read(Path::new(path)) {
+                    Ok(text) => reader.file(&file, &text),
+                    Err(error) => {
+                        let kind = ProblemKind::JobFile { path: path.to_owned(), problem: error.to_string() };
+                        reader.problem(&place, kind);
+                    }
+                }
+                let read = reader.sections.split_off(first);
+                let runs = |own: &Section| own.is_global || wanted.is_empty() || wanted.contains(&own.name.as_str());
+                reader.sections.extend(read.into_iter().filter(runs));
+            }
+        }
+    }
     reader.sections
 }
 

@@ -454,7 +454,7 @@ impl<'a> Process<'a> {
     /// Its flush is done.
     pub fn flush_done(&mut self, now_ns: u64) {
         self.waits = Waits::No;
-        self.stats.synced(now_ns, now_ns - self.flush_asked_ns);
+        self.stats.synced(now_ns, self.sync_kind, now_ns - self.flush_asked_ns);
     }
 
     /// It has ended, or the run has.

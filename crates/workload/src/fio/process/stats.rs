@@ -1,5 +1,6 @@
 //! What is counted of a job, and the limits that end it.
 
+use crate::fio::generator::SyncKind;
 use crate::fio::job::Job;
 use crate::fio::value::{Direction, PerDirection};
 
@@ -164,9 +165,10 @@ impl Stats {
         })
     }
 
-    pub(super) fn synced(&mut self, now_ns: u64, latency_ns: u64) {
+    pub(super) fn synced(&mut self, now_ns: u64, call: SyncKind, latency_ns: u64) {
         if self.counts(now_ns) {
             self.result.sync.record(latency_ns);
+            self.result.sync_calls.of_mut(call).record(latency_ns);
         }
     }
 

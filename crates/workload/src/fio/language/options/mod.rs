@@ -336,6 +336,15 @@ pub fn job_options() -> impl Iterator<Item = &'static JobOption> {
     Category::ALL.into_iter().flat_map(|category| all().filter(move |option| option.category == category))
 }
 
+/// Whether an option may stand without a value, and the value that it has then.
+pub(super) fn alone(name: &str) -> Option<Option<&'static str>> {
+    match all().find(|option| option.is_called(name))?.kind {
+        ValueKind::Flag | ValueKind::OptionalText => Some(None),
+        ValueKind::Bool => Some(Some("1")),
+        _ => None,
+    }
+}
+
 fn all() -> impl Iterator<Item = &'static JobOption> {
     TABLES.iter().flat_map(|table| table.iter())
 }

@@ -1,0 +1,373 @@
+//! Command lines as people paste them: the program's own words, without the shell's and without commands in front
+//! that only start it.
+//!
+//! `ionice` and `nice` count: they set the I/O priority of the program's processes (Linux derives it from the niceness
+//! where ionice sets none: ioprio(7)). A cold cache is the start of every simulation, so a `sync` and a write to
+//! `drop_caches` in front change nothing.
+
+use std::path::Path;
+
+use iosched_trace::TraceError;
+
+use crate::error::WorkloadError;
+
+/// Characters of a command line that a message shows, at most.
+const SHOWN_CHARS: usize = 60;
+/// Options of `sudo` and `numactl` that have their value in the next word.
+const SUDO_VALUES: [&str; 4] = ["-u", "-g", "-h", "-p"];
+const NUMACTL_VALUES: [&str; 5] = ["-N", "-C", "-m", "-i", "-p"];
+
+/// A command line that was taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pasted {
+    /// The program and its arguments, without quotes.
+    pub(crate) words: Vec<String>,
+    /// What ionice or nice gives: the class (1 real time, 2 best effort, 3 idle) and the level.
+    pub(crate) priority: Option<(u8, u8)>,
+    /// Whether a `sync` stands behind the program.
+    pub(crate) syncs: bool,
+}
+
+/// A text as it is shown in a message: its start, if it is long.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A program's name without its folder.
+pub(crate) fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Programs that people bring and that are not modelled, and the nearest workload that is.
+const NOT_MODELLED: &[(&str, &str)] = &[
+    (
+        "sysbench",
+        "the nearest is fio: --name=t --rw=randrw --rwmixread=60 --bs=16k --size=2G --nrfiles=128 --fsync=100 is fileio's rndrw",
+    ),
+    ("pgbench", "the nearest is tpcc, which writes a log and data files as a database does"),
+    (
+        "hdparm",
+        "the nearest to -t is fio --name=t --rw=read --bs=2M --direct=1 --size=100% --runtime=3 (-T does no I/O)",
+    ),
+    ("ioping", "the nearest is fio --name=t --rw=randread --bs=4k --direct=1 --size=1M --thinktime=1s --number_ios=10"),
+    ("bonnie++", "the nearest is iozone -s SIZE -r 8 -i 0 -i 1 -i 2, and fdtree for small files"),
+];
+
+/// The error of a path that is no file: of a command line, that its program is not modelled.
+pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
+    let text = path.to_str().unwrap_or_default().trim();
+    if !matches!(error, WorkloadError::Trace(TraceError::NotFound { .. })) {
+        return error;
+    }
+    let pasted = Pasted::read(text).unwrap_or_default();
+    let program = base(pasted.words.first().map_or("", String::as_str));
+    let known = NOT_MODELLED.iter().find(|(name, _)| *name == program);
+    if program.is_empty() || known.is_none() && !text.contains(' ') {
+        return error;
+    }
+    let remedy = known.map_or_else(String::new, |(_, nearest)| format!("; {nearest}"));
+    WorkloadError::NoSuchProgram { program: program.to_owned(), line: shortened(text), remedy }
+}
+
+impl Pasted {
+    /// Takes a line apart.
+    ///
+    /// # Errors
+    /// A quote has no end, or a command in front asks for something that is not done.
+    pub(crate) fn read(text: &str) -> Result<Self, WorkloadError> {
+        let wrong = |option: &str, problem: &str, remedy: &str| WorkloadError::Command {
+            command: shortened(text),
+            option: option.to_owned(),
+            problem: problem.to_owned(),
+            remedy: remedy.to_owned(),
+        };
+        let mut words = split(text).ok_or_else(|| wrong("quotes", "a quote has no end", "close it"))?;
+        if words.first().is_some_and(|word| word == "$" || word == "#") {
+            words.remove(0);
+        }
+        let mut own = Self::default();
+        for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
+            let command = until_pipe(command);
+            let mut one = Self::default();
+            if is_cache_dropped(&command) {
+                continue;
+            }
+            one.words = without_redirections(command);
+            one.take_prefixes(&wrong)?;
+            match one.words.as_slice() {
+                [] => {}
+                [sync] if sync == "sync" => own.syncs |= !own.words.is_empty(),
+                // Copies of dd may follow each other.
+                [dd, ..] if dd == "dd" && own.words.first() == Some(dd) && own.priority == one.priority => {
+                    own.words.push(";".to_owned());
+                    own.words.append(&mut one.words);
+                }
+                [program, ..] if !own.words.is_empty() => {
+                    return Err(wrong(program, "a second program", "compare one command line at a time"));
+                }
+                _ => (own.words, own.priority) = (one.words, one.priority),
+            }
+        }
+        if own.syncs && own.words.first().is_some_and(|program| program == "dd") {
+            return Err(wrong("sync", "dd does not wait for it", "write conv=fsync, with which dd waits for its data"));
+        }
+        Ok(own)
+    }
+
+    /// The program's own line; the text itself, unless something was taken off.
+    pub(crate) fn line(&self, text: &str) -> String {
+        let plain = text.replace("&&", ";").replace(';', " ; ");
+        if plain.split_whitespace().eq(self.words.iter().map(String::as_str)) {
+            return text.to_owned();
+        }
+        let mut words = self.words.clone();
+        words.iter_mut().take(1).for_each(|program| *program = base(program).to_owned());
+        words.join(" ")
+    }
+
+    /// Takes commands off the front that only start another.
+    fn take_prefixes(&mut self, wrong: &impl Fn(&str, &str, &str) -> WorkloadError) -> Result<(), WorkloadError> {
+        let mut nice = 0;
+        while let Some(first) = self.words.first().cloned() {
+            let rest = &self.words[1..];
+            let taken = match base(&first) {
+                "sudo" => options(rest, &SUDO_VALUES),
+                "time" | "nohup" | "exec" => options(rest, &[]),
+                "stdbuf" => options(rest, &["-i", "-o", "-e"]),
+                "numactl" => options(rest, &NUMACTL_VALUES),
+                "env" => options(rest, &["-u"]),
+                "taskset" => {
+                    let options = options(rest, &["-c", "--cpu-list"]);
+                    let has_list = rest[..options].iter().any(|word| word.contains('c'));
+                    options + usize::from(!has_list)
+                }
+                "nice" => {
+                    let taken = options(rest, &["-n", "--adjustment"]);
+                    nice += value(&rest[..taken], 'n', "adjustment")
+                        .map_or(Some(10), |value| value.parse().ok())
+                        .ok_or_else(|| wrong("nice", "its adjustment is not a number", "write nice -n 10"))?;
+                    taken
+                }
+                "ionice" => {
+                    let taken = options(rest, &["-c", "-n", "--class", "--classdata"]);
+                    self.priority = priority(&rest[..taken]).ok_or_else(|| {
+                        wrong("ionice", "no such class or level", "write -c 1, 2 or 3, or idle, and -n 0 to 7")
+                    })?;
+                    taken
+                }
+                "timeout" => {
+                    let problem = "a time limit belongs to the comparison";
+                    return Err(wrong("timeout", problem, "leave it out, and give --run-for SECONDS to iosched"));
+                }
+                _ if is_variable(&first) => 0,
+                _ => break,
+            };
+            self.words.drain(..=taken.min(self.words.len() - 1));
+        }
+        if nice != 0 && self.priority.is_none() {
+            let nice: i32 = nice;
+            self.priority = Some((2, ((nice.clamp(-20, 19) + 20) / 5) as u8));
+        }
+        Ok(())
+    }
+}
+
+/// How many words at the front are options, with the values that those of `with_value` have in the next word.
+fn options(words: &[String], with_value: &[&str]) -> usize {
+    let mut taken = 0;
+    while let Some(word) = words.get(taken).filter(|word| word.starts_with('-')) {
+        taken += 1 + usize::from(with_value.contains(&word.as_str()));
+    }
+    taken.min(words.len())
+}
+
+/// The last value of an option: `-n 5`, `-n5`, `--adjustment=5`, `--adjustment 5`.
+fn value<'w>(words: &'w [String], letter: char, long: &str) -> Option<&'w str> {
+    let mut found = None;
+    for (at, word) in words.iter().enumerate() {
+        let behind = match word.strip_prefix("--") {
+            Some(name) => name.strip_prefix(long).filter(|behind| behind.is_empty() || behind.starts_with('=')),
+            None => word.strip_prefix('-').and_then(|short| short.strip_prefix(letter)),
+        };
+        found = match behind.map(|behind| behind.trim_start_matches('=')) {
+            Some("") => words.get(at + 1).map(String::as_str),
+            Some(behind) => Some(behind),
+            None => found,
+        };
+    }
+    found
+}
+
+/// What ionice's options say; the inner `None`: no class. The outer one: they make no sense.
+#[expect(clippy::option_option, reason = "no class is a class that ionice has")]
+fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
+    let class = match value(words, 'c', "class").unwrap_or("2") {
+        "0" | "none" => 0,
+        "1" | "realtime" => 1,
+        "2" | "best-effort" => 2,
+        "3" | "idle" => 3,
+        _ => return None,
+    };
+    let level = value(words, 'n', "classdata").unwrap_or("4").parse().ok().filter(|level| *level <= 7)?;
+    Some((class > 0).then_some((class, level)))
+}
+
+/// `NAME=value` in front of a program.
+fn is_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !name.starts_with(char::is_numeric)
+    })
+}
+
+/// `echo 3 > /proc/sys/vm/drop_caches`, also through tee or sysctl.
+fn is_cache_dropped(words: &[String]) -> bool {
+    words.iter().any(|word| word.ends_with("/proc/sys/vm/drop_caches") || word.starts_with("vm.drop_caches="))
+}
+
+/// A command without what it is piped into, unless that drops caches.
+fn until_pipe(words: &[String]) -> Vec<String> {
+    if is_cache_dropped(words) {
+        return words.to_vec();
+    }
+    words.iter().take_while(|word| *word != "|").cloned().collect()
+}
+
+/// Without `> file`, `2>&1` and the like.
+fn without_redirections(words: Vec<String>) -> Vec<String> {
+    let mut all = Vec::with_capacity(words.len());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let behind = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        match behind.strip_prefix('>').or_else(|| behind.strip_prefix('<')) {
+            Some(target) if target.trim_start_matches('>').is_empty() => drop(words.next()),
+            Some(_) => {}
+            None => all.push(word),
+        }
+    }
+    all
+}
+
+/// Words as a shell splits them, with `;`, `|`, `&` and `&&` as words of their own. `None`: a quote has no end.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                let escaped = chars.next().filter(|escaped| *escaped != '\n');
+                word = word.or_else(|| escaped.map(|_| String::new()));
+                word.iter_mut().for_each(|word| word.extend(escaped));
+            }
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        end if end == c => break,
+                        '\\' if c == '"' => word.push(chars.next()?),
+                        inside => word.push(inside),
+                    }
+                }
+            }
+            // `2>&1` and `&>file` are redirections.
+            '&' if word.as_ref().is_some_and(|word| word.ends_with('>')) || chars.peek() == Some(&'>') => {
+                word.get_or_insert_default().push(c);
+            }
+            ';' | '|' | '&' => {
+                words.extend(word.take());
+                let twice = c == '&' && chars.next_if_eq(&'&').is_some();
+                words.push(if twice { "&&".to_owned() } else { c.to_string() });
+            }
+            c if c.is_whitespace() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn is(text: &str, words: &str, priority: Option<(u8, u8)>) {
+        let pasted = Pasted::read(text).unwrap();
+        assert_eq!((pasted.words.join(" ").as_str(), pasted.priority), (words, priority), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_program_is_named_first_and_its_line_once() {
+        let long = format!("mysqld --bench {}", "x".repeat(300));
+        let missing = |text: &str| {
+            let error = TraceError::NotFound { file: text.to_owned() };
+            no_program(Path::new(text), error.into()).to_string()
+        };
+        let told = missing(&long);
+        assert!(told.starts_with("mysqld: no such program is modelled, and no file is called so"), "{told}");
+        assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
+        assert!(missing("sudo hdparm -tT /dev/sda").contains("-T does no I/O"));
+        assert!(missing("none").starts_with("none: no such file"));
+    }
+
+    #[test]
+    fn commands_in_front_are_taken_off() {
+        for prefix in [
+            "",
+            "$ ",
+            "# ",
+            "sudo ",
+            "sudo -u root ",
+            "time ",
+            "time -p sudo -E ",
+            "/usr/bin/time -v ",
+            "A=b ",
+            "env A=b C=d ",
+            "taskset -c 0-3 ",
+            "taskset 0x3 ",
+            "numactl -N 0 -m 0 ",
+            "numactl --cpunodebind=0 ",
+            "nohup ",
+            "sync; echo 3 > /proc/sys/vm/drop_caches; ",
+            "sync && echo 3 | sudo tee /proc/sys/vm/drop_caches && ",
+        ] {
+            is(&format!("{prefix}fio --name=t --size=1M"), "fio --name=t --size=1M", None);
+        }
+    }
+
+    #[test]
+    fn ionice_and_nice_set_the_priority() {
+        for (prefix, priority) in [
+            ("ionice -c3", Some((3, 4))),
+            ("sudo ionice -c 2 -n 7", Some((2, 7))),
+            ("ionice -c idle", Some((3, 4))),
+            ("ionice --class=realtime --classdata 0", Some((1, 0))),
+            ("ionice -n5", Some((2, 5))),
+            ("ionice -c 0", None),
+            ("nice", Some((2, 6))),
+            ("nice -n 19 ionice -c2 -n0", Some((2, 0))),
+            ("nice -n 19", Some((2, 7))),
+        ] {
+            is(&format!("{prefix} dd if=a of=b"), "dd if=a of=b", priority);
+        }
+        assert!(Pasted::read("ionice -c 9 fio").unwrap_err().to_string().contains("no such class"));
+    }
+
+    #[test]
+    fn words_of_the_shell_are_taken_off() {
+        for behind in [" 2>&1", " > out.txt", " >out.txt 2>&1", " &> x", " | tee log", "; sync", " && sync", " &"] {
+            is(&format!("fio --name='a b'{behind}"), "fio --name=a b", None);
+        }
+        is("dd if=a of=b; dd if=b of=c", "dd if=a of=b ; dd if=b of=c", None);
+        let told = |text: &str| Pasted::read(text).unwrap_err().to_string();
+        assert!(told("dd if=a of=b && sync").contains("write conv=fsync"));
+        assert!(told("timeout 60 fio --name=x").contains("--run-for"));
+        assert!(told("fio --name='x").contains("a quote has no end"));
+        assert!(told("fio --name=x; iozone -a").contains("iozone: a second program"));
+    }
+}

@@ -1,0 +1,73 @@
+//! fio's command line gives the jobs that a job file of the same options gives.
+
+use iosched_workload::Workload;
+use iosched_workload::fio::{JobFile, NoVariables};
+
+#[track_caller]
+fn same(line: &str, file: &str) {
+    let Workload::Jobs(jobs) = Workload::open(line).unwrap() else { panic!("{line}: not jobs") };
+    let of_file = JobFile::parse("x.fio", file.as_bytes(), &NoVariables).unwrap();
+    let told = |jobs: &JobFile| {
+        let one = |job: &iosched_workload::fio::Job| {
+            (job.name.clone(), job.mode, job.io_depth, format!("{:?} {:?} {:?}", job.block_size, job.size, job.files))
+        };
+        jobs.jobs.iter().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(told(jobs.file()), told(&of_file), "{line}");
+}
+
+fn told(line: &str) -> String {
+    Workload::open(line).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_command_line_is_read_like_a_job_file() {
+    let one = "[t]\nrw=randread\nbs=4k\niodepth=16\nioengine=libaio\ndirect=1\nsize=512M\nruntime=60\n";
+    for line in [
+        "fio --name=t --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --size=512M --runtime=60",
+        "fio --name t --rw randread --bs 4k --iodepth 16 --ioengine libaio --direct --size 512M --runtime 60",
+        "sudo /usr/bin/fio -name=t -rw=randread -bs=4k -iodepth=16 -ioengine=libaio -direct=1 -size=512M -runtime=60",
+        "fio --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --size=512M --runtime=60 --name=t",
+        "fio --name=t --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --size=512M --runtime=60 \
+         --output=/tmp/x --output-format json --eta=never --group_reporting --minimal 2>&1 | tee log",
+    ] {
+        same(line, one);
+    }
+    same(
+        "fio --bs=64k --size=1M --name=a --rw=read --name=b --rw=write --bs=8k",
+        "[global]\nbs=64k\nsize=1M\n[a]\nrw=read\n[b]\nrw=write\nbs=8k\n",
+    );
+}
+
+#[test]
+fn a_job_file_on_the_line_runs_the_sections_that_are_named() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("command-line.fio");
+    std::fs::write(&path, "[global]\nsize=1M\n[x]\nrw=read\n[y]\nrw=write\n").unwrap();
+    let path = path.display();
+    same(&format!("fio {path}"), "[global]\nsize=1M\n[x]\nrw=read\n[y]\nrw=write\n");
+    same(&format!("fio {path} --section=y --bs=8k"), "[global]\nsize=1M\nbs=8k\n[y]\nrw=write\n");
+    assert!(told("fio no-such.fio").contains("no-such.fio: "));
+}
+
+#[test]
+fn ionice_in_front_is_the_priority_of_the_jobs() {
+    let priority = |line: &str| {
+        let Workload::Jobs(jobs) = Workload::open(line).unwrap() else { panic!("{line}: not jobs") };
+        jobs.file().jobs.iter().map(|job| job.ioprio.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(priority("ionice -c3 fio --size=1M --name=a --name=b --prioclass=1 --prio=2"), ["idle", "rt/2"]);
+    assert_eq!(priority("sudo ionice -c2 -n7 fio --size=1M --name=a"), ["be/7"]);
+    assert!(told("ionice -c3 dd if=/dev/zero of=x bs=1M count=1").contains("I/O priority of dd is not simulated"));
+}
+
+#[test]
+fn errors_of_the_command_line_name_the_option() {
+    for (line, says) in [
+        ("fio --name=t --size=1M --frob=1", "fio command line: frob: no such option"),
+        ("fio --name=t --size=1M --rw=sideways", "fio command line: rw=sideways"),
+        ("fio --name=t --size=1M --showcmd", "--showcmd: fio runs no jobs with it"),
+        ("fio --rw=read --size=1M", "no jobs"),
+    ] {
+        assert!(told(line).contains(says), "{line}: {}", told(line));
+    }
+}
