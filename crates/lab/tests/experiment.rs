@@ -292,9 +292,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
-    for part in
-        ["did not run for the same time: ", "noop ran for", "cfq for", "the limit is 100 s", "shorten --run-for"]
-    {
+    for part in ["did not run for the same time: cfq ran for", "noop for", "the limit is 100 s", "shorten --run-for"] {
         assert!(told.contains(part), "{told}");
     }
     let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);

@@ -80,7 +80,9 @@ pub enum WorkloadError {
         remedy: String,
     },
     /// A command line whose program is not modelled.
-    #[error("{program}: no such program is modelled, and no file is called so{remedy}: {line}")]
+    #[error(
+        "{program}: iosched does not simulate this program, and there is no file of this name{remedy}; given: {line}"
+    )]
     NoSuchProgram {
         /// The program.
         program: String,

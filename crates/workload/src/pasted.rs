@@ -41,19 +41,21 @@ pub(crate) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Programs that people bring and that are not modelled, and the nearest workload that is.
+/// Programs that people bring and that iosched does not simulate, with the nearest command line that it does.
 const NOT_MODELLED: &[(&str, &str)] = &[
     (
         "sysbench",
-        "the nearest is fio: --name=t --rw=randrw --rwmixread=60 --bs=16k --size=2G --nrfiles=128 --fsync=100 is fileio's rndrw",
+        "for random reads and writes of fileio, describe the I/O to fio: \
+         fio --name=t --rw=randrw --rwmixread=60 --bs=16k --size=2G --nrfiles=128 --fsync=100",
     ),
-    ("pgbench", "the nearest is tpcc, which writes a log and data files as a database does"),
+    ("pgbench", "iosched simulates tpcc, which writes a log and data files as a database does"),
+    ("hdparm", "for -t, describe the I/O to fio: fio --name=t --rw=read --bs=2M --direct=1 --size=1G; -T does no I/O"),
     (
-        "hdparm",
-        "the nearest to -t is fio --name=t --rw=read --bs=2M --direct=1 --size=100% --runtime=3 (-T does no I/O)",
+        "ioping",
+        "describe the I/O to fio: \
+         fio --name=t --rw=randread --bs=4k --direct=1 --size=1M --thinktime=1s --number_ios=10",
     ),
-    ("ioping", "the nearest is fio --name=t --rw=randread --bs=4k --direct=1 --size=1M --thinktime=1s --number_ios=10"),
-    ("bonnie++", "the nearest is iozone -s SIZE -r 8 -i 0 -i 1 -i 2, and fdtree for small files"),
+    ("bonnie++", "iosched simulates iozone -s SIZE -r 8 -i 0 -i 1 -i 2, and fdtree for small files"),
 ];
 
 /// The error of a path that is no file: of a command line, that its program is not modelled.
@@ -130,7 +132,7 @@ impl Pasted {
 
     /// Takes commands off the front that only start another.
     fn take_prefixes(&mut self, wrong: &impl Fn(&str, &str, &str) -> WorkloadError) -> Result<(), WorkloadError> {
-        let mut nice = 0;
+        let mut nice: i32 = 0;
         while let Some(first) = self.words.first().cloned() {
             let rest = &self.words[1..];
             let taken = match base(&first) {
@@ -146,9 +148,10 @@ impl Pasted {
                 }
                 "nice" => {
                     let taken = options(rest, &["-n", "--adjustment"]);
-                    nice += value(&rest[..taken], 'n', "adjustment")
-                        .map_or(Some(10), |value| value.parse().ok())
+                    let adjustment = value(&rest[..taken], 'n', "adjustment")
+                        .map_or(Some(10), |value| value.parse::<i32>().ok())
                         .ok_or_else(|| wrong("nice", "its adjustment is not a number", "write nice -n 10"))?;
+                    nice = nice.saturating_add(adjustment);
                     taken
                 }
                 "ionice" => {
@@ -309,7 +312,10 @@ mod tests {
             no_program(Path::new(text), error.into()).to_string()
         };
         let told = missing(&long);
-        assert!(told.starts_with("mysqld: no such program is modelled, and no file is called so"), "{told}");
+        assert!(
+            told.starts_with("mysqld: iosched does not simulate this program, and there is no file of this name"),
+            "{told}"
+        );
         assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
         assert!(missing("sudo hdparm -tT /dev/sda").contains("-T does no I/O"));
         assert!(missing("none").starts_with("none: no such file"));

@@ -78,6 +78,27 @@ pub(super) fn page() -> String {
     page
 }
 
+/// The section on times and values that are doubted.
+const DOUBTED: &str = "\
+## Times and values that are doubted
+
+`trace info` and `compare` examine the times, places and lengths of a trace. `trace info --json` has the sentences as `oddities`.
+
+| what | how it shows | what is done |
+|---|---|---|
+| coarse times | written in units of 0.1 ms or more, or all on the ticks of such a clock, with different numbers of requests | open replay draws arrivals within each tick, uniformly and in the order of the trace; latency counts from there |
+| rounded latencies | the greatest power of ten that divides 16 latencies or more | in closed replay, an I/O that seems to start before another one's end, by less than the resolution, waited for it |
+| times that step back | a request of the same device before the one above it, by more than 1 ms and the longest latency | requests are sorted by time |
+| the same in `fio-v2` and `fio-v3` | any step back | the order of the file stays, and a step back takes no time, as in fio |
+| no times | more than 8 requests, all at one time | each process submits its I/Os one after another, as fio does with such a log; `--replay open` and `--speed` are refused |
+| impossible rate | more than 10,000,000 requests/s from one device | a doubt that names the likely unit, such as ms |
+| impossible place | beyond 1 PB; with an impossible rate, beyond 100 TB | a doubt: offsets may be in bytes |
+| impossible length | reads or writes above 1 GiB | a doubt: lengths may be in bytes |
+
+Coarse times are not assumed if every tick has the same number of requests: such bursts are regular.
+
+";
+
 /// Which traces have priorities, and how to give them.
 const PRIORITIES: &str = "
 ## Priorities of processes
@@ -130,7 +151,7 @@ fn told() -> String {
          \n\
          More than {} % of bad lines are refused: the format is another, or most of the trace is not what it should be. With \
          the format (or columns) given and `--partial` the rest is read.\n\n\
-         ## The whole recording, or a part of it\n\n\
+         {DOUBTED}## The whole recording, or a part of it\n\n\
          What is concluded from a part can be wrong. Where it is certain that this is not the whole, every command \
          says so and ends with exit status 1; nothing is written. With `--partial` it takes what is there, says so first, and \
          results and reports carry it as the first doubt. Where it is possible, that is said first, too, and the exit status \
@@ -143,6 +164,8 @@ fn told() -> String {
          CPU's file is missing |\n\
          | `no_completions` | requests issued, and no completion at all | {UNMATCHED_MIN} or more, and the file of one CPU alone was \
          read; else they were perhaps not recorded (`blktrace -a`) |\n\
+         | `no_submissions` | requests issued (D), and no submission (Q): insertions, or else issues, are taken as submissions | \
+         never |\n\
          | `missing_cpus` | the numbers of per-CPU files leave one out | if anything is `unmatched` away from the ends; else it is a \
          note: that CPU was off, or had nothing to do |\n\
          | `dropped` | gaps in the sequence numbers of a CPU | more than {LOST_PERCENT_MAX} % of the records |\n\

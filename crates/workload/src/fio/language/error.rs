@@ -187,7 +187,7 @@ pub enum ProblemKind {
     #[error("not UTF-8; write the line anew")]
     NotUtf8,
     /// No section but `[global]`.
-    #[error("there is no job: add a section, such as [job1]")]
+    #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]
     NoJobs,
 }
 
