@@ -124,7 +124,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(
         &["--workload", "mysqld --bench"],
         2,
-        &["mysqld: no such program", "programs that can be simulated are ", "iozone"],
+        &["mysqld: iosched does not simulate this program", "programs that can be simulated are ", "iozone"],
     );
     compare(&["--on", ".", "--", "truee"], 2, &["truee: there is no such program in $PATH; did you mean "]);
     compare(&["--on", ".", "--", "./truee"], 2, &["./truee: there is no such program"]);

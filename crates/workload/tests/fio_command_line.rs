@@ -1,4 +1,5 @@
 //! fio's command line gives the jobs that a job file of the same options gives.
+#![allow(clippy::disallowed_methods, reason = "a test writes a job file")]
 
 use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, NoVariables};
