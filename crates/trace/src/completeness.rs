@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Format;
 use crate::error::{TracePlace, Warning, WarningKind};
-use crate::summary::display::grouped;
+use crate::grouped::grouped;
 
 /// Of what was recorded, so much may be lost or damaged before the rest no longer passes for the whole, per cent.
 /// Below, means and shares move by less than the 2 % that a comparison takes for a difference of quantiles.

@@ -38,6 +38,7 @@ mod events;
 mod format;
 mod formats;
 pub mod fuzz;
+mod grouped;
 mod input;
 mod names;
 mod open;
@@ -66,6 +67,7 @@ pub use error::{Misfit, TraceError, TracePlace, WARNINGS_MAX, Warning, WarningKi
 pub use events::EventReader;
 pub use format::{Format, FormatSpec, Holds};
 pub use formats::{Column, Columns, TableRow, flag_letters, ioprio_text};
+pub use grouped::grouped;
 pub use names::{DeviceNames, Names, ProcessNames};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
@@ -81,7 +83,6 @@ pub use stages::{
     DISTANCES_MAX, DeviceStages, PlugSummary, SeekSummary, Span, StageSummarizer, StageSummary, Stages,
     summarize_stages,
 };
-pub use summary::display::grouped;
 pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PRIORITIES_MAX, PROCESSES_MAX, ProcessSummary,
     SizeBucket, Summarizer, TimeBin, TraceSummary, summarize,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread};
-use crate::summary::display::grouped;
+use crate::grouped::grouped;
 
 const MB: f64 = 1e6;
 /// What iostat and sar call a device, and each figure, with its unit.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{DeviceStages, SeekSummary, Span, StageSummary};
-use crate::summary::display::{grouped, kib};
+use crate::grouped::grouped;
+use crate::summary::display::kib;
 
 /// What the stages are, in words.
 const MEANINGS: [&str; 8] = [

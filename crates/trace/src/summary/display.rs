@@ -5,6 +5,7 @@ use std::fmt;
 use iosched::SECTOR_BYTES;
 
 use super::{Count, TimeBin, TraceSummary};
+use crate::grouped::grouped;
 
 /// Most rows of processes and of time.
 const ROWS_MAX: usize = 16;
@@ -216,20 +217,6 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, count: &Count) -> fmt::Result {
 pub(crate) fn kib(bytes: f64) -> String {
     let tenths = (bytes / KIB * 10.0).round() as u64;
     if tenths.is_multiple_of(10) { grouped(tenths / 10) } else { format!("{}.{}", grouped(tenths / 10), tenths % 10) }
-}
-
-/// A whole number for people, with a comma after every third digit: "7,638".
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn percent(part: u64, whole: u64) -> String {

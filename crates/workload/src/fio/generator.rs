@@ -24,6 +24,7 @@ use super::service::Service;
 use super::value::{
     BlockSize, Direction, Distribution, LogIo, Mode, PerDirection, Placement, RandomGenerator, ReplayLog, Sequencer,
 };
+use crate::outcome::SyncKind;
 use iosched_numbers::SplitMix64;
 
 /// Blocks that the random maps of all jobs cover at most; a bit each.
@@ -55,32 +56,6 @@ pub struct JobIo {
     pub barrier: bool,
     /// Its own priority, if it has one.
     pub priority: Option<IoPriority>,
-}
-
-/// Which call syncs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SyncKind {
-    /// `fsync`.
-    Fsync,
-    /// `fdatasync`.
-    Fdatasync,
-    /// `sync_file_range`: writes are waited for, the device's cache is not flushed.
-    Range,
-}
-
-impl SyncKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Fsync, Self::Fdatasync, Self::Range];
-
-    /// The call's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::Range => "sync_file_range",
-        }
-    }
 }
 
 /// One stream of random numbers for each purpose, so that one option does not change what another draws.

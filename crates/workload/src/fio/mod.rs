@@ -34,8 +34,9 @@ mod random_map;
 mod service;
 mod value;
 
+pub use crate::outcome::SyncKind;
 pub use crew::{Crew, Order};
-pub use generator::{Generator, JobIo, Step, SyncKind};
+pub use generator::{Generator, JobIo, Step};
 pub use job::{IgnoredOption, Job, JobFile};
 pub use jobs::Jobs;
 pub use language::*;

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use super::crew::{Crew, Order};
-use super::generator::{JobIo, SyncKind};
+use super::generator::JobIo;
 use super::job::Job;
 use super::jobs::Jobs;
 use super::layout::{Layout, Region};
@@ -19,7 +19,7 @@ use super::value::{Client, Direction, Mode, OpenSync, Placement};
 use crate::app::{
     Advice, AppTask, Application, Call, Contents, Existing, LaidOut, Node, OpenFlags, Report, Source, Step, Told,
 };
-use crate::outcome::Note;
+use crate::outcome::{Note, SyncKind};
 
 /// The device itself; files follow.
 const DEVICE: Node = Node::new(0);

@@ -8,7 +8,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
-use crate::fio::SyncKind;
 
 /// Over how long bandwidth and I/Os are sampled, ns: fio's `bwavgtime` and `iopsavgtime`.
 pub const SAMPLE_NS: u64 = 500_000_000;
@@ -75,6 +74,32 @@ impl JobResult {
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.counted_from_ns)
+    }
+}
+
+/// Which call syncs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SyncKind {
+    /// `fsync`.
+    Fsync,
+    /// `fdatasync`.
+    Fdatasync,
+    /// `sync_file_range`: writes are waited for, the device's cache is not flushed.
+    Range,
+}
+
+impl SyncKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fsync, Self::Fdatasync, Self::Range];
+
+    /// The call's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+            Self::Range => "sync_file_range",
+        }
     }
 }
 

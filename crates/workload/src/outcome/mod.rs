@@ -7,7 +7,7 @@ use iosched_trace::Fit;
 use serde::{Deserialize, Serialize};
 
 pub use iosched_numbers::Histogram;
-pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples, SyncCalls};
+pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples, SyncCalls, SyncKind};
 pub(crate) use job::{batch_class, level_class};
 pub use timeline::{IoBin, IoKind, IoTimeline, LatencyClasses, SizeClass};
 

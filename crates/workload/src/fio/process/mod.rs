@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 use self::pace::Pace;
 use self::stats::Stats;
 use self::target::{Search, Verdict};
-use super::generator::{Generator, JobIo, Step, SyncKind};
+use super::generator::{Generator, JobIo, Step};
 use super::job::Job;
 use super::layout::JobLayout;
 use super::value::{Client, Direction, Mode};
-use crate::outcome::JobResult;
+use crate::outcome::{JobResult, SyncKind};
 use iosched_numbers::SplitMix64;
 
 /// Streams of random numbers that are not the generator's.

@@ -1,11 +1,10 @@
 //! What is counted of a job, and the limits that end it.
 
-use crate::fio::generator::SyncKind;
 use crate::fio::job::Job;
 use crate::fio::value::{Direction, PerDirection};
 
 use super::Slot;
-use crate::outcome::{DirectionResult, JobResult, SAMPLE_NS, batch_class, level_class};
+use crate::outcome::{DirectionResult, JobResult, SAMPLE_NS, SyncKind, batch_class, level_class};
 
 const SECOND_NS: f64 = 1e9;
 
