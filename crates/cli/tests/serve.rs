@@ -409,7 +409,7 @@ fn answers_that_nobody_takes_hold_no_more_than_their_clients_share() {
 }
 
 #[test]
-fn clients_that_misbehave_are_not_anothers_business() {
+fn misbehaving_clients_do_not_disturb_others() {
     let here = directory("serve-bad-clients");
     let server = Server::serving(&here, &["memory:16M"]);
     let done = AtomicBool::new(false);

@@ -4,6 +4,7 @@
 //! CONTRIBUTING.md say why the rules are.
 
 mod circles;
+mod commits;
 mod dependencies;
 mod manifests;
 mod sources;
@@ -72,6 +73,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(manifests::not_of_the_workspace(file));
     }
     breaches.extend(manifests::not_deterministic(&manifests));
+    breaches.extend(commits::subjects(&root));
     breaches.sort();
 
     let long: Vec<_> = sources.iter().filter_map(sources::rather_long).collect();

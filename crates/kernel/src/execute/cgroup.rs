@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_there_is_anothers_and_controllers_are_passed_on_once() {
+    fn existing_cgroups_are_left_alone() {
         let own = tempfile::tempdir().unwrap();
         let here = own.path();
         fs::create_dir(here.join("own.theirs")).unwrap();

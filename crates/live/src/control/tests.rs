@@ -94,7 +94,7 @@ fn many_requests_at_once_are_answered_in_their_order() {
 }
 
 #[test]
-fn one_clients_garbage_and_silence_are_not_anothers_business() {
+fn garbage_and_silence_of_a_client_do_not_disturb_others() {
     let here = tempfile::tempdir().unwrap();
     let (_server, path) = server(&here);
     let mut good = ControlClient::connect(&path).unwrap();
