@@ -33,17 +33,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
 fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
-         Written by `cargo xtask reference` from the declarations in the code. A value out of its range is refused, and nothing \
-         changes; of a range that says `clamped` the nearest value is taken instead. `iosched tune` looks among the values worth trying.\n\n\
+         This page lists what you can set of the request queue and of each scheduler, for example:\n\n\
+         ```\n\
+         iosched compare --workload docs/examples/mixed.fio --device sata-7200 \\\n    \
+             --scheduler cfq --scheduler cfq:slice_idle=0,nr_requests=64\n\
+         ```\n\n\
+         A value out of its range is refused, and nothing changes. If the range says `clamped`, the\n\
+         nearest value is used instead. `iosched tune` searches the values worth trying.\n\
+         `cargo xtask reference` writes this page from the declarations in the code.\n\n\
          ## The request queue\n\n\
-         `scheduler` reads as all elevators with the present one in brackets; writing a name switches.\n\n",
+         `scheduler` reads as all schedulers, with the current one in brackets. Write a name to switch.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(
-        "\nBeside elevators of blk-mq a setting also takes files of controllers, `io.max`, `io.latency`, `io.weight`, `io.cost.qos` and \
-         `io.cost.model`: [controllers](controllers.md) says how they are written, and what they do.\n",
+        "\nBeside a blk-mq scheduler, a setting also takes controllers: `io.max`, `io.latency`, `io.weight`,\n\
+         `io.cost.qos` and `io.cost.model`. [Controllers](controllers.md) describes them and their syntax.\n",
     );
-    page.push_str("\n## The request queue of the kernel alone\n\n");
+    page.push_str("\n## Attributes of the kernel's request queue only\n\n");
     table(&mut page, &kernel_numbers().collect::<Vec<_>>());
     for Choice { name, values, doc } in kernel_choices() {
         let _ = writeln!(page, "| `{name}` | | | {} | | | {doc} |", values.join(", "));
