@@ -14,7 +14,8 @@ use crate::page;
 /// Where a page stands, from the root of the repository, and what is in it.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 3] = [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio.md", fio::page)];
+const PAGES: [Page; 3] =
+    [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio-options.md", fio::page)];
 
 /// What to do with the pages.
 #[derive(clap::Args)]

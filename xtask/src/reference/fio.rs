@@ -5,43 +5,13 @@ use std::fmt::Write as _;
 use iosched_workload::fio::{Category, EngineBehaviour, IO_ENGINES, JobOption, job_options};
 
 const HEAD: &str = "\
-# fio job files
+# Options of fio
 
-Written by `cargo xtask reference` from the declarations in the code. `iosched job check FILE` says what a file runs, what of it
-has no effect and what is not supported; `iosched job options [NAME]` lists what is below.
+This page lists every option and every I/O engine of fio, and whether iosched supports it. For example, `iodepth` is
+honoured, and `cpus_allowed` has no effect. [fio job files](fio.md#support-of-options) explains the words of the third
+column. `iosched job options NAME` prints the row of one option.
 
-## The language
-
-- A file holds sections, `[name]`, with an option on each line, `option=value`. `;` and `#` begin a comment anywhere in a line, as
-  in fio. `[global]` (any name that begins so) holds defaults for the jobs behind it; there may be several.
-- `include FILE` takes a file's options into the section; its path is relative to the file that includes it, and it holds no
-  sections. At most 16 files within each other, 256 in all.
-- `${NAME}` is an environment variable. One that is not set, or empty, is the empty string, as in fio; where that leaves no value,
-  the message names the variable. `$pagesize`, `$mb_memory` and `$ncpus` are those of the machine that reads the file; arithmetic
-  may stand beside them: `8*$mb_memory`.
-- Numbers: decimal or `0x`, with `k`, `m`, `g`, `t`, `p`, in either case, and `b` behind it if you like. With `kb_base=1024` (the
-  default) `k` is 1024 and `ki` is 1000; with `kb_base=1000` the other way round. Both hold for a whole section.
-- Times: `us`, `ms`, `s`, `m`, `h`, `d`; without a suffix the unit of the option.
-- Expressions begin with a parenthesis: `(1024*4+2)*2`, `(4k*2)`; `+ - * / % ^`. Times without a suffix within one are in us.
-- Values for reads, writes and trims stand in this order with `,` between. The last one holds for the directions behind it, unless
-  a comma follows: `8k,32k,` leaves trims at their default.
-- Shares that are left out (`4k/50:1k/:32k/`) get the rest, evenly. If all are given and are less than 100 % together, the rest goes
-  to the largest.
-- `numjobs` makes copies of one name; only the first waits (`stonewall`) or begins a group (`new_group`).
-
-What is stricter than fio: where fio reads only the beginning of a value (`bs=4x`, `size=1.5m`, `loops=1,2`) or cuts shares off
-that add up to more than 100 %, the value is refused with a message. At most 4,096 jobs with their copies.
-
-## What becomes of an option
-
-- **honoured**: it does what it says.
-- **no effect**: it is accepted and told about; the device sees the same I/Os.
-- **not supported**: it shapes I/O in a way that is not modelled. A file that uses it is refused, with the option, its line and,
-  where there is one, another way.
-- **with another**: it counts together with another option only, and stands or falls with that.
-- **with its engine**: it belongs to an I/O engine that is not supported.
-
-Exit status of `iosched job check`: 0 if the file can be run, 1 if it uses what is not supported, 2 if it is no valid job file.
+`cargo xtask reference` writes this page from the declarations in the code.
 ";
 
 pub(crate) fn page() -> String {

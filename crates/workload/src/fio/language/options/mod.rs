@@ -1,7 +1,7 @@
 //! fio's options, declared once: name, aliases, what values they take, and what iosched makes of them.
 //!
-//! Parsing, messages, `iosched job options` and docs/fio.md come from these declarations. Names, ranges and defaults
-//! are facts about fio (HOWTO of fio 3.33 and later, and what an installed fio tells of itself); how a value becomes a
+//! Parsing, messages, `iosched job options` and docs/fio-options.md come from these declarations. Names, ranges and
+//! defaults are facts about fio (HOWTO of fio 3.33 and later, and what an installed fio tells of itself); how a value becomes a
 //! part of a job is decided in `resolve`.
 
 mod engine;
