@@ -7,17 +7,17 @@ use crate::watched::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
-/// Without a command, compares the schedulers that Linux has today (none, mq-deadline, kyber, bfq), and CFQ beside
-/// them, on a recorded pgbench run that comes with iosched, on a modelled 7200 rpm SATA disk: what `iosched compare`
-/// does without options.
+/// Without a command, iosched does the same as `iosched compare` without options. It compares the schedulers of today's
+/// Linux (none, mq-deadline, kyber, bfq) and CFQ. The workload is a recorded pgbench run that comes with iosched, and
+/// the device is a modelled 7200 rpm SATA disk.
 ///
-/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is
-/// wrong; 130 if Ctrl-C ended it early.
+/// Exit status: 0 on success; 1 on failure; 2 if the command line, a setting or the format of a file is wrong; 130
+/// after Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "iosched", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// How it is told on standard error how far long work is
-    #[arg(long, global = true, value_enum, value_name = "HOW", default_value_t, display_order = 900)]
+    /// How to report progress on standard error
+    #[arg(long, global = true, value_enum, value_name = "STYLE", default_value_t, display_order = 900)]
     pub(crate) progress: ProgressKind,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),
     Report(crate::report::ReportArgs),
-    /// Read, convert and change traces
+    /// Show, convert and edit traces
     #[command(subcommand)]
     Trace(crate::trace::TraceCommand),
     /// Show device profiles
@@ -44,10 +44,10 @@ pub(crate) enum Command {
     /// Show schedulers and their tunables
     #[command(subcommand)]
     Elevator(crate::tell::ElevatorCommand),
-    /// Show the policies beside the elevator: io.max, io.cost, io.latency, wbt and others
+    /// Show controllers: io.max, io.cost, io.latency, wbt and others
     #[command(subcommand)]
     Policy(crate::tell::PolicyCommand),
-    /// Import device profiles
+    /// Import device profiles from other formats
     #[command(subcommand)]
     Import(crate::import::ImportCommand),
     Validate(crate::validate::ValidateArgs),
@@ -62,12 +62,12 @@ pub(crate) enum Command {
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),
     Restore(crate::restore::RestoreArgs),
-    /// Print what has a shell complete commands, options and values
+    /// Print a shell completion script
     ///
-    /// Schedulers, their tunables, profiles and disks are completed, too, as they are at that moment. For bash:
-    /// echo 'source <(iosched completions bash)' >> ~/.bashrc
+    /// The script also completes the names of schedulers, tunables, profiles and disks, which it looks up each time.
+    /// For bash: echo 'source <(iosched completions bash)' >> ~/.bashrc
     Completions {
-        /// Which shell
+        /// Shell to print the script for
         shell: clap_complete::Shell,
     },
     Man(crate::man::ManArgs),

@@ -27,31 +27,33 @@ const TOLERANCE: f64 = 0.1;
 pub(crate) enum DeviceCommand {
     /// List the profiles that come with iosched
     List {
-        /// List a family instead: ssd, of which only rates at saturation are known
+        /// List the devices of a family instead: ssd, for which only saturated rates are known
         #[arg(long, value_name = "NAME", value_parser = family)]
         family: Option<&'static Family>,
-        /// Print them as one JSON document
+        /// Print the list as one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Say what a device is like: rates, latencies and flushes as measured on the model, beside the real device's
+    /// Show rates, latencies and flushes of a device model, beside those of the real device
     Show {
-        /// A profile of `iosched device list`, or a file (with a / or *.toml); flash also as NAME:steady, which is full
-        /// and was overwritten before
+        /// A profile of `iosched device list`, or a file (with a / or *.toml)
+        ///
+        /// For flash, NAME:steady is the drive when it is full and has been overwritten.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
         /// Print everything as one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Say what io.cost should be told of a device: its linear model and latencies, by driving the model until it does
-    /// no more, and the entry of systemd's hwdb
+    /// Print io.cost settings for a device: linear model, latencies and an entry for systemd's hwdb
+    ///
+    /// iosched finds the values by loading the model of the device until it is saturated.
     #[command(name = "io-cost")]
     IoCost {
         /// A profile of `iosched device list` or of a family, or a file (with a / or *.toml)
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
-        /// The model name that udev has for the device (ID_MODEL), for the entry of hwdb
+        /// Model name of the device in udev (ID_MODEL), for the hwdb entry
         #[arg(long, value_name = "NAME")]
         model_name: Option<String>,
         /// Print everything as one JSON document

@@ -18,24 +18,26 @@ use crate::served::size;
 use crate::show::{Look, Tone, left};
 use crate::tree::SYS_BLOCK;
 
-/// Say what is in force on a disk, and what does nothing
+/// Check which I/O settings take effect on a disk, and which do nothing
 ///
-/// Looks at everything between a process and the disk: the scheduler, ionice, writeback throttling, what cgroups set,
-/// layers as LVM, dm-crypt and RAID, and the disk itself. Says of each what it means, how sure that is, what to do, and
-/// which file says so. Reads only, and needs no root. Without DISK: all disks briefly, and what matters.
+/// doctor examines everything between a process and the disk. This includes the scheduler, ionice, writeback
+/// throttling, settings of cgroups, the disk itself, and layers such as LVM, dm-crypt and RAID. For each finding it
+/// says what it means, how certain it is, what to do, and which file shows it. It only reads, and needs no root.
+/// Without DISK, it lists all disks briefly, with the findings that matter.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Which disk, in full with what it is made of: as sda, /dev/sda, a mount point or a file on it [default: all]
+    /// Disk to show in full, with its parts: sda, /dev/sda, a mount point or a file on the disk [default: all disks]
     #[arg(value_name = "DISK", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// What iostat -x or sar -d printed of these disks, as text or JSON, - for standard input: whether anything waits
-    /// there for a scheduler
+    /// Output of `iostat -x` or `sar -d` for these disks, as text or JSON; - for standard input
+    ///
+    /// doctor then also says whether requests queue up in a scheduler.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rates: Option<PathBuf>,
 
-    /// Print everything that is found, as one JSON document
+    /// Print all findings as one JSON document
     #[arg(long)]
     json: bool,
 }

@@ -9,14 +9,16 @@ use iosched_live::nbd::{Export, Exports, ExportsError};
 
 use crate::fail::usage;
 
-/// What a disk is served as.
+/// The exports of a disk.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
-    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,sync=fua|all][,read-only][,description=TEXT]
+    /// Declare an export:
+    /// NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,sync=fua|all][,read-only][,description=TEXT]
     #[arg(long = "export", value_name = "EXPORT")]
     exports: Vec<String>,
 
-    /// A file that declares exports: [export.db] with class, level, weight, sync, read_only, description
+    /// File that declares exports, in sections such as [export.db] with class, level, weight, sync, read_only and
+    /// description
     #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
     exports_file: Option<PathBuf>,
 }

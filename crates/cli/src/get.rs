@@ -11,22 +11,28 @@ use crate::tree::{Disks, Named};
 
 /// Read attributes of disks
 ///
-/// Prints NAME=VALUE, a line each, of every disk that has it; the disk's name stands before it unless there is but one.
+/// Prints one line NAME=VALUE for each disk that has the attribute. With several disks, the line starts with the name
+/// of the disk.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a
-    /// mounted disk, or a control socket [default: all of the kernel's]; then attributes, as scheduler, nr_requests,
-    /// iosched/slice_idle, stat, clients/3/ioprio or, of a cgroup, cgroup/system.slice/io.max; of several disks also as
-    /// sda/scheduler [default: all there are; of cgroups what is set for the disk]
+    /// A disk, then attributes of it [default: all disks of the kernel; all attributes, but of cgroups only those that
+    /// are set]
+    ///
+    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
+    /// live:NAME, by the directory it is mounted on, or by its control socket.
+    ///
+    /// Attributes are names such as scheduler, nr_requests, iosched/slice_idle, stat and clients/3/ioprio. An attribute
+    /// of a cgroup is written as cgroup/system.slice/io.max. To choose among several disks, put the name of the disk in
+    /// front, as in sda/scheduler.
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 
-    /// Whose, instead: a directory of disks, or any DISK
-    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    /// Where to look for disks: a directory of disks, or any DISK
+    #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Print values alone
+    /// Print only the values
     #[arg(short = 'n', long)]
     values: bool,
 }

@@ -17,31 +17,32 @@ const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImportCommand {
-    /// Make a profile of DiskSim's description of a disk
+    /// Make a profile from DiskSim's description of a disk
     Disksim(DisksimArgs),
-    /// Make a profile of what io.cost was told of a device: lines of io.cost.model and io.cost.qos, an entry of
-    /// systemd's hwdb, what `iosched device io-cost` prints, or a result of resctl-bench
+    /// Make a profile from the io.cost settings of a device
     ///
-    /// Nothing but rates at saturation is in them: the profile reaches those, and says that no latency was measured.
+    /// The file has lines of io.cost.model and io.cost.qos, an entry of systemd's hwdb, the output of `iosched device
+    /// io-cost`, or a result of resctl-bench. Such settings contain only saturated rates. The profile reaches these
+    /// rates, and states that no latency was measured.
     #[command(name = "io-cost")]
     IoCost(IoCostArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct IoCostArgs {
-    /// The lines, as the kernel's files have them, *.hwdb, or *.json, compressed or not
+    /// File with the settings: lines as in the kernel's files, *.hwdb or *.json; it may be compressed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Which device of several: its number, its model name, or where it stands in the JSON
+    /// Device to take from a file with several: its number, its model name, or its place in the JSON
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
-    /// The device's size, in GB
+    /// Size of the device, in GB
     #[arg(long, value_name = "GB", default_value_t = 1000, value_parser = crate::options::whole(1..=500_000))]
     size: u64,
-    /// Commands that it takes at once
+    /// Queue depth of the device: the number of commands that it accepts at once
     #[arg(long, value_name = "N", default_value_t = 1023, value_parser = clap::value_parser!(u16).range(1..))]
     depth: u16,
-    /// The profile to write; - for standard output
+    /// Profile to write; - for standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "-")]
     output: PathBuf,
     #[command(flatten)]
@@ -50,19 +51,19 @@ pub(crate) struct IoCostArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisksimArgs {
-    /// Geometry and mechanics, as cheetah9LP.model
+    /// File with geometry and mechanics, such as cheetah9LP.model
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     model: PathBuf,
-    /// Seek times, as cheetah9LP.seek
+    /// File with seek times, such as cheetah9LP.seek
     #[arg(value_name = "SEEK", value_hint = ValueHint::FilePath)]
     seek: PathBuf,
-    /// Bus, cache and overheads, as cheetah9LP.diskspecs
+    /// File with bus, cache and overheads, such as cheetah9LP.diskspecs
     #[arg(value_name = "SPECS", value_hint = ValueHint::FilePath)]
     specs: PathBuf,
-    /// The profile to write; - for standard output
+    /// Profile to write; - for standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "-")]
     output: PathBuf,
-    /// What the disk is, in a line, for `iosched device show` [default: made up of its size and speed]
+    /// One line about the disk, for `iosched device show` [default: its size and speed]
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
     #[command(flatten)]

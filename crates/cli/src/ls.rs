@@ -19,26 +19,28 @@ use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 
 /// List disks and their schedulers
 ///
-/// By default the kernel's own: how each is scheduled, how many commands its driver takes at once, what it is made of,
-/// what is mounted on it, its partitions and what is made of them, and which files of cgroups set anything for it. With --at those of a disk that iosched mounts or
-/// serves.
+/// For each disk of the kernel, ls shows its scheduler, the queue depth of its driver, and the disks or partitions
+/// below and above it. It also shows mount points, and the cgroup files that set something for the disk. Named served
+/// disks follow. --at lists the disks of another tree, such as one that `iosched mount` made.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// Which disk: as sda, /dev/sda, a mount point or a file on it, live:NAME for a live disk, the directory of a
-    /// mounted disk, or a control socket [default: all of the kernel's, and named live disks]
+    /// Disk to list: sda, /dev/sda, a mount point or a file on the disk [default: all disks of the kernel, and named
+    /// served disks]
+    ///
+    /// Name a served disk as live:NAME, by the directory it is mounted on, or by its control socket.
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Whose, instead: a directory of disks, or any DISK
-    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    /// Where to look for disks: a directory of disks, or any DISK
+    #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Also drives without a medium, and loop devices without a file
+    /// Include drives without a medium, and loop devices without a file
     #[arg(long)]
     all: bool,
 
-    /// Print everything that is known, as one JSON document
+    /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
 }

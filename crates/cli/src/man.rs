@@ -13,16 +13,16 @@ use iosched_lab::asked::did_you_mean;
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
 
-/// Show the man page, or that of a command
+/// Show the man page of iosched or of a command
 ///
-/// On a terminal man shows it, or it is printed as --help has it if there is no man; elsewhere it is printed as man
-/// reads it.
+/// On a terminal, man displays the page. If man is not installed, the text of --help is printed. Without a terminal,
+/// the source of the page is printed.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The command, as compare or trace convert [default: iosched itself]
+    /// Command to show, such as compare or trace convert [default: iosched itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Vec<String>,
-    /// Write the pages of all commands into this directory instead
+    /// Write the pages of all commands to this directory instead
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     #[command(flatten)]

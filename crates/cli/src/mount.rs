@@ -12,29 +12,30 @@ use crate::fail::usage;
 use crate::output::{self, say};
 use crate::served::{Chosen, DiskArgs, Ending, about, end};
 
-/// Mount a disk as a file, with an elevator in its path
+/// Serve a disk as a file in a mounted directory, through a scheduler
 ///
-/// DIR/NAME is the disk as a file of its size: fio, dd, losetup, mkfs and mount work on it. DIR/block/NAME is what
-/// /sys/block/NAME is of a kernel's disk: read and write it with cat and echo, or with iosched get and set --at DIR.
-/// Each request belongs to the process that makes it, with its ioprio: ionice works.
+/// DIR/NAME is the disk, a file of the size of the disk. fio, dd, losetup, mkfs and mount work on it. DIR/block/NAME
+/// corresponds to /sys/block/NAME of a kernel disk. Read and write its files with cat and echo, or with `iosched get`
+/// and `iosched set --at DIR`. Each request counts for the process that makes it, with its priority, so ionice works.
 ///
-/// Runs until it is unmounted, or a signal (Ctrl-C, SIGTERM) ends it: then it takes itself out of sight, serves whoever
-/// has it still open until they close it, and flushes. A second signal ends it at once.
+/// The command runs until the directory is unmounted or a signal (Ctrl-C, SIGTERM) arrives. After a signal it unmounts
+/// the directory, serves processes that still have the disk open until they close it, and flushes. A second signal ends
+/// it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MountArgs {
     #[command(flatten)]
     disk: DiskArgs,
 
-    /// The directory to mount on
+    /// Directory to mount on
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// Let other users use the disk, too
+    /// Let other users use the disk too
     #[arg(long)]
     allow_other: bool,
 
-    /// Let the disk only be read
+    /// Serve the disk read-only
     #[arg(long)]
     read_only: bool,
 }

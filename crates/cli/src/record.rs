@@ -27,31 +27,31 @@ use crate::watched::Meter;
 /// How often the kernel's events are taken.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Record what a disk is asked: a trace for compare, tune and advise
+/// Record the requests of a disk as a trace for compare, tune and advise
 ///
-/// Every request of every process, from when it is submitted until it completes, as blktrace records it: with the
-/// kernel's tracer `blk`, which is put back as it was. And the priority (ionice) of each process, which blktrace does
-/// not record. The disk goes on as it is. Then it says what it saw. As root.
+/// The trace has every request of every process, from its submission to its completion, as blktrace records it. iosched
+/// uses the kernel's tracer `blk` and puts it back as it was. It also records the priority (ionice) of each process,
+/// which blktrace does not. The disk continues to work as before. At the end, the command prints a summary. It needs
+/// root.
 ///
-/// Ctrl-C ends it early and keeps what was recorded, which is as good as what was asked for: the exit status is 0. It
-/// also ends when the file system of the trace has no more room; what was recorded is kept, and the exit status is 1.
-/// Without a request no trace is written.
+/// Ctrl-C ends the recording early and keeps it; the exit status is 0. If the file system of the trace is full, the
+/// recording ends too and is kept; the exit status is 1. If there was no request, no trace is written.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// A disk or partition, as /dev/sdb or sdb; or a mount point or file on it
+    /// Disk or partition, such as /dev/sdb or sdb; or a mount point or file on it
     #[arg(value_name = "DISK", value_hint = ValueHint::AnyPath)]
     disk: PathBuf,
 
-    /// How long: seconds, or 500ms, 90s, 5m or 2h
+    /// Length of the recording: seconds, or a time such as 500ms, 90s, 5m or 2h
     #[arg(long = "for", value_name = "SECONDS", default_value = "60", value_parser = seconds_above_0)]
     seconds: f64,
 
-    /// The block trace to write [default: DISK.blktrace.0, here]
+    /// Block trace to write [default: DISK.blktrace.0 in the current directory]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Print what was seen as one JSON document, as `iosched trace info --json` has it
+    /// Print the summary as one JSON document, the same as that of `iosched trace info --json`
     #[arg(long)]
     json: bool,
 

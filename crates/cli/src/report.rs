@@ -12,31 +12,31 @@ use crate::fail::usage;
 use crate::output::{self, Kind, LAST_PAGE, Output, Outputs, WriteArgs, say};
 use crate::show::{self, Page};
 
-/// Make a report of records, without running anything again
+/// Make a report from records, without running anything again
 ///
-/// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and
-/// shares over time, slices, and how to make the records again. In a browser plots can be zoomed and tables sorted;
-/// without scripts everything is there as well. The same records give the same page.
+/// The report is one HTML page without external files. It has tables, verdicts, latency distributions, throughput and
+/// shares over time, slices, and the command that makes the records again. In a browser you can zoom plots and sort
+/// tables. Without scripts, the page still shows everything. The same records give the same page.
 ///
-/// With --plot it is one plot as a picture for a paper or a slide.
+/// With --plot, the result is one plot as a picture for a paper or a slide.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// A file that `iosched compare`, `tune`, `calibrate` or `reproduce` left
+    /// File of records from `iosched compare`, `tune`, `calibrate` or `reproduce`
     #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
-    /// Of the last comparison that was given no --records
+    /// Report on the last comparison that ran without --records
     #[arg(long, conflicts_with = "records")]
     last: bool,
-    /// One plot of a comparison instead of the page, as a picture; `list` tells the names
+    /// Write one plot of a comparison as a picture, instead of the page; `list` prints the names
     #[arg(long, value_name = "PLOT")]
     plot: Option<String>,
-    /// The page or picture to write; - for standard output [default: the name of RECORDS, ending in .html, or in the
-    /// plot's name and .svg; last.html with --last]
+    /// Page or picture to write; - for standard output [default: RECORDS with the ending .html; last.html with --last]
     ///
-    /// A picture is SVG, or what its name ends in: .svg, .png, .pdf.
+    /// For a picture, the default is RECORDS with the ending .PLOT.svg. The ending .svg, .png or .pdf chooses the
+    /// format of a picture; otherwise it is SVG.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// Print the figures and verdicts of a comparison as iosched compare --csv does, and write no page
+    /// Print the metrics and verdicts of a comparison as `iosched compare --csv` does, and write no page
     #[arg(long, conflicts_with_all = ["plot", "output"])]
     csv: bool,
     #[command(flatten)]

@@ -25,65 +25,71 @@ use crate::watched::{Meter, on_interrupt};
 /// Stands for every experiment.
 const ALL: &str = "all";
 
-/// Run the published experiments again, and set our figures beside theirs
+/// Repeat published experiments in simulation and compare the results with the published ones
 ///
-/// Five public documents show how people measured and tuned CFQ, and four what today's schedulers and policies do. Each
-/// of their experiments is run here on a model of the hardware that is named there, under the scheduler of its own
-/// kernel; `iosched reproduce --list` says what they are.
+/// Five public documents show how people measured and tuned CFQ. Four others measure today's schedulers and
+/// controllers. iosched runs each experiment on a model of its hardware, under the scheduler of its kernel. `iosched
+/// reproduce --list` prints the experiments.
 ///
-/// A verdict is against the experiment's baseline, by the first document's method: two settings differ only where the
-/// difference of the means is outside the standard deviations, and ours at least 0.5 %. Where a document prints no
-/// deviations, a tenth is no difference, neither of its figures nor of ours. Tests marked ◦ are shorter than a
-/// minute, which the first document does not consider; figures marked † were kept back when the models were made.
+/// A verdict compares a setting with the baseline of the experiment, by the method of the first document. Two settings
+/// differ only if the difference of the means exceeds the standard deviations; in our results it must also be at least
+/// 0.5 %. If a document gives no deviations, a difference below 10 % does not count, neither in its results nor in
+/// ours. The mark ◦ is for tests shorter than a minute, which the first document excludes. The mark † is for results
+/// that were held back when the models were made.
 ///
-/// What a document does not say and figures depend on is a range: `--assumptions` lists these. The first run is made
-/// again with each of its other values; the column `over unknowns` has the band of means, and a verdict that hangs on
-/// it says so.
+/// If a result depends on something that a document does not say, iosched assumes a range; `--assumptions` lists these
+/// ranges. The first run is repeated with each other value of the range. The column `over unknowns` shows the band of
+/// means. A verdict that depends on the assumption says so.
 ///
-/// Ctrl-C ends it after the current runs, and a second Ctrl-C ends those, too: what is finished is told, and what was
-/// not run. Records (--records) have it as well: iosched report makes the page of them.
+/// Ctrl-C ends after the current runs; a second Ctrl-C ends these too. The output shows the finished runs and lists
+/// those that did not run. So do the records (--records), from which `iosched report` makes the page.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// Which experiments: cfq (quantum, fsync-yield, dd, low-latency and tpcc), today (nvme-interference, start-up,
-    /// streams and shares), any of these by name, or all
+    /// Experiments to run: a group, a name, or all
+    ///
+    /// The group cfq has quantum, fsync-yield, dd, low-latency and tpcc. The group today has nvme-interference,
+    /// start-up, streams and shares.
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
-    /// Only the case of that name, or the cases with that in their names
+    /// Run only the case with this name, or the cases with this text in their names
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
 
-    /// Runs of each case under each setting; they differ in where the platters are at the start, where files come to
-    /// lie and when periodic threads begin
+    /// Runs of each case under each setting
+    ///
+    /// Runs differ in the initial position of the platters, in the location of files, and in the phase of periodic
+    /// threads.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 
-    /// Decides everything that is left to chance; the same seed gives the same figures
+    /// Seed for everything random; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    /// Number of runs at a time; changes only how long the experiments take [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// Print a line of JSON per case, test and setting
+    /// Print one line of JSON per case, test and setting
     #[arg(long)]
     json: bool,
 
-    /// Write a report, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Where records go, a line of JSON as each run finishes; iosched report reads them
+    /// File for the records, written line by line as runs finish; `iosched report` reads it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 
-    /// List the experiments, their settings and their cases, and run nothing
+    /// List the experiments with their settings and cases, and run nothing
     #[arg(long, conflicts_with_all = ["json", "report", "records"])]
     list: bool,
 
-    /// List what is assumed where the documents say nothing, and what was fitted to published figures, and run nothing
+    /// List the assumptions where documents say nothing, and the values that were fitted to published results; run
+    /// nothing
     #[arg(long, conflicts_with_all = ["json", "report", "records", "list"])]
     assumptions: bool,
 

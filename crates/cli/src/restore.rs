@@ -14,47 +14,49 @@ use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 use crate::fail::usage;
 use crate::output::{self, say};
 
-/// Put back what an iosched that was killed has changed
+/// Put back settings that a killed iosched has changed
 ///
-/// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they
-/// were, and puts them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it:
-/// scheduler, tunables, attributes and files of cgroups, read back after they are written; a cgroup that is gone by now is
-/// told. Directories and cgroups that were made for a workload are removed, and the tracer of `iosched record` is put
-/// back.
+/// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`, first record the
+/// old settings. They put them back at the end, also after Ctrl-C. If such a command was killed or the machine crashed,
+/// restore puts the settings back: scheduler, tunables, attributes and files of cgroups. It reads each value back after
+/// writing it, and reports cgroups that no longer exist. It also removes directories and cgroups that were made for a
+/// workload, and puts back the tracer of `iosched record`.
 ///
-/// Of a disk that is named, what `iosched set` and `iosched advise --apply` changed since the kernel's start is undone,
-/// too. Without a name such changes stay, and are told.
+/// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
+/// started. Without a name it reports such changes and keeps them.
 ///
-/// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are
-/// compared with what was there before, and left.
+/// If the name now belongs to another device, restore leaves that device alone. After a reboot the kernel's own
+/// settings are in force; restore compares them with the old ones and changes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
-    /// Disks, as sda or /dev/sda [default: all that were changed, and directories and cgroups]
+    /// Disks to restore, such as sda or /dev/sda [default: all disks that were changed, and all directories and
+    /// cgroups]
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 
-    /// All disks that were changed, and directories: the same as naming none
+    /// Restore all disks that were changed, and all directories; the same as naming none
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 
-    /// Only say what would be done
+    /// Print what restore would do, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Forget what was written down of devices that are gone, or other ones by now: their settings went with them,
-    /// and nothing is set
+    /// Discard the records of devices that are gone or have been replaced; their settings went with them, so nothing is
+    /// set
     #[arg(long)]
     forget: bool,
 
-    /// Put back also after a reboot, on another device of that name and what something else has set since, and forget
-    /// devices that are gone
+    /// Also restore after a reboot, to another device of the same name, and over later changes by others; discard
+    /// records of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
 
 const EXAMPLES: &str = "\
-What was there is kept in /var/lib/iosched, of others than root in ~/.local/state/iosched; IOSCHED_STATE_DIR names another place.
+Old settings are kept in /var/lib/iosched, or in ~/.local/state/iosched for
+users other than root. Set IOSCHED_STATE_DIR to use another directory.
 
 Examples:
   iosched restore --dry-run

@@ -21,57 +21,62 @@ use crate::served::{
     DiskArgs, Ending, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
 };
 
-/// Serve a disk to NBD clients, with an elevator in its path
+/// Serve a disk to NBD clients, through a scheduler
 ///
-/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Exports are declared by
-/// --export or in a file. The clients of each are a group, and groups share the disk by weight; if classes or levels
-/// are declared and no weight is, they decide instead, among all clients. Without a declaration there is one export,
-/// reached by every name that is empty.
+/// The scheduler treats each client as a process, with its own turn, priority and fair share. Declare exports with
+/// --export or in a file. The clients of an export form a group. Groups share the disk by weight. If exports declare
+/// classes or levels but no weights, these decide among all clients instead. Without a declaration there is one export
+/// with the name of the disk, which clients also reach by the empty name.
 ///
-/// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is
-/// on the backing in any case. SIGHUP has the file of --exports read again; without one it is as SIGTERM.
+/// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A second signal ends it at
+/// once. Flushed data is on the backing in either case. On SIGHUP the server reads the file of --exports again; without
+/// --exports, SIGHUP is the same as SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     disk: DiskArgs,
 
-    /// Listen on a unix socket there, which only its owner may use [default: NAME.sock in the present directory]
+    /// Unix socket to listen on; only its owner can use it [default: NAME.sock in the current directory]
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     unix: Option<PathBuf>,
 
-    /// Listen on the network, usually at port 10809. Needs --tls or --insecure
+    /// Network address to listen on; the usual port is 10809. Needs --tls or --insecure
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     tcp: Option<String>,
 
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// Secure connections: a folder with server-cert.pem and server-key.pem, and ca-cert.pem if clients need
-    /// certificates
+    /// Directory with certificates for TLS: server-cert.pem and server-key.pem, and ca-cert.pem to require certificates
+    /// from clients
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tls: Option<PathBuf>,
 
-    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
-    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    /// Unix socket for `iosched ls`, `get`, `set` and `top`: a path, or a name such as live:db; only its owner can use
+    /// it
+    ///
+    /// A named socket is in /run/iosched; for users other than root, it is in $XDG_RUNTIME_DIR/iosched.
     #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 
-    /// Let clients connect without TLS, over the network, too: whoever reaches the port has the disk
+    /// Allow connections without TLS, also over the network: everyone who reaches the port can use the disk
     #[arg(long)]
     insecure: bool,
 
-    /// Connections at once
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
     connections_max: u16,
 
-    /// Seconds that a handshake may take
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = whole_seconds)]
+    /// Time allowed for a client's handshake
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = whole_seconds)]
     handshake_s: u16,
 
-    /// Seconds that a client may stand still in the middle of a request, or over answers that it does not take: 64
-    /// KiB, or the end of one, are to move in that time
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole_seconds)]
+    /// Time after which a stalled client is disconnected
+    ///
+    /// A client stalls if it moves less than 64 KiB in this time while a request or reply is incomplete, and does not
+    /// complete it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
     standstill_s: u16,
 }
 
@@ -82,9 +87,9 @@ Examples:
       or --uri 'nbd+unix:///?socket=disk.sock'
   iosched serve disk.img --export db,class=be,level=0,weight=800 \\
       --export backup,class=idle
-      a database and a backup: the backup has what the database leaves
+      a database and a backup, which gets the remaining capacity
   iosched serve model:sata-2005,size=1G --scheduler deadline
-      a disk of 2005, in memory
+      a disk of 2005, with its data in memory
   iosched serve disk.img --control live:db
       then: iosched set live:db scheduler=deadline
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";

@@ -26,40 +26,44 @@ const BY_SIGNAL: i32 = 128;
 /// Which disk is served, and how.
 #[derive(Args, Debug)]
 pub(crate) struct DiskArgs {
-    /// What the data is on: a file or block device, memory:SIZE, or model:PROFILE[,size=SIZE] for a modelled disk in
-    /// real time (see `iosched device list`); fault:PLAN:BACKING fails on purpose
+    /// Storage for the data: a file, a block device, memory:SIZE or model:PROFILE[,size=SIZE]
+    ///
+    /// A model is a modelled disk in real time; `iosched device list` lists the profiles. fault:PLAN:BACKING makes
+    /// requests fail on purpose, for tests.
     #[arg(value_name = "BACKING")]
     backing: Spec,
 
-    /// What the disk is called [default: after the file or profile]
+    /// Name of the disk [default: from the file or profile]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The scheduler, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq; where exports
-    /// declare weights, as --for shared]
+    /// Scheduler with tunables and queue attributes, such as cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq]
+    ///
+    /// If exports declare weights, the default is the setting of --for shared.
     #[arg(short, long, value_name = "SETTING", value_parser = setting)]
     scheduler: Option<Setting>,
 
-    /// What the disk is for, if that is to say the scheduler, and the depth unless it is said
+    /// Choose the scheduler, and the depth unless --depth is given, by the purpose of the disk
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
     purpose: Option<Purpose>,
 
-    /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their
-    /// own]
+    /// Requests in flight on the backing; the rest wait in the scheduler [default: 32, or the model's queue depth]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
-    /// Memory for clients' data on its way, in MiB; each client has 64 KiB in any case
+    /// Memory for data in transit to and from clients, in MiB; each client always has 64 KiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 
-    /// Write a block trace of all that happens, which blkparse and iosched read; as BASE.blktrace.0 blkparse finds it
-    /// by BASE
+    /// Write a block trace of all events to this file, for blkparse and iosched
+    ///
+    /// For `blkparse -i BASE`, name the file BASE.blktrace.0.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
-    /// Write all that the disk's queue is told and decides, for iosched validate recording: some 200 bytes for each
-    /// request; the disk waits where the file is slow
+    /// Write all inputs and decisions of the request queue to this file, for `iosched validate recording`
+    ///
+    /// Each request takes about 200 bytes. If the file is slow, the disk waits for it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
 
@@ -67,11 +71,11 @@ pub(crate) struct DiskArgs {
     #[arg(long)]
     overwrite: bool,
 
-    /// Tell metrics of the disk and its clients at http://ADDRESS:PORT/metrics, to Prometheus and whoever else asks
+    /// Serve Prometheus metrics of the disk and its clients at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     metrics: Option<String>,
 
-    /// What a modelled disk leaves to chance
+    /// Seed for everything random in a modelled disk
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -80,10 +84,10 @@ pub(crate) struct DiskArgs {
     force: bool,
 }
 
-/// What a disk is for, where that says how it is best served.
+/// Purposes of a disk that decide how it is best served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Purpose {
-    /// Tenants, and clients that ask for all they can get: --scheduler cfq:slice_idle=0 --depth 8
+    /// Several tenants, or clients that always request as much as they can: --scheduler cfq:slice_idle=0 --depth 8
     Shared,
 }
 

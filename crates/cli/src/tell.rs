@@ -14,9 +14,9 @@ use crate::show;
 pub(crate) enum ElevatorCommand {
     /// List the schedulers
     List,
-    /// Say what can be set of a scheduler and of its queue
+    /// Show the tunables of a scheduler and the attributes of its queue
     Show {
-        /// Its name
+        /// Name of the scheduler
         #[arg(value_name = "NAME")]
         name: String,
     },
@@ -24,11 +24,11 @@ pub(crate) enum ElevatorCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// List the policies beside the elevator
+    /// List the controllers
     List,
-    /// Say what a policy is for, how it decides, when it harms and what is set of it
+    /// Show the purpose of a controller, how it decides, when it does harm, and its settings
     Show {
-        /// Its name, or one of its files
+        /// Name of the controller, or of one of its files
         #[arg(value_name = "NAME")]
         name: String,
     },

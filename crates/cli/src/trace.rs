@@ -24,14 +24,18 @@ const PROCESSES_SHOWN: usize = 4;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Say what a trace is like: span, requests, sizes, processes, depth over time, times in each stage
+    /// Summarize a trace: span, requests, sizes, processes, queue depth over time, times in each stage
     ///
-    /// Of block traces also what btt tells: how long requests spent between which events (Q submitted, G got a request,
-    /// I inserted, M merged, D issued, C completed), merges, seeks and plugs. What was not recorded is not shown.
+    /// For block traces, info also shows what btt does. This includes the times between events (Q queued, G got a
+    /// request, I inserted, M merged, D issued, C completed), merges, seeks and plugs. Values that were not recorded
+    /// are not shown.
     Info {
-        /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
-        /// vscsi, MQSim, CSV; also .gz and .zst), what the names of blktrace's per-CPU files begin with, or - for
-        /// standard input. Also what iostat -x, as text or JSON, and sar -d printed, which is no trace
+        /// Trace file of any known format; the common part of the names of blktrace's per-CPU files; or - for standard
+        /// input
+        ///
+        /// The formats are blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay, vscsi, MQSim
+        /// and CSV, also as .gz and .zst. The output of `iostat -x` (text or JSON) and of `sar -d` is summarized too,
+        /// though it is not a trace.
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         #[command(flatten)]
@@ -40,44 +44,46 @@ pub(crate) enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write a trace in another format
+    /// Convert a trace to another format
     ///
-    /// What the format has no place for is said in the end. From blktrace or blkparse to blktrace every event is
-    /// written, as by slice, filter and remap; else submissions, and completions where they are known.
+    /// The end of the output says what the new format cannot represent. From blktrace or blkparse to blktrace, convert
+    /// writes every event; slice, filter and remap do the same. Other formats get submissions, and completions if they
+    /// are known.
     Convert {
         #[command(flatten)]
         files: Files,
     },
-    /// Write a part in time of a trace; it begins at 0
+    /// Write a time range of a trace; the result starts at time 0
     Slice {
         #[command(flatten)]
         files: Files,
-        /// From when on, since the trace's beginning: a number of s, or with a unit, as 1.5, 200ms, 10us or 2m
+        /// Start of the range, counted from the start of the trace: seconds, or a time such as 200ms, 10us or 2m
         #[arg(long, value_name = "TIME", default_value = "0", value_parser = time, allow_hyphen_values = true)]
         from: Time,
-        /// Before when [default: the end]
+        /// End of the range, exclusive [default: the end of the trace]
         #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
         to: Option<Time>,
     },
-    /// Write a trace with its arrivals closer together or further apart
+    /// Write a trace with arrivals closer together or further apart
     Scale {
         #[command(flatten)]
         files: Files,
-        /// How many times faster than recorded
+        /// Factor by which arrivals become faster than recorded
         #[arg(long, value_name = "FACTOR", value_parser = crate::options::speed)]
         speed: f64,
     },
-    /// Write a trace as it is replayed on a smaller device
+    /// Write a trace with positions changed to fit a smaller device
     ///
-    /// What the trace touches keeps its size and order; the gaps between shrink, all by the same factor. If even what
-    /// it touches is too much, positions wrap around. On a larger device nothing changes. The trace is read twice.
+    /// Areas that the trace uses keep their size and order. The gaps between them shrink by a common factor. If the
+    /// used areas alone exceed the device, positions wrap around. A larger device changes nothing. iosched reads the
+    /// trace twice.
     Remap {
         #[command(flatten)]
         files: Files,
         #[command(flatten)]
         target: Target,
     },
-    /// Write the requests of a trace that all criteria allow
+    /// Write the requests of a trace that match all criteria
     Filter {
         #[command(flatten)]
         files: Files,
@@ -86,17 +92,17 @@ pub(crate) enum TraceCommand {
     },
 }
 
-/// Where from, where to.
+/// The files of a command that writes a trace.
 #[derive(Args, Debug)]
 pub(crate) struct Files {
-    /// The trace to read; - for standard input
+    /// Trace to read; - for standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     input: PathBuf,
-    /// The file to write; - for standard output
+    /// File to write; - for standard output
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Its format: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
-    /// [default: by the end of OUT's name]
+    /// Format of OUT: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
+    /// [default: from the ending of OUT]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<Format>,
     #[command(flatten)]
@@ -109,32 +115,34 @@ pub(crate) struct Files {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
-    /// As large: bytes, or with a unit, as 500GB or 128GiB
+    /// Size of the device: bytes, or with a unit, such as 500GB or 128GiB
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     capacity: Option<Sector>,
-    /// As large as this device: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Device with the size to fit: a profile of `iosched device list`, or a file (with a / or *.toml)
     #[arg(long, value_name = "PROFILE|FILE")]
     device: Option<String>,
 }
 
-/// What to keep.
+/// Criteria of the requests to keep.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Criteria {
-    /// Of this process; may be given several times, also together with --process
+    /// Keep requests of this process; repeat for several, also together with --process
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
-    /// Of processes of this name; may be given several times
+    /// Keep requests of processes with this name; repeat for several
     #[arg(long, alias = "comm", value_name = "NAME")]
     process: Vec<String>,
-    /// That do this; may be given several times
+    /// Keep requests with this operation; repeat for several
     #[arg(long, value_enum, value_name = "OP")]
     op: Vec<OpName>,
-    /// That have sectors of this range: FROM-TO, of 512 bytes, TO included; either may be missing
+    /// Keep requests that touch this range of 512-byte sectors: FROM-TO, inclusive; either end can be omitted
     #[arg(long, value_name = "RANGE", value_parser = sectors)]
     sectors: Option<Range<Sector>>,
-    /// To this device: major,minor of block traces, else its number or name as `iosched trace info` shows it; may be
-    /// given several times
+    /// Keep requests to this device; repeat for several
+    ///
+    /// In block traces a device is major,minor. In other traces it is the number or name that `iosched trace info`
+    /// shows.
     #[arg(long, value_name = "DEVICE")]
     device: Vec<String>,
 }

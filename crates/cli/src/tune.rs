@@ -23,65 +23,74 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
-/// What can be set of the given schedulers is searched in simulation, among the values that their declarations call
-/// worth trying (`iosched elevator show NAME`), for what --goal asks. Settings begin with one run each; the better
-/// third gets more, and so on; all are paired by seed with the defaults. The best few are then run with fresh seeds
-/// beside the defaults: what is recommended is better there, for sure and worth speaking of, and sets nothing that
-/// makes no difference. Else the defaults are recommended: that is a finding, too.
+/// iosched simulates settings of the given schedulers and searches for those that serve --goal best. It tries the
+/// values that `iosched elevator show NAME` lists as worth trying. Each setting gets one run at first; the best third
+/// gets more, and so on. All runs are paired by seed with the defaults. The best few settings and the defaults then run
+/// with fresh seeds. A setting is recommended only if it is surely better there by a margin that matters. It sets no
+/// tunable that makes no difference. Otherwise the result is to keep the defaults.
 ///
-/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task or cgroup
-/// by its name, as in p99(sync) or mean(reader); throughput, iops (both also of those), finish, fairness; or a figure
-/// that the application reports, such as tps. Several goals give the settings between which one has to choose.
+/// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are percentiles (such as
+/// p50 and p99.9), mean and worst. The classes are sync, async, reads, writes, all, and the name of a task or cgroup.
+/// The goals throughput and iops are for the whole run, or for one task or cgroup, as in throughput(backup). Other
+/// goals are finish, fairness, and metrics that the application reports, such as tps. With several goals, the result is
+/// the set of settings among which you have to choose.
 ///
-/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
+/// Ctrl-C ends after the current runs and keeps the finished ones; a second Ctrl-C ends the current runs too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
-    /// What to do: as of `iosched compare` [default: a recorded pgbench run that comes with iosched]
+    /// Workload to run, as for `iosched compare` [default: a recorded pgbench run that comes with iosched]
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     workload: Option<PathBuf>,
 
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml)
     #[arg(short, long, value_name = "PROFILE|FILE", default_value = asked::DEVICE)]
     device: String,
 
-    /// The machine that an application, or fio jobs with buffered I/O, run on [default: linux-6.12; server-2010 for an
-    /// application under a scheduler that Linux no longer has]
+    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
+    ///
+    /// The default is server-2010 only for an application under a scheduler that Linux no longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 
-    /// The schedulers to choose from, separated by commas or given one by one, each with what is fixed of it, as in
-    /// cfq:low_latency=0; their defaults are always tried
+    /// Schedulers to choose from; separate them with commas or repeat the option
+    ///
+    /// Values given with a scheduler are fixed, as in cfq:low_latency=0. The defaults of each scheduler are always
+    /// tried.
     #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space", value_parser = schedulers)]
     schedulers: Vec<Schedulers>,
 
-    /// Search controllers beside elevators of blk-mq as well, with values from what each cgroup does: wbt, io.max,
-    /// io.latency, io.cost
+    /// Search these controllers too, with blk-mq schedulers: wbt, io.max, io.latency, io.cost
+    ///
+    /// The values to try depend on what each cgroup does.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
     beside: Vec<Controller>,
 
-    /// A search that is ready-made: today, what a kernel of today offers. Its elevators with their defaults, and all
-    /// controllers beside them; --scheduler and --beside say otherwise, --vary adds tunables
+    /// Use a predefined search: today, the schedulers of today's Linux with their defaults and all controllers
+    ///
+    /// --scheduler and --beside replace its schedulers and controllers. --vary adds tunables.
     #[arg(long, value_name = "NAME", value_parser = ["today"])]
     space: Option<String>,
 
-    /// What is to be good, as in "p99(sync)"; once for each goal. With a bound, as in "p99(db) <= 5 ms", it is what must
-    /// hold
+    /// Metric to optimise, such as "p99(sync)"; repeat for several
+    ///
+    /// A goal with a bound, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL", required = true)]
     goals: Vec<Wish>,
 
-    /// What must hold, as in "throughput >= 95%" of the baseline's, "throughput >= 80 MB/s" or "p99(sync) <= 20 ms"
+    /// Constraint to keep: relative to the baseline, such as "throughput >= 95%", or absolute, such as "throughput >=
+    /// 80 MB/s" or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
 
-    /// The setting others are compared with [default: the first scheduler with its defaults]
+    /// Setting to compare the others with [default: the first scheduler with its defaults]
     #[arg(short, long, value_name = "SETTING")]
     baseline: Option<Setting>,
 
-    /// Runs of the workload to make at most
+    /// Maximum number of runs of the workload
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
     budget: u32,
 
@@ -89,27 +98,27 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     vary: Vec<String>,
 
-    /// Search these attributes of the queue as well, such as nr_requests
+    /// Search these queue attributes too, such as nr_requests
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     also: Vec<String>,
 
-    /// Keep this at that value, of every scheduler that has it
+    /// Fix a tunable at this value, for every scheduler that has it
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = assignment)]
     fix: Vec<(String, String)>,
 
-    /// Decides everything that is left to chance; the same seed gives the same records
+    /// Seed for everything random; the same seed gives the same records
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    /// Number of runs at a time; changes only how long the search takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// How a trace's times are used [default: as of `iosched compare`]
+    /// Use of a trace's times [default: as for `iosched compare`]
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// How many times faster than recorded I/Os arrive, in open replay
+    /// In open replay: send I/Os this many times faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
@@ -123,11 +132,11 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write a report, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Where records go, a line of JSON as each run finishes
+    /// File for the records, written line by line as runs finish
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 

@@ -13,16 +13,16 @@ use crate::exports::{ExportArgs, describe};
 use crate::output::{self, say};
 use crate::served::{Chosen, DiskArgs, Ending, about, bind_control, by_options, end, warn_if_ignored};
 
-/// Make a disk a block device /dev/ublkbN, with an elevator in its path
+/// Serve a disk as block devices /dev/ublkbN, through a scheduler
 ///
-/// Every export is a device, and one client of the disk with its class, level and weight: the kernel does not say which
-/// process a request of a device is from. Give each tenant of a disk a device of its own. Without a declaration there
-/// is one device.
+/// Each export is a block device, and a client of the disk with its class, level and weight. The kernel does not say
+/// which process sent a request to a device. Therefore give each tenant of a disk its own device. Without a declaration
+/// there is one device.
 ///
-/// Needs root, and the kernel's driver: Linux 6.4 or later, modprobe ublk_drv.
+/// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.
 ///
-/// SIGTERM or Ctrl-C take the devices away as soon as nothing is mounted from them, after what the kernel has cached of
-/// them is written, and flush; a second one ends at once.
+/// On SIGTERM or Ctrl-C, the command waits until nothing is mounted from the devices and the kernel has written its
+/// cached data. Then it removes the devices and flushes. A second signal ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UblkArgs {
@@ -32,13 +32,16 @@ pub(crate) struct UblkArgs {
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// The device's number, the N of /dev/ublkbN; of several exports the first one's, in the order of names [default:
-    /// any that is free]
+    /// Number of the device, the N in /dev/ublkbN [default: any free number]
+    ///
+    /// With several exports, it is the number of the first export in the order of names.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 
-    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
-    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    /// Unix socket for `iosched ls`, `get`, `set` and `top`: a path, or a name such as live:db; only its owner can use
+    /// it
+    ///
+    /// A named socket is in /run/iosched; for users other than root, it is in $XDG_RUNTIME_DIR/iosched.
     #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }
@@ -52,8 +55,8 @@ Examples:
       then: mkfs.ext4 /dev/ublkb0
   iosched ublk /dev/sdb --export db,class=be,level=0,weight=800 \\
       --export scratch,weight=100
-      one disk as two devices, /dev/ublkb0 for the database and /dev/ublkb1,
-      both with all of its blocks
+      one disk as two devices: /dev/ublkb0 for the database, and
+      /dev/ublkb1; both hold all blocks of the disk
   iosched ublk model:sata-7200,size=4G --number 7 --control live:db
       then: iosched set live:db scheduler=deadline";
 

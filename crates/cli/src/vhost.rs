@@ -17,35 +17,38 @@ use crate::served::{
     Chosen, DiskArgs, Ending, about, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
 };
 
-/// Make a disk the disk of virtual machines, with an elevator in its path
+/// Serve a disk to virtual machines, through a scheduler
 ///
-/// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk; the guest has a virtio disk, whose
-/// queues are in memory that it shares with this server. Every socket is an export, in the order in which they are
-/// named, and one client of the disk with its class, level and weight: give each machine a socket of its own.
+/// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk. The guest sees a virtio disk, and
+/// shares the memory of its queues with this server. Each socket is an export, in the order of the options, and a
+/// client of the disk with its class, level and weight. Give each machine its own socket.
 ///
-/// The server may be restarted, or killed: a machine that is told to connect again (reconnect=1) waits meanwhile, and
-/// nothing of what it asked for is lost. Machines cannot be migrated.
+/// You can restart the server, or it can be killed. A machine that is set to reconnect (reconnect=1) waits meanwhile,
+/// and loses no request. Machines cannot be migrated.
 ///
-/// SIGTERM or Ctrl-C finish what machines have asked for, flush, and end; a second one ends at once.
+/// On SIGTERM or Ctrl-C, the server finishes the requests of the machines, flushes and ends. A second signal ends it at
+/// once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VhostArgs {
     #[command(flatten)]
     disk: DiskArgs,
 
-    /// Listen on a unix socket there, which only its owner may use; of several, each is an export
+    /// Unix socket to listen on; only its owner can use it. Repeat for several; each is an export
     #[arg(long = "socket", value_name = "SOCKET", required = true, value_hint = ValueHint::FilePath)]
     sockets: Vec<PathBuf>,
 
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// Let NBD clients have the exports, too, on a unix socket there, which only its owner may use
+    /// Unix socket to serve the exports to NBD clients as well; only its owner can use it
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     nbd: Option<PathBuf>,
 
-    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in
-    /// /run/iosched (of who is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    /// Unix socket for `iosched ls`, `get`, `set` and `top`: a path, or a name such as live:db; only its owner can use
+    /// it
+    ///
+    /// A named socket is in /run/iosched; for users other than root, it is in $XDG_RUNTIME_DIR/iosched.
     #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }
@@ -54,7 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   iosched vhost disk.img --socket vm1.sock --export vm1,weight=200 \\
       --socket vm2.sock --export vm2,weight=100
-      two machines share a disk, 2 to 1; for the first, QEMU has
+      two machines share a disk 2 to 1; QEMU options for the first:
       -object memory-backend-memfd,id=m,size=1G,share=on -numa node,memdev=m
       -chardev socket,id=d,path=vm1.sock,reconnect=1
       -device vhost-user-blk-pci,chardev=d

@@ -19,15 +19,15 @@ pub(crate) const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
 /// A line of progress is said so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How it is told how far work is.
+/// How progress is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressKind {
-    /// A bar, on a terminal only
+    /// A bar, only on a terminal
     #[default]
     Auto,
-    /// A line every 10 s, wherever it goes
+    /// A line every 10 s, on a terminal or not
     Plain,
-    /// Nothing
+    /// No progress
     None,
 }
 

@@ -24,115 +24,120 @@ use crate::watched::on_interrupt;
 use directory::AdviceDirectory;
 use steps::Plan;
 
-/// Say what to set on a device for a workload, with the evidence
+/// Recommend settings for a device and a workload, and show the evidence
 ///
-/// The device is measured into a model (or a model is given); schedulers that it has, and their tunables, are searched
-/// on the model for what --goal asks; the best few and what is set now are then compared on the device itself, under
-/// the kernel's own schedulers, in random order. What is recommended is better there beyond doubt; otherwise the advice
-/// is to leave the device as it is.
+/// iosched measures the device and makes a model of it, unless --profile gives a model. On the model it searches the
+/// device's schedulers and their tunables for settings that serve --goal best. Then it compares the best few settings
+/// with the present one on the device itself, under the kernel's own schedulers, in random order. It recommends a
+/// setting only if that setting is better on the device beyond doubt. Otherwise it recommends to leave the device as it
+/// is.
 ///
-/// Nothing is changed in the end, unless --apply says so: everything that was set is put back, also after Ctrl-C; after
-/// a crash by iosched restore. A device is only read, unless --destroy-data names it; in a directory only files of its
-/// own are made. Needs root, since schedulers are set.
+/// All settings are put back at the end, and after Ctrl-C, unless you give --apply. After a crash, `iosched restore`
+/// puts them back. A device is only read, unless --destroy-data names it. In a directory, iosched writes only to files
+/// that it creates. Changing schedulers needs root.
 ///
-/// Ctrl-C ends it after the current run; what was measured is kept with --output, and a profile that is there need not
-/// be measured again (--profile).
+/// Ctrl-C ends the command after the current run. --output keeps the results so far. With --profile, a profile from
+/// there saves measuring the device again.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
-    /// A block device, as /dev/sdb, or a directory in a file system on it
+    /// A block device, such as /dev/sdb, or a directory in a file system on it
     #[arg(value_name = "DEVICE|DIR", value_hint = ValueHint::AnyPath)]
     on: PathBuf,
 
-    /// What is done to it: a job file, tasks, a trace or a command line, as of iosched compare
+    /// Workload to serve: a fio job file, a task file, a trace or a command line, as for `iosched compare`
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     workload: PathBuf,
 
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal. With a bound, as in "p99(db) <= 5 ms",
-    /// it is what must hold [default: p99(sync)]
+    /// Metric to optimise, such as "p99(sync)" or "throughput"; repeat for several [default: p99(sync)]
+    ///
+    /// A goal with a bound, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL")]
     goals: Vec<Wish>,
 
-    /// What must hold, as in "throughput >= 95%" of what it is now, or "p99(sync) <= 20 ms"
+    /// Constraint to keep: relative to the present setting, such as "throughput >= 95%", or absolute, such as
+    /// "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
 
-    /// A model of the device, as iosched calibrate makes it: the device is not measured
+    /// Model of the device, made by `iosched calibrate`; the device is not measured
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     profile: Option<PathBuf>,
 
-    /// Measure the device in three rounds of some minutes altogether, not in one of half a minute
+    /// Measure the device in three rounds, which take some minutes, instead of one of half a minute
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
-    /// Choose from these schedulers only, separated by commas or given one by one [default: all that the device has
+    /// Schedulers to choose from; separate them with commas or repeat the option [default: all that the device offers
     /// now]
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 
-    /// Search controllers beside the elevator as well, in simulation: wbt, io.max, io.latency, io.cost. What belongs to
-    /// cgroups is not tried on the device: how to set it is told
+    /// Search these controllers too, in simulation: wbt, io.max, io.latency, io.cost
+    ///
+    /// Controllers that belong to cgroups are not tried on the device. The advice says how to set them.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     beside: Vec<Controller>,
 
-    /// Runs to search with in simulation
+    /// Number of simulated runs for the search
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
     budget: u32,
 
-    /// Settings that are tried on the device, beside what is set now
+    /// Number of settings to try on the device, in addition to the present one
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=20))]
     confirm: u8,
 
-    /// Runs of each of them on the device
+    /// Runs of each setting on the device
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is
-    /// now; --runs is the most
+    /// Add runs on the device until each difference is beyond doubt, or known to within PERCENT of the present value
+    ///
+    /// --runs is the maximum.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
     until_sure: Option<f64>,
 
     #[command(flatten)]
     length: options::RunLength,
 
-    /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed
-    /// again
+    /// Let the workload and the measurement write to this device, which destroys its data; type the device's name again
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file that is measured for the model, in MiB
+    /// In a directory: size of the file to measure for the model, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
-    /// The machine that an application, or fio jobs with buffered I/O, are simulated on [default: linux-6.12]
+    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12]
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 
-    /// How a trace's times are used [default: as of iosched compare]
+    /// Use of a trace's times [default: as for `iosched compare`]
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// How many times faster than recorded I/Os arrive, in open replay
+    /// In open replay: send I/Os this many times faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
-    /// Decides what is left to chance, and the order of runs
+    /// Seed for everything random and for the order of runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Set what is recommended, now; it stays until the next start or until it is undone
+    /// Apply the recommended setting now; it lasts until the next start or until you undo it
     #[arg(long)]
     apply: bool,
 
-    /// Keep everything in this directory: measurements, profile, search, runs, page, udev rule and profile of tuned; in
-    /// untried/ what sets that which was not tried, with drop-ins of systemd
+    /// Directory to keep everything in: measurements, profile, search, runs, report, udev rule and tuned profile
+    ///
+    /// The subdirectory untried/ gets files that set what was not tried on the device, with drop-ins for systemd.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
 
-    /// Write a report, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 

@@ -33,25 +33,29 @@ const RECORDS_DEFAULT: &str = "calibration.jsonl";
 /// The profile's name if it is not written.
 const NAME_DEFAULT: &str = "calibrated.toml";
 
-/// Measure a device and make a profile of it, to be used with --device
+/// Measure a device and make a profile of it for --device
 ///
-/// Some fifty small workloads, fio jobs all, are run on the device several times in changing order. A rotating disk,
-/// flash, and servers with a spread (virtual disks, disks over a network) are fitted to what they gave; the nearest
-/// becomes the profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads
-/// at depths 1, 8 and 32, sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
+/// iosched runs about fifty small workloads, all fio jobs, on the device several times in changing order. It fits three
+/// kinds of model to the results: a rotating disk, flash, and servers with a spread (virtual disks, disks over a
+/// network). The closest model becomes the profile.
 ///
-/// Of a disk that is not at hand, --trace takes what it served, one request at a time, and fits a rotating disk to
-/// that.
+/// The result shows the profile beside the measurements. It also shows workloads that were not used for the fit. These
+/// are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is allowed, they
+/// include mixed reads and writes.
 ///
-/// A device is only read, unless its data may be destroyed, and so is a file, always. In a directory, a file is made,
-/// written and removed.
+/// For a disk that you do not have, use --trace: it fits a rotating disk to a record of the requests that the disk
+/// served one at a time.
 ///
-/// Ctrl-C keeps what was measured; --from goes on from there. Exit status: 1 if no model fits.
+/// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
+/// file, writes to it and removes it.
+///
+/// Ctrl-C keeps the measurements so far; continue with --from. Exit status: 1 if no model fits.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
-    /// A block device, as /dev/sdb; a file, which is only read; a directory in a file system on it; or, to try it out,
-    /// a profile of `iosched device list` or a file *.toml
+    /// A block device, such as /dev/sdb; a file, which is only read; or a directory in a file system on the device
+    ///
+    /// To try the command without a device, give a profile of `iosched device list` or a *.toml file.
     #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace"])]
     target: Option<String>,
 
@@ -59,44 +63,46 @@ pub(crate) struct CalibrateArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// One short round: half a minute, unless the device is slow
+    /// Measure one short round: half a minute, or longer on a slow device
     #[arg(long, conflicts_with = "from")]
     quick: bool,
 
-    /// All data on the device may be destroyed: its name once more, exactly
+    /// Allow writes to this device, which destroy its data; type the device's name again, exactly
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file that is measured, in MiB
+    /// In a directory: size of the file to measure, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
-    /// Where measurements go, line by line as they are made
+    /// File for the measurements, written line by line as they are made
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
-    /// Measure nothing: fit what is in this file
+    /// Measure nothing; fit a model to the measurements in this file
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Measure nothing: fit a rotating disk to what one served, a request a line (as for `iosched validate disk`; also
-    /// .gz and .zst). Its first half is fitted, the second shows how well
+    /// Measure nothing; fit a rotating disk to a trace of requests that a disk served, one per line
+    ///
+    /// The format is that of `iosched validate disk`; .gz and .zst are read too. The first half of the trace is fitted.
+    /// The second half shows how good the fit is.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
     trace: Option<PathBuf>,
 
-    /// With --trace: a profile of the disk to begin with, as an import made it
+    /// With --trace: profile to start from, such as one made by `iosched import`
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
     start: Option<String>,
 
-    /// Fit this kind of model only
+    /// Fit only this kind of model
     #[arg(long, value_name = "KIND", conflicts_with_all = ["trace", "check"], value_parser = kind)]
     kind: Option<ModelKind>,
 
-    /// Fit nothing: show this profile beside what is measured
+    /// Fit nothing; show this profile beside the measurements
     #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
     check: Option<String>,
 
-    /// Decides where random reads go, and the order of probes
+    /// Seed for the positions of random reads and for the order of measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
@@ -104,7 +110,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write a report, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 

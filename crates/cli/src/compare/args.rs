@@ -14,138 +14,151 @@ use crate::output::WriteArgs;
 const RUNS: u32 = 10;
 const RUNS_UNTIL_SURE: u32 = 60;
 
-/// Say which scheduler and settings serve a workload best on a device, and how sure that is.
+/// Compare schedulers and settings for a workload on a device.
 ///
-/// In simulation, on a modelled device (--device); or on a real one, under the kernel's own schedulers (--on), where
-/// also any other command can be compared, as hyperfine would: what fio, iozone, fs_mark, fdtree, dd and pgbench print
-/// is read.
+/// The comparison is a simulation on a modelled device (--device), or runs on a real device under the kernel's own
+/// schedulers (--on). On a real device you can also compare any command, as with hyperfine. iosched reads the output of
+/// fio, iozone, fs_mark, fdtree, dd and pgbench.
 ///
-/// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
-/// others. With several devices that is done on each of them, and the end says which setting wins where.
+/// Every setting gets the same workload and the same seeds: run i of one setting is compared with run i of the others.
+/// With several devices, iosched compares the settings on each device, and the end of the output says which setting
+/// wins on which.
 ///
-/// There are three verdicts on a metric. Each follows from the confidence interval that is shown with it, of the mean
-/// paired difference to the baseline. Settings are equal if the whole interval is within --equal-within. Else one is
-/// better or worse if the interval does not hold 0. Else nobody can tell, and the verdict says how many runs would.
-/// Intervals hold with 95 % confidence for all metrics and settings together (Holm), and are widened by the error that
-/// the device's profile is known to have. The mark * is for what the published rule calls a difference: means whose
-/// standard deviations do not reach each other.
+/// A verdict rests on the confidence interval of the mean paired difference to the baseline, which is shown with it.
+/// Settings are equal if the whole interval is within --equal-within. A setting is better or worse if the interval
+/// excludes 0. Otherwise the verdict is "cannot tell", with the number of runs that would be needed. The intervals hold
+/// with 95 % confidence for all metrics and settings together (Holm). They are widened by the known error of the
+/// device's profile. The mark * follows a published rule: it marks means whose standard deviations do not overlap.
 ///
-/// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
-/// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
+/// Fairness is Jain's index of the slowdowns of the processes, for the 16 busiest processes with 30 I/Os or more. The
+/// slowdown is the mean latency with the other processes, divided by the mean latency alone, on the same device under
+/// the same setting.
 ///
-/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too. Only complete
-/// rounds (one run of every setting on every device) count.
+/// Ctrl-C ends after the current runs and keeps the finished ones; a second Ctrl-C ends the current runs too. Only
+/// complete rounds count: one run of every setting on every device.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// What to do: a trace in any format `iosched trace info` reads, a fio job file (*.fio, *.job, *.ini), a task file
-    /// (*.toml), - for any of these on standard input, or the command line of an application, such as
-    /// "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync"
-    /// [default: a recorded pgbench run that comes with iosched]
+    /// Workload to run: a trace, a fio job file, a task file or a command line [default: a recorded pgbench run that
+    /// comes with iosched]
+    ///
+    /// A trace can have any format that `iosched trace info` reads. A fio job file is named *.fio, *.job or *.ini, a
+    /// task file *.toml. - reads any of these from standard input. A command line of a known application is simulated,
+    /// such as "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync".
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml); once per device, to
-    /// see which setting wins where [default: sata-7200]
+    /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml) [default: sata-7200]
+    ///
+    /// Repeat the option to see which setting wins on which device.
     #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
     given_devices: Vec<String>,
 
-    /// The machine that an application, or fio jobs with buffered I/O, run on: desktop-2013, linux-6.12, phenom-ii-2009,
-    /// server-2005 or server-2010, or a file (with a / or *.toml) [default: linux-6.12; server-2010 for an application
-    /// if a scheduler that Linux no longer has is among those compared]
+    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
+    ///
+    /// The machines are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
+    /// (with a / or *.toml). The default is server-2010 only for an application whose compared schedulers include one
+    /// that Linux no longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
-    /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512; once
-    /// per setting to compare; cfq:slice_idle=0..8/2 scans from 0 to 8 in steps of 2, a setting each; all stands for
-    /// every elevator there is, today for those that Linux has today [default: those that Linux has today, and cfq;
-    /// with --on, those that the device has]
+    /// Setting to compare, such as cfq or cfq:slice_idle=0,quantum=32; repeat for each setting [default: all schedulers
+    /// of today's Linux, and cfq; with --on, all that the device offers]
+    ///
+    /// A setting is a scheduler, with values for its tunables and for queue attributes such as nr_requests=512.
+    /// cfq:slice_idle=0..8/2 makes one setting for each value from 0 to 8 in steps of 2. "all" stands for every
+    /// scheduler that iosched has, and "today" for those of today's Linux.
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
 
-    /// The setting the others are compared with, written as with --scheduler [default: the first one given;
-    /// mq-deadline if none is given]
+    /// Setting to compare the others with [default: the first --scheduler; mq-deadline without --scheduler]
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 
-    /// The metric that counts, as "p99(db)", "mean(sync)" or "throughput(backup)"; once for each. The answer and
-    /// --until-sure speak of goals alone, and the correction for many comparisons begins with them [default: time or
-    /// throughput, latencies, fairness and what a program reports]
+    /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat for several [default: time
+    /// or throughput, latencies, fairness, and metrics that a program reports]
+    ///
+    /// The answer and --until-sure consider only the goals. The correction for multiple comparisons starts with them.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
-    #[command(flatten)]
-    pub(crate) real: RealArgs,
-
-    /// Runs of each setting on each device; in simulation they differ in where the platters are at the start and in
-    /// arrivals within the recording's resolution [default: 10; with --until-sure at most 60]
+    /// Runs of each setting on each device [default: 10; with --until-sure, at most 60]
+    ///
+    /// In simulation, runs differ in the initial position of the platters, and in arrival times within the resolution
+    /// of the recording.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// Decides everything that is left to chance; the same seed gives the same figures
+    /// Seed for everything random; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
 
-    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    /// Number of runs at a time; changes only how long the comparison takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// How a trace's times are used [default: closed if the recording says when I/Os completed, and no --speed is
-    /// given; else open]
+    /// Use of a trace's times [default: closed if the trace has completion times and --speed is not given; else open]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 
-    /// How many times faster than recorded I/Os arrive, in open replay
+    /// In open replay: send I/Os this many times faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Leave out the runs of each process alone, up to half of the time; the metric fairness is
-    /// then absent
+    /// Skip the runs of each process alone, which can take half of the time; fairness is then not reported
     #[arg(long)]
     pub(crate) no_fairness: bool,
 
     #[command(flatten)]
     pub(crate) verdicts: VerdictArgs,
 
-    /// What to print
+    /// Format of the output
     #[arg(long, value_enum, value_name = "FORMAT", group = "format", default_value_t = OutputFormat::Text)]
     output_format: OutputFormat,
 
-    /// The same as --output-format json
+    /// Same as --output-format json
     #[arg(long, group = "format")]
     json: bool,
 
-    /// The same as --output-format csv
+    /// Same as --output-format csv
     #[arg(long, group = "format")]
     csv: bool,
 
-    /// The same as --output-format markdown
+    /// Same as --output-format markdown
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Where records go, line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or
-    /// ~/.local/state/iosched, which `iosched report --last` shows]
+    /// File for the records, written line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or
+    /// ~/.local/state/iosched]
+    ///
+    /// `iosched report --last` reads the default file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) records: Option<PathBuf>,
 
-    /// Write a report, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write every decision of the first run of each setting on each device to this file, as JSON lines
+    /// Write every scheduling decision to this file as JSON lines, for the first run of each setting on each device
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) decisions: Option<PathBuf>,
 
-    /// Write the first run of each setting on each device to this directory, in blktrace's binary format: look at it
-    /// with blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
+    /// Write a trace in blktrace's binary format to this directory, for the first run of each setting on each device
+    ///
+    /// Read a trace with `blkparse -i DIR/cfq`. For btt, convert it with `blkparse -d` first. CFQ's decisions are
+    /// messages in the trace.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) blktrace: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
+
+    // Last: its heading would hold for options after it.
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
 }
 
 fn goal(text: &str) -> Result<Goal, String> {
@@ -180,19 +193,19 @@ impl CompareArgs {
     }
 }
 
-/// What `iosched compare` prints.
+/// Formats of the output of `iosched compare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// Tables and sentences for people
     Text,
-    /// Everything as one JSON document; of several devices with a list of their results and an overview
+    /// One JSON document with everything; for several devices, a list of results and an overview
     Json,
-    /// A line per figure and setting, comma-separated; of several devices with a first column that names them
+    /// Comma-separated lines, one per metric and setting; for several devices, the first column names the device
     Csv,
     /// Tables in Markdown
     Markdown,
-    /// The first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of
-    /// them; the workload is a job file
+    /// fio's JSON for the first run of each setting on each device: one document, or a list of documents for several
+    /// runs; only for fio job files
     FioJson,
 }
 

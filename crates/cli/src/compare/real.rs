@@ -20,35 +20,41 @@ use crate::fail::{of_asked, usage};
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use crate::watched::on_interrupt;
 
-/// What is asked of a real device.
+/// Options of runs on a real device.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "On a real device")]
 pub(crate) struct RealArgs {
-    /// Run on a real device under the kernel's own schedulers: on files of our own in a directory of a file system on
-    /// it, or on the device itself, as /dev/sdb, which is only read. Schedulers and their tunables are set, which needs
-    /// root, and put back; after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the
-    /// kernel's defaults for what is not named; present is the scheduler that is there, as it is set. Files of cgroups,
-    /// as none:io.max=backup:wbps=50000000, are those of the workload's, which are made for the runs and removed
+    /// Run on a real device under the kernel's own schedulers: in a directory of a file system on it, or on the device
+    /// itself, such as /dev/sdb
+    ///
+    /// In a directory, iosched works on files that it creates. A device is only read, unless --destroy-data names it.
+    ///
+    /// iosched sets schedulers and tunables, which needs root, and puts them back at the end. After a crash, `iosched
+    /// restore` puts them back. A setting such as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for
+    /// everything that it does not name. The setting "present" is the device's scheduler as it is set now. Files of
+    /// cgroups, such as none:io.max=backup:wbps=50000000, belong to cgroups of the workload. iosched creates these
+    /// cgroups for the runs and removes them afterwards.
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]
     pub(crate) on: Option<PathBuf>,
 
-    /// Let the workload write to the device of --on, which destroys what is on it; the name is typed again, and whoever
-    /// uses the device is named and left alone
+    /// Let the workload write to the device of --on, which destroys its data; type the device's name again
+    ///
+    /// If something else uses the device, iosched names the user and does nothing.
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) length: RunLength,
 
-    /// Make runs until each difference is beyond doubt, or known to within so many per cent of the baseline
+    /// Add runs until each difference is beyond doubt, or known to within PERCENT of the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
     pub(crate) until_sure: Option<f64>,
 
-    /// A shell command to be run before each run of COMMAND; its time does not count
+    /// Shell command to run before each run of COMMAND; its time does not count
     #[arg(long, value_name = "COMMAND", requires = "command")]
     prepare: Option<String>,
 
-    /// Instead of a workload of ours, a command that is run and timed; it finds the target in $IOSCHED_TARGET
+    /// Command to run and time instead of a workload; $IOSCHED_TARGET holds the path of the target
     #[arg(last = true, value_name = "COMMAND", requires = "on", conflicts_with = "workload")]
     command: Vec<String>,
 }

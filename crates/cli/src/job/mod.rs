@@ -17,14 +17,14 @@ use crate::show::{self, Look};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Say what a fio job file runs, what of it has no effect and what is not supported
+    /// Show what a fio job file runs, and which options are ignored or not supported
     ///
-    /// One row per job, which its copies (numjobs) share. Below, options that are
-    /// accepted without effect and options that are not supported, each with its line and the reason. Environment
-    /// variables (${NAME}) are those of this command; an unset one is empty, as in fio.
+    /// The table has one row per job; the copies of a job (numjobs) share its row. Below the table are the options
+    /// without effect and the options that are not supported, each with its line and the reason. Environment variables
+    /// (${NAME}) come from the environment of this command. As in fio, an unset variable is empty.
     ///
-    /// Exit status: 0 if the file can be run; 1 if it asks for something that is not supported; 2 if it is no valid job
-    /// file.
+    /// Exit status: 0 if iosched can run the file; 1 if the file needs something that is not supported; 2 if it is not
+    /// a valid job file.
     Check {
         /// A fio job file; - for standard input
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -33,9 +33,9 @@ pub(crate) enum JobCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List fio's options and what becomes of them
+    /// List fio's options and how iosched treats them
     Options {
-        /// Only options whose name, or another name of theirs, holds this
+        /// List only options with this text in their name or in an alias
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// Print everything as one JSON document

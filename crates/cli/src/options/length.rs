@@ -9,11 +9,11 @@ use super::seconds;
 /// How long each run is, and from when it counts, in simulation and on real devices.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RunLength {
-    /// End each run after so long, warm-up aside [default: the workload decides]
+    /// Length of each run after the warm-up [default: the workload decides]
     #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds)]
     run_for: Option<f64>,
 
-    /// The first seconds of each run do not count: neither what is done in them, nor their time
+    /// Leave the first seconds of each run out of all results
     #[arg(long, value_name = "SECONDS", help_heading = None, default_value = "0", value_parser = seconds)]
     warm_up: f64,
 }

@@ -8,27 +8,39 @@ use crate::output::say;
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Reading {
-    /// The trace's format: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi,
-    /// mqsim or csv [default: told by its content]
+    /// Format of the trace: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi,
+    /// mqsim or csv [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
-    /// Read the trace as a table with these columns, separated by commas, tabs, semicolons, bars or blanks: a time
-    /// (time_ns, time_us, time_ms or time_s; arrival_ns, kept as it is; or completed_s with a latency, as in biosnoop),
-    /// op (or op=0:write/1:read, if numbers stand for operations), sector or offset_bytes, nr_sectors or length_bytes;
-    /// optional: pid, process, ioprio, device, sync, flags, latency_ns (_us, _ms, _s), queue_ms; - for a column to ignore
+    /// Columns of a trace that is a table, in order, such as time_s,op,offset_bytes,length_bytes; - skips a column
+    ///
+    /// The table separates its columns by commas, tabs, semicolons, bars or blanks. These columns are known:
+    ///
+    /// Time: time_ns, time_us, time_ms or time_s; arrival_ns, which is kept as it is; or completed_s together with a
+    /// latency, as in the output of biosnoop.
+    ///
+    /// Operation: op, or op=0:write/1:read if numbers stand for operations.
+    ///
+    /// Position and length: sector or offset_bytes, and nr_sectors or length_bytes.
+    ///
+    /// Optional: pid, process, ioprio, device, sync, flags, queue_ms, and one of latency_ns, latency_us, latency_ms and
+    /// latency_s.
     #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
     columns: Option<Columns>,
-    /// Take what is there of a trace that is not the whole recording: the file of a CPU is missing, a file is cut short
-    /// or damaged; with --input-format or --columns also one with many bad lines
+    /// Read an incomplete trace: the file of a CPU is missing, or a file is truncated or damaged
+    ///
+    /// With --input-format or --columns, a trace with many bad lines is read too.
     #[arg(long)]
     partial: bool,
-    /// Put processes of a trace into a cgroup, for schedulers and policies that go by cgroups: db=postgres, db=post* or
-    /// db=4711; may be given several times
+    /// Put processes of the trace into a cgroup: db=postgres, 'db=post*' or db=4711; repeat for several
+    ///
+    /// Schedulers and controllers that distinguish cgroups need this.
     #[arg(long = "cgroup", value_name = "CGROUP=PROCESS", value_parser = in_cgroup)]
     cgroups: Vec<InCgroup>,
-    /// Give processes of a trace a priority, which few traces record: backup=idle, 'db*'=best-effort:2 or
-    /// 4711=realtime:0, with a class as of ionice and a level from 0 to 7; '*=none' for all others; may be given several
-    /// times, and the first that fits a process counts
+    /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat for several
+    ///
+    /// Few traces record priorities. The class is one of ionice's, and the level is from 0 to 7. '*=none' stands for
+    /// all other processes. The first option that matches a process counts.
     #[arg(long = "ionice", value_name = "PROCESS=CLASS", value_parser = ionice)]
     priorities: Vec<Ionice>,
 }

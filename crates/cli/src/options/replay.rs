@@ -5,12 +5,11 @@ use iosched_lab::asked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
-    /// Each process keeps its order and its think times: an I/O is sent its recorded think time after the completion of
-    /// the one that its process waited for. Right where the recorded device and this one are not equally fast, since
-    /// processes that wait for I/O send the next one later on a slower device
+    /// Keep the order and the think times of each process: it sends an I/O its recorded think time after the I/O that
+    /// it waited for completes. Use it if the recorded device was faster or slower than this one
     Closed,
-    /// I/Os arrive when they did in the recording, however fast the device is. Right where load comes from outside and
-    /// waits for nothing, on a device about as fast as the recorded one; a slower one is buried in requests
+    /// Send I/Os at their recorded times, whatever the speed of the device. Use it if the load comes from outside and
+    /// the device is about as fast as the recorded one; on a slower one, requests pile up
     Open,
 }
 

@@ -8,12 +8,11 @@ use super::percent;
 /// How differences are judged, and how much is told of them.
 #[derive(Args, Debug)]
 pub(crate) struct VerdictArgs {
-    /// Differences within so many per cent of the baseline matter to nobody: settings that are no further apart for
-    /// sure are equal
+    /// Treat settings as equal if they surely differ by at most this share of the baseline
     #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = percent)]
     pub(crate) equal_within: f64,
 
-    /// Print everything: all figures, every doubt, what is said of each setting and each device
+    /// Print everything: all metrics, all reservations, and the details of each setting and device
     #[arg(long)]
     pub(crate) details: bool,
 }

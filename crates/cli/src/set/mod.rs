@@ -21,34 +21,40 @@ use crate::output::{self, WriteArgs, say};
 use crate::tree::{Disks, Named};
 use before::{Earlier, allows};
 
-/// Write attributes of disks
+/// Change attributes of disks
 ///
-/// Values that are known to be wrong are refused before any is written. The others are written in the order given,
-/// read back, and printed as NAME=VALUE. One that is refused, or that reads as another value than was asked for, is
-/// told and ends it; those before it stay written, and are told, too.
+/// Before the first write, set checks all values and rejects those that are known to be wrong. It writes the values in
+/// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
+/// stops with an error. Earlier values stay in force, and the error lists them.
 ///
-/// Of a disk of the kernel, standard error tells what each value was, what else the kernel changed with it, and how to
-/// undo it. `iosched restore DISK` goes back to before the first change since the kernel's start.
+/// For a disk of the kernel, standard error shows each previous value, other attributes that the kernel changed with
+/// it, and how to undo the change. `iosched restore DISK` goes back to the settings before the first change since the
+/// system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
-    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a
-    /// mounted disk, or a control socket; then attributes and their new values, as scheduler=cfq, nr_requests=64,
-    /// iosched/slice_idle=0 or clients/3/ioprio=idle; without a disk, with its name as sda/scheduler=bfq
+    /// A disk, then attributes with new values, such as scheduler=cfq, nr_requests=64 or iosched/slice_idle=0
+    ///
+    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
+    /// live:NAME, by the directory it is mounted on, or by its control socket. An attribute of a client is written as
+    /// clients/3/ioprio=idle. Instead of a disk and an attribute you can write both in one word, such as
+    /// sda/scheduler=bfq.
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
-    /// Whose, instead: a directory of disks, or any DISK
-    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    /// Where to look for disks: a directory of disks, or any DISK
+    #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Also at every start, of the kernel's disks: by a udev rule, as `iosched advise` proposes it, which keeps what
-    /// was set so before. It is written to this directory; remove it, and nothing is set any more
-    #[arg(long, value_name = "DIRECTORY", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
+    /// Set the values at every start too, by a udev rule in this directory; only for disks of the kernel
+    ///
+    /// The rule is like the one that `iosched advise` proposes, and keeps earlier values of this kind. To undo it,
+    /// remove the rule.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
 
-    /// At a terminal: set also the disk that holds the root file system
+    /// At a terminal: do not ask before changing the disk of the root file system
     #[arg(long)]
     yes: bool,
 

@@ -13,50 +13,49 @@ mod present;
 #[cfg(not(feature = "sweep"))]
 use absent as present;
 
-/// Compare schedulers for many workloads, on many devices, with many seeds
+/// Compare schedulers for many workloads, devices and seeds
 ///
-/// A plan says in TOML which workloads, devices, schedulers and seeds are crossed; each workload on each device with
-/// each seed is a comparison of its own, and what it gives goes into a dataset of Parquet files as soon as it is there.
-/// A sweep that was stopped, or extended, makes what is missing: a comparison is known by all that goes into it, the
-/// content of the trace and the version of iosched included. A workload that cannot be read is told at the end, and
-/// stops nothing.
+/// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload, device and seed is one
+/// comparison. Its results go into a dataset of Parquet files as soon as they are there. If you stop or extend a sweep,
+/// the next one makes only the missing comparisons. A comparison is identified by all its inputs, including the content
+/// of the trace and the version of iosched. Workloads that cannot be read are listed at the end; the sweep continues
+/// without them.
 ///
-/// In the end it is said which setting each volume (a workload on a device) should have, and what all gain together by
-/// one setting for all, by one for each device, or by one for each volume.
+/// The end of the output shows the best setting for each volume (a workload on a device). It also shows the total gain
+/// of one setting for all volumes, one per device, and one per volume.
 ///
-/// On more machines than one the same plan is swept by python -m iosched.sweep, with Ray or Dask.
+/// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///
-/// Ctrl-C finishes the comparisons under way and begins no others; a second Ctrl-C ends those, too, and they are made
-/// the next time.
+/// Ctrl-C finishes the current comparisons and starts no others. A second Ctrl-C ends these too, and the next sweep
+/// makes them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
-    /// The plan
+    /// Plan of the sweep, a TOML file
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     plan: PathBuf,
 
-    /// The dataset: a directory, which is made if it is not there
+    /// Directory of the dataset; created if it does not exist
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Only say what the plan is, and how long it takes and how much memory it needs, by trying a few of its
-    /// comparisons
+    /// Print the plan, with an estimate of time and memory from a few of its comparisons, and stop
     #[arg(long)]
     dry_run: bool,
 
-    /// Comparisons at a time; changes nothing but the time it takes [default: one per CPU]
+    /// Number of comparisons at a time; changes only how long the sweep takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// The figure that settings are chosen by, such as sync_mean, sync_p99, throughput or finish
-    #[arg(short, long, value_name = "FIGURE", default_value = "sync_mean")]
+    /// Metric to choose settings by, such as sync_mean, sync_p99, throughput or finish
+    #[arg(short, long, value_name = "METRIC", default_value = "sync_mean")]
     figure: String,
 
-    /// Write what was found, one HTML page, to this file
+    /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Print what was found as one JSON document
+    /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
 

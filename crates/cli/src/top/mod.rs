@@ -24,41 +24,41 @@ use crate::options::seconds;
 use crate::output;
 use crate::tree::{Disks, SYS_BLOCK};
 
-/// Show what disks do and who uses them: rates, waits and shares
+/// Show the load of disks and who causes it: rates, waits and shares
 ///
-/// Of a live disk its clients: who has how much of it and how long they wait. Else the kernel's disks, as iostat has
-/// them, each with its scheduler, and the processes that wait and that write. Rates and waits are of the interval.
+/// For a served disk, top shows its clients with their shares and waits. Otherwise it shows the disks of the kernel, as
+/// iostat does, with their schedulers, and the processes that wait or write. Rates and waits are for the last interval.
 ///
-/// A kworker sends what processes have written through the page cache. The process that wrote it is named all the same,
-/// but not its disk: the kernel counts that by process (as root, of all of them).
+/// A kworker sends data that processes wrote through the page cache. top names the process that wrote the data, but not
+/// its disk, because the kernel counts these writes by process. As root, it shows the processes of all users.
 ///
-/// On a terminal the table is drawn anew every interval, and keys sort it, filter it and set clients' priorities;
-/// elsewhere one table follows the other.
+/// On a terminal, top redraws the table at every interval. Keys sort and filter it, and set the priorities of clients.
+/// Without a terminal, top prints one table after another.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
-    /// Which disk: live:NAME, the directory of a mounted disk, a control socket, or one of the kernel's as sda or
-    /// /dev/sda [default: all of the kernel's]
+    /// Disk to show: sda, /dev/sda, live:NAME, the directory of a mounted disk, or a control socket [default: all disks
+    /// of the kernel]
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Which disk, the same
-    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    /// Same as DISK
+    #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Seconds between two tables
-    #[arg(short, long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
+    /// Time between two tables
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     interval: f64,
 
-    /// Tables to show [default: until q or Ctrl-C]
+    /// Number of tables to print [default: until q or Ctrl-C]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
 
-    /// One table, after one interval
+    /// Print one table, after one interval
     #[arg(long, conflicts_with = "count")]
     once: bool,
 
-    /// One JSON document a table, a line each
+    /// Print one line of JSON per table
     #[arg(long)]
     json: bool,
 }
@@ -70,8 +70,8 @@ Examples:
   iosched top live:db
   iosched top live:db --once --json
 
-Keys: q quit, s sort by the next column, r reverse, / filter, p pause, up and
-down choose, Enter details, i set a client's ioprio, w its weight";
+Keys: q quit, s sort by the next column, r reverse, / filter, p pause, Up and
+Down select, Enter details, i set a client's ioprio, w its weight";
 
 /// What samples a table each time it is asked.
 trait Source {

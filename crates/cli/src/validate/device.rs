@@ -45,28 +45,29 @@ const NOISY: f64 = 0.1;
 
 #[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
-    /// The device, file or directory, as for `iosched calibrate`; or, to try it out, a profile or a file *.toml as the
-    /// device
+    /// Device, file or directory to measure, as for `iosched calibrate`
+    ///
+    /// To try the command without a device, give a profile or a *.toml file.
     #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
     target: Option<String>,
 
-    /// The profile that is to predict it
+    /// Profile to validate
     #[arg(short, long, value_name = "PROFILE|FILE", required = true)]
     profile: Option<String>,
 
-    /// Write the profile again, with what was found in it, to this file
+    /// Write the profile to this file, with its measured trust added
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// All data on the device may be destroyed: its name once more, exactly
+    /// Allow writes to this device, which destroy its data; type the device's name again, exactly
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file that is measured, in MiB
+    /// In a directory: size of the file to measure, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
-    /// The schedulers it is tried under; all that the device has if none is named
+    /// Scheduler to run the workloads under; repeat for several [default: all that the device offers]
     #[arg(short, long = "scheduler", value_name = "NAME", conflicts_with = "from")]
     schedulers: Vec<String>,
 
@@ -74,19 +75,19 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "from", value_parser = clap::value_parser!(u32).range(2..=100))]
     rounds: u32,
 
-    /// How long each run counts
+    /// Measured time of each run
     #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds)]
     run_for: f64,
 
-    /// Where runs go, line by line as they are made
+    /// File for the runs, written line by line as they finish
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
-    /// Measure nothing: hold the profile beside the runs in this file
+    /// Measure nothing; compare the profile with the runs in this file
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath, conflicts_with = "target")]
     from: Option<PathBuf>,
 
-    /// Decides where random I/Os go, and the order of runs
+    /// Seed for the positions of random I/Os and for the order of runs
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "from", value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 

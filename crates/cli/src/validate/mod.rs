@@ -20,15 +20,16 @@ use crate::fail::usage;
 use crate::output::{Kind, Outputs, WriteArgs, all_of};
 use crate::{import, show};
 
-/// Hold models beside what was measured, and the simulator beside what was decided
+/// Check device models against measurements, and the simulator against recorded decisions
 ///
-/// `iosched validate DEVICE --profile P` runs twelve workloads, none of them a probe of a calibration, on the device
-/// under each of its schedulers, and the same on the profile. It shows rates and slowest I/Os as predicted and as
-/// measured, says whether the order of schedulers is told rightly where the device shows one, and comes to one figure
-/// of trust, which the profile then carries (--output): differences that it cannot tell are told by nobody any more.
+/// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and on the
+/// profile. Calibration uses none of these workloads. The output shows predicted and measured rates and slowest I/Os.
+/// It says whether the profile predicts the order of the schedulers, where the device shows an order. The result is one
+/// value for the trust in the profile, which --output stores in it. Predicted differences smaller than that no longer
+/// count as differences.
 ///
-/// A device is only read, unless its data may be destroyed, and so is a file, always; in a directory, a file is made
-/// and written. Schedulers are set, which needs root, and put back.
+/// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
+/// file and writes to it. It sets schedulers, which needs root, and puts them back.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -40,36 +41,36 @@ pub(crate) struct ValidateArgs {
 
 #[derive(Debug, Subcommand)]
 enum ValidateCommand {
-    /// Compare a model's response times with those that were measured of a real disk
+    /// Compare the response times of a model with measurements of a real disk
     ///
-    /// The trace has a request a line: `R|W Hit|Miss block count service_us next_us`, in blocks of 512 bytes, with the
-    /// time to the request's completion and from there to the next request. The model gets the same requests, each as
-    /// long after the completion of the one before. The measure is the root mean square of the distance between the two
-    /// distributions of response times (Ruemmler and Wilkes, 1994); the last line says it.
+    /// Each line of the trace is a request: `R|W Hit|Miss block count service_us next_us`. Blocks have 512 bytes,
+    /// service_us is the time to completion, and next_us the time from there to the next request. The model gets the
+    /// same requests, each at the same interval after the completion of the previous one. The result, in the last line,
+    /// is the root mean square distance between the two distributions of response times (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
-    /// Carry out in the simulator what a live disk recorded, and compare every decision
+    /// Replay a recording of a served disk in the simulator, and compare every decision
     ///
-    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told,
-    /// with times: what was submitted and completed, timers, every change; and all that it decided. The simulator's
-    /// engine is told the same. Where it decides otherwise, the first difference is named, and the exit code is 1.
+    /// `iosched serve --record-driver FILE` (also of mount and ublk) records all inputs of the request queue with their
+    /// times, and all its decisions. The inputs are submissions, completions, timers and changes. The simulator gets
+    /// the same inputs. If it decides differently, the first difference is printed, and the exit status is 1.
     Recording(recording::RecordingArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DiskArgs {
-    /// The model: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Model: a profile of `iosched device list`, or a file (with a / or *.toml)
     #[arg(short, long, value_name = "PROFILE|FILE", alias = "profile", short_alias = 'p')]
     device: String,
-    /// What the real disk did; also .gz and .zst
+    /// Trace of the real disk; may be .gz or .zst
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: PathBuf,
-    /// Decides where the platters are at the start
+    /// Seed for the initial position of the platters
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
-    /// Write a report, one HTML page: the distributions, and where they differ
+    /// Write a report (one HTML page) to this file: the distributions, and where they differ
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
     #[command(flatten)]

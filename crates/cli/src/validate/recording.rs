@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Args, Debug)]
 pub(crate) struct RecordingArgs {
-    /// What --record-driver of serve, mount or ublk left
+    /// Recording made with --record-driver of serve, mount or ublk
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Print everything as one JSON document
