@@ -17,7 +17,7 @@ const MEMBERS: &[&str] = &["method", "tymethod", "variant", "structfield", "asso
 /// What to do with the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say whether the page is up to date.
+    /// Check that the page is up to date, and do not write it
     #[arg(long)]
     check: bool,
 }

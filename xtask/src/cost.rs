@@ -31,19 +31,19 @@ use load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Ta
 /// What to measure.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only cases whose name holds this.
+    /// Measure only cases with this text in their names
     #[arg(long, value_name = "SUBSTRING")]
     name: Option<String>,
-    /// Count instructions, by valgrind, rather than take times.
+    /// Count instructions with valgrind instead of measuring times
     #[arg(long)]
     instructions: bool,
-    /// Write the counts to xtask/counts.tsv.
+    /// Write the counts to xtask/counts.tsv
     #[arg(long, requires = "instructions", conflicts_with_all = ["check", "name"])]
     record: bool,
-    /// Only say which cases take more instructions than xtask/counts.tsv says.
+    /// List only the cases that take more instructions than xtask/counts.tsv says
     #[arg(long, requires = "instructions")]
     check: bool,
-    /// Only let a load go through: column, elevator, load, and how many requests. For valgrind to count.
+    /// Run one load and nothing else, for valgrind to count: column, scheduler, load and number of requests
     #[arg(long, hide = true, num_args = 4, value_names = ["COLUMN", "ELEVATOR", "LOAD", "REQUESTS"])]
     counted: Option<Vec<String>>,
 }

@@ -30,16 +30,16 @@ const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
 const FUA: u16 = 1;
 
-/// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
+/// Kill a served disk at random moments under load, and check that it kept everything that it acknowledged
 ///
-/// A killed process does not lose what the system's page cache holds: what is tested is that nothing was acknowledged
-/// that was only in the server's memory, and that no block is torn. A power failure is another test.
+/// A killed process does not lose the contents of the page cache. The test therefore checks two things: the server
+/// acknowledged nothing that was only in its own memory, and no block is torn. Another test covers power failures.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often.
+    /// Number of kills
     #[arg(long, default_value_t = 100)]
     kills: u32,
-    /// Decides when, and what is written.
+    /// Seed for the times of the kills and for the data written
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

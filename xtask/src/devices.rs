@@ -14,7 +14,7 @@ const PAGE: &str = "docs/devices.md";
 /// What to do with the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say whether the tables are up to date.
+    /// Check that the tables are up to date, and do not write them
     #[arg(long)]
     check: bool,
 }

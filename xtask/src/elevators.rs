@@ -84,7 +84,7 @@ fn controllers() -> Page {
 /// What to do with the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say whether figures and table are up to date.
+    /// Check that the plot and the table are up to date, and do not write them
     #[arg(long)]
     check: bool,
 }

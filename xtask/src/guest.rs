@@ -47,20 +47,21 @@ const COSTS: &str = "costs";
 /// How often a guest that does not come as far as its tests is booted.
 const BOOTS: usize = 3;
 
-/// Run a kernel with ublk and controllers of cgroups in QEMU, and test iosched there.
+/// Test iosched in QEMU, under a kernel with ublk and cgroup controllers
 ///
-/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is
-/// fetched by apt-get, and kept in target/guest.
+/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs. apt-get fetches the package
+/// of the kernel, which stays in target/guest.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Show all that the guest says.
+    /// Show all output of the guest
     #[arg(long)]
     verbose: bool,
-    /// Do these parts only: ublk, cgroups, orders, weights (done only if it is named); or costs by itself, where an
-    /// instruction takes a nanosecond.
+    /// Run only these parts: ublk, cgroups, orders, weights or costs
+    ///
+    /// weights and costs run only if you name them. costs must be alone; an instruction then takes one nanosecond.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
     only: Vec<String>,
-    /// The guest is ended then, in seconds.
+    /// Stop the guest after this time, in seconds
     #[arg(long, default_value_t = 600)]
     seconds_max: u64,
 }

@@ -17,16 +17,16 @@ const PROGRESS: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many histories; of cuts: how many power cuts.
+    /// Number of histories, or of power cuts for `cuts`
     #[arg(long, default_value_t = 10_000)]
     count: u64,
-    /// The first seed.
+    /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads [default: one per core].
+    /// Number of threads [default: one per core]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Break the server on purpose, by a name or `all`, and tell how many histories it takes to find that.
+    /// Break the server on purpose, by the name of a fault or `all`, and count the histories until the fault is found
     #[arg(long, value_name = "NAME")]
     broken: Option<String>,
 }

@@ -31,13 +31,13 @@ const BOOTS: usize = 3;
 /// Nothing that is waited for takes as long.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Run two virtual machines on one disk that iosched vhost serves, and kill what can be killed.
+/// Run two virtual machines on one disk of `iosched vhost`, and kill the server and one of the machines
 ///
-/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is
-/// fetched by apt-get, and kept in target/guest.
+/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs. apt-get fetches the package
+/// of the kernel, which stays in target/guest.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Show all that the machines say.
+    /// Show all output of the machines
     #[arg(long)]
     verbose: bool,
 }

@@ -33,34 +33,34 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare our elevators with recorded runs of Linux' own.
+    /// Compare our schedulers with recorded runs of Linux
     Golden(golden::Args),
-    /// Measure what an elevator costs per request, beside Linux' own.
+    /// Measure the cost of a scheduler per request, beside Linux
     Cost(cost::Args),
-    /// Do random operations on every elevator, and check what must hold.
+    /// Run random operations on every scheduler, and check its invariants
     Soak(soak::Args),
-    /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
+    /// Kill a served disk at random moments under load, and check that it kept everything that it acknowledged
     Crash(crash::Args),
-    /// Live whole histories of served disks in virtual time: clients, network, reactor, back ends, power cuts.
+    /// Run whole histories of served disks in virtual time: clients, network, reactor, back ends, power cuts
     Histories(histories::Args),
-    /// Cut the power of served disks in virtual time, and look whether what was promised is there.
+    /// Cut the power of served disks in virtual time, and check that acknowledged data survives
     Cuts(histories::Args),
     Guest(guest::Args),
     Machines(machines::Args),
     Dist(dist::Args),
-    /// Write the public surface of the policy library, as rustdoc tells it.
+    /// Write the public interface of the policy library, as rustdoc reports it
     Api(api::Args),
-    /// Check the rules of this house.
+    /// Check the house rules
     Rules,
-    /// Write the reference pages from the declarations of tunables, trace formats and fio's options.
+    /// Write the reference pages from the declarations of tunables, trace formats and fio's options
     Reference(reference::Args),
-    /// Measure the modelled devices, and write the tables of docs/devices.md.
+    /// Measure the modelled devices, and write the tables of docs/devices.md
     Devices(devices::Args),
-    /// Run the small workload of docs/elevators.md under every elevator, and write its figures and table.
+    /// Run the small workload of docs/elevators.md under every scheduler, and write its plot and table
     Elevators(elevators::Args),
-    /// Measure how many requests a second the simulator replays.
+    /// Measure how many requests per second the simulator replays
     Speed(speed::Args),
-    /// Measure whether tuning finds what a full grid finds, with a tenth of its runs.
+    /// Check that tuning finds the best setting of a full grid with a tenth of its runs
     Tune(tune::Args),
 }
 

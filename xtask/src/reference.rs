@@ -20,7 +20,7 @@ const PAGES: [Page; 3] =
 /// What to do with the pages.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say whether the pages are up to date.
+    /// Check that the pages are up to date, and do not write them
     #[arg(long)]
     check: bool,
 }

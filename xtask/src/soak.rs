@@ -27,16 +27,16 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many requests the device is to be given, over all elevators; at least one run each is done.
+    /// Number of requests over all schedulers; each scheduler gets at least one run
     #[arg(long, default_value_t = 1_000_000)]
     requests: u64,
-    /// The first seed [default: from the clock].
+    /// First seed [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this elevator.
+    /// Test only this scheduler
     #[arg(long, value_name = "NAME")]
     elevator: Option<String>,
-    /// Threads [default: one per core].
+    /// Number of threads [default: one per core]
     #[arg(long)]
     jobs: Option<usize>,
 }

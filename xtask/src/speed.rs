@@ -13,13 +13,13 @@ use iosched_workload::{Trace, Workload};
 /// What to measure.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Requests in the replayed trace.
+    /// Requests in the replayed trace
     #[arg(long, default_value_t = 1_000_000)]
     requests: u64,
-    /// Counted rounds of each case.
+    /// Measured rounds of each case
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// The modelled disk.
+    /// Modelled disk
     #[arg(long, default_value = "sata-7200")]
     device: String,
 }

@@ -19,10 +19,10 @@ use crate::parallel::on_all_processors;
 /// What to measure.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only cases whose name holds this.
+    /// Measure only cases with this text in their names
     #[arg(long, value_name = "SUBSTRING")]
     name: Option<String>,
-    /// Searches of each case, each with a seed of its own.
+    /// Searches per case, each with its own seed
     #[arg(long, default_value_t = 5)]
     searches: u64,
 }

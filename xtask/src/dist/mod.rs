@@ -24,23 +24,22 @@ use anyhow::{Context, Result, ensure};
 
 use crate::page;
 
-/// Make packages: a static binary, a .deb and a tarball with man pages, completions and systemd units, and a Python
-/// wheel.
+/// Make packages: a static binary, a .deb, a tarball with man pages, completions and systemd units, and a Python wheel
 ///
-/// Needs cc, dpkg-deb and tar; for the wheel python3 with venv, and PyPI; for --try also mmdebstrap, systemd-nspawn, root, and a configured apt-get.
+/// Needs cc, dpkg-deb and tar. The wheel needs python3 with venv, and PyPI. --try needs mmdebstrap, systemd-nspawn,
+/// root and a configured apt-get.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away
-    /// with.
+    /// Build as `cargo build --release` does, which is faster than the profile for published packages
     #[arg(long)]
     quick: bool,
-    /// Make no Python wheel.
+    /// Make no Python wheel
     #[arg(long)]
     no_wheel: bool,
-    /// Install the package in a fresh root of Debian packages, use it there, and remove it again.
+    /// Install the package in a fresh root of Debian packages, use it there, and remove it again
     #[arg(long = "try")]
     is_tried: bool,
-    /// Where the packages are put [default: target/dist-packages].
+    /// Directory for the packages [default: target/dist-packages]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

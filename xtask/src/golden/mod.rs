@@ -29,21 +29,21 @@ const TRACE: &str = ".trace.jsonl.gz";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Folder with NAME.scenario.json and NAME.trace.jsonl.gz.
+    /// Directory with NAME.scenario.json and NAME.trace.jsonl.gz
     dir: PathBuf,
-    /// Only runs whose name holds this.
+    /// Compare only runs with this text in their names
     #[arg(long, value_name = "SUBSTRING", default_value = "")]
     name: String,
-    /// What to compare: every event, or only insert, merge, rq_merge, dispatch and complete.
+    /// Events to compare: all, or only insert, merge, rq_merge, dispatch and complete
     #[arg(long, value_enum, default_value = "all")]
     events: Which,
-    /// Name identical runs, too.
+    /// List identical runs too
     #[arg(long)]
     verbose: bool,
-    /// Write the recorded runs to this file, in the form the tests keep them.
+    /// Write the recorded runs to this file, in the form that the tests use
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Of random runs (their names hold "fuzz" or "seed") write only every so manieth of a kind.
+    /// Of random runs (with "fuzz" or "seed" in their names), write only one of every N of a kind
     #[arg(long, value_name = "N", default_value_t = 1, requires = "record", value_parser = clap::value_parser!(u32).range(1..))]
     thin: u32,
 }

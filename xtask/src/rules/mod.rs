@@ -6,6 +6,7 @@
 mod circles;
 mod commits;
 mod dependencies;
+mod help;
 mod manifests;
 mod sources;
 
@@ -62,6 +63,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(sources::too_long(file));
         breaches.extend(sources::forbidden(file));
         breaches.extend(sources::may_be_unchecked(file));
+        breaches.extend(help::unclear(file));
     }
     // Those of pages; what is vendored is others'.
     let scripts = files(&root, "js")?;
