@@ -37,9 +37,9 @@ pub enum Gap {
         /// Whether it is the file of one CPU alone that was read.
         one_file: bool,
     },
-    /// Requests were issued, and not one submission (Q) is there: readers take insertions (I) as requests, or else issues.
+    /// The submissions (Q) of requests are not there: readers take other events as requests.
     NoSubmissions {
-        /// Requests issued.
+        /// Requests that were inserted, allocated or issued instead.
         issued: u64,
     },
     /// The numbers of per-CPU files leave some out.
@@ -206,7 +206,7 @@ impl Gap {
             Self::Unmatched(_) | Self::NoCompletions { .. } | Self::MissingCpus { .. } => {
                 "put the files of all CPUs side by side"
             }
-            Self::NoSubmissions { .. } => "record all events (blktrace without -a)",
+            Self::NoSubmissions { .. } => "record submissions as well (blktrace without -a, or block:block_bio_queue)",
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
             Self::BadLines { .. } => "give the format that it is in",
@@ -277,7 +277,7 @@ impl fmt::Display for Gap {
             }
             Self::NoSubmissions { issued } => write!(
                 f,
-                "{} requests were issued (D), and not one submission (Q) was read: insertions (I), or else issues, are \
+                "the submissions (Q) of {} requests were not read: their insertions (I), allocations (G) or issues (D) are \
                  taken as submissions, and latency begins there",
                 grouped(*issued)
             ),

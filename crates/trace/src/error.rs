@@ -145,7 +145,7 @@ pub enum TraceError {
         format: Format,
     },
     /// Events were asked of a format that records requests only.
-    #[error("{file}: a trace in the format {format} holds no events; blktrace and blkparse do")]
+    #[error("{file}: a trace in the format {format} holds no events; blktrace, blkparse and tracepoints do")]
     NoEvents {
         /// The file.
         file: String,

@@ -1,29 +1,32 @@
 //! Block traces as streams of events.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 
 use iosched::Time;
 
-use crate::blktrace::binary::BinaryReader;
+use crate::blktrace::arrivals::{AHEAD_MAX, Arrivals};
 use crate::blktrace::follow::Follower;
-use crate::blktrace::merge::Merge;
-use crate::blktrace::{BlkEvent, EventSource, Payload};
+use crate::blktrace::{Action, BlkEvent, EventSource, Payload};
 use crate::completeness::{Completeness, Gap, Unmatched};
 use crate::error::{TraceError, WarningKind, Warnings};
 use crate::format::Format;
-use crate::formats::BlkparseReader;
+use crate::formats;
 use crate::input::Input;
 use crate::names::{NAMES_MAX, ProcessNames};
 use crate::reading::{Accept, ReadOptions, cpu_of_name, format_of, input_of, unreadable};
 use crate::source::Source;
 
-/// The events of a block trace in the order they happened: blktrace's records merged, or blkparse's lines.
+/// The events of a block trace in the order they happened: blktrace's records merged, or the lines of
+/// blkparse and of the kernel's tracepoints.
 ///
 /// Damage is treated as by [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
     source: Box<dyn EventSource>,
     format: Format,
+    /// How exact its times are, ns.
+    pub(crate) resolution_ns: u64,
     accept: Accept,
     follower: Follower,
     /// The CPUs that the names of the files say, rising.
@@ -32,6 +35,11 @@ pub struct EventReader {
     pub(crate) names: ProcessNames,
     last: Time,
     pub(crate) count: u64,
+    /// Events read before they were asked for.
+    ahead: VecDeque<BlkEvent>,
+    arrivals: Option<Arrivals>,
+    /// Requests that were taken from other events than submissions.
+    pub(crate) without_submission: u64,
     finished: bool,
 }
 
@@ -68,13 +76,12 @@ impl EventReader {
     pub(crate) fn new(mut inputs: Vec<Input>, format: Format, options: &ReadOptions) -> Self {
         let accept = Accept::of(&inputs, options);
         let cpus = inputs.iter().filter_map(|input| cpu_of_name(input.name())).collect();
-        let source: Box<dyn EventSource> = match (format, inputs.len()) {
-            (Format::Blkparse, 1) => Box::new(BlkparseReader::new(inputs.remove(0))),
-            _ => Box::new(Merge::new(inputs.into_iter().map(BinaryReader::new).collect())),
-        };
+        let resolution_ns = inputs.first_mut().map_or(1, |input| formats::times(input, format, None).resolution_ns);
+        let source = formats::event_source(inputs, format);
         Self {
             source,
             format,
+            resolution_ns,
             accept,
             follower: Follower::default(),
             cpus,
@@ -82,6 +89,9 @@ impl EventReader {
             names: ProcessNames::new(),
             last: Time::ZERO,
             count: 0,
+            ahead: VecDeque::new(),
+            arrivals: None,
+            without_submission: 0,
             finished: false,
         }
     }
@@ -120,13 +130,9 @@ impl EventReader {
             let one_file = self.format == Format::Blktrace && self.cpus.len() == 1;
             gaps.push(Gap::NoCompletions { issued, cpus: self.follower.cpus(), one_file });
         }
-        Completeness::of(gaps)
-    }
-
-    /// The same for a reader of requests, which takes other events as submissions where there are none.
-    pub(crate) fn completeness_of_requests(&self) -> Completeness {
-        let mut gaps = self.completeness().gaps().to_vec();
-        gaps.extend(self.follower.issued_without_submissions().map(|issued| Gap::NoSubmissions { issued }));
+        if self.without_submission > 0 {
+            gaps.push(Gap::NoSubmissions { issued: self.without_submission });
+        }
         Completeness::of(gaps)
     }
 
@@ -142,8 +148,32 @@ impl EventReader {
         self.source.origin_ns()
     }
 
+    /// Which events are requests. Reads ahead until that is known, before the first event is given out.
+    pub(crate) fn arrivals(&mut self) -> Arrivals {
+        if let Some(known) = self.arrivals {
+            return known;
+        }
+        while self.ahead.len() < AHEAD_MAX
+            && let Some(event) = self.read_event()
+        {
+            let is_submission = event.action == Action::Queue;
+            self.ahead.push_back(event);
+            if is_submission {
+                break;
+            }
+        }
+        *self.arrivals.insert(Arrivals::of(self.ahead.iter()))
+    }
+
     #[inline]
     pub(crate) fn next_event(&mut self) -> Option<BlkEvent> {
+        match self.ahead.pop_front() {
+            Some(event) => Some(event),
+            None => self.read_event(),
+        }
+    }
+
+    fn read_event(&mut self) -> Option<BlkEvent> {
         let mut event = self.source.next_event(&mut self.warnings)?;
         self.count += 1;
         if event.time < self.last {

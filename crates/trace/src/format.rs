@@ -16,6 +16,8 @@ pub enum Format {
     Blktrace,
     /// blkparse's default text.
     Blkparse,
+    /// The kernel's block tracepoints as text.
+    Tracepoints,
     /// fio's I/O log, version 2.
     #[serde(rename = "fio-v2")]
     FioV2,
@@ -55,6 +57,9 @@ pub struct FormatSpec {
     pub recognised: &'static str,
     /// What a record looks like, with units.
     pub record: &'static str,
+    /// A file of one record, a read of 8 sectors from 4,530,168 on. Of binary formats ([`Format::is_binary`]) its bytes in
+    /// hexadecimal.
+    pub example: &'static str,
     /// What is read of it that the other columns do not say.
     pub read: &'static str,
     /// Whether times are reduced by the first record's when read; else they are as written.
@@ -114,9 +119,10 @@ const SECTORS_MAX_32_BITS: u32 = crate::blktrace::SECTORS_MAX;
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Blktrace,
         Self::Blkparse,
+        Self::Tracepoints,
         Self::FioV2,
         Self::FioV3,
         Self::Msr,
@@ -136,6 +142,7 @@ impl Format {
         match self {
             Self::Blktrace => BLKTRACE,
             Self::Blkparse => BLKPARSE,
+            Self::Tracepoints => TRACEPOINTS,
             Self::FioV2 => FIO_V2,
             Self::FioV3 => FIO_V3,
             Self::Msr => MSR,
@@ -194,16 +201,22 @@ impl Format {
     /// Whether it records what becomes of a request, so that [`EventReader`](crate::EventReader) reads it.
     #[must_use]
     pub const fn has_events(self) -> bool {
-        matches!(self, Self::Blktrace | Self::Blkparse)
+        matches!(self, Self::Blktrace | Self::Blkparse | Self::Tracepoints)
     }
 
     /// How [`TraceRequest::device`] reads for people: `major,minor` where the format has device numbers, else plain.
     #[must_use]
     pub fn device_text(self, device: u32) -> String {
         match self {
-            Self::Blktrace | Self::Blkparse | Self::Fiu => DeviceName(device).to_string(),
+            Self::Blktrace | Self::Blkparse | Self::Tracepoints | Self::Fiu => DeviceName(device).to_string(),
             _ => device.to_string(),
         }
+    }
+
+    /// Whether its files are no text.
+    #[must_use]
+    pub const fn is_binary(self) -> bool {
+        matches!(self, Self::Blktrace | Self::Vscsi)
     }
 
     /// Names of all formats, for messages.
@@ -246,6 +259,7 @@ const BLKTRACE: FormatSpec = FormatSpec {
     extensions: &["blktrace"],
     recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
     record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
+    example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 00000000",
     read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, which \
            only iosched writes",
     from_first: true,
@@ -269,9 +283,25 @@ const BLKPARSE: FormatSpec = FormatSpec {
     extensions: &["blkparse"],
     recognised: "lines of its shape",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
+    example: "8,0 3 1 0.009507758 697 Q RS 4530168 + 8 [postgres]",
     read: "as of blktrace, but for what blkparse does not print",
     from_first: false,
     resolution_ns: 1,
+    holds: None,
+};
+
+const TRACEPOINTS: FormatSpec = FormatSpec {
+    name: "tracepoints",
+    about: "the kernel's block tracepoints as text: `perf script`, `trace-cmd report`, and `trace` and `trace_pipe` of \
+            tracefs",
+    extensions: &[],
+    recognised: "lines of its shape, of which one at least is a block event",
+    record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]`, in perf; \
+             `process-pid [cpu] flags seconds:` in the others; the priority since Linux 6.12",
+    example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
+    read: "events of requests and bios as those of blktrace, with the priorities of requests; other events are passed over",
+    from_first: true,
+    resolution_ns: MICROSECOND_NS,
     holds: None,
 };
 
@@ -281,6 +311,7 @@ const FIO_V2: FormatSpec = FormatSpec {
     extensions: &[],
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`, offset and length in bytes; `wait` in µs",
+    example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
     read: "read, write, trim, sync and datasync (as flushes), by file; times are sums of waits, 0 without. \
            sync_file_range is passed over: it says nothing of the device",
     from_first: false,
@@ -296,6 +327,7 @@ const FIO_V3: FormatSpec = FormatSpec {
     recognised: "its first line, `fio version 3 iolog`",
     record: "`time file action [offset length]`, time in µs (as fio 3.33 writes and replays it), offset and length in \
              bytes",
+    example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
     read: "read, write, trim, sync and datasync (as flushes), by file; sync_file_range is passed over",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
@@ -309,6 +341,7 @@ const MSR: FormatSpec = FormatSpec {
     recognised: "lines of its shape: seven columns, the fourth Read or Write",
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
              size in bytes",
+    example: "128166372003061629,hm,1,Read,2319446016,4096,413",
     read: "all; a volume is a host's disk (`host.disk`); an empty response is an unknown one",
     from_first: true,
     resolution_ns: 100,
@@ -321,6 +354,7 @@ const SPC: FormatSpec = FormatSpec {
     extensions: &["spc"],
     recognised: "lines of its shape: `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA of 512 bytes, size in bytes, seconds",
+    example: "0,4530168,4096,R,0.551706",
     read: "all five columns; further ones are passed over. A device is an application storage unit (ASU)",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
@@ -333,6 +367,7 @@ const FIU: FormatSpec = FormatSpec {
     extensions: &["fiu"],
     recognised: "lines of its shape: blanks between eight or nine columns, the sixth R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`, of 512 bytes",
+    example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
     read: "all but the hash; names of processes; a process called ? has no name",
     from_first: true,
     resolution_ns: 1,
@@ -345,6 +380,7 @@ const ALIBABA: FormatSpec = FormatSpec {
     extensions: &["alibaba"],
     recognised: "lines of its shape: `number,R or W,number,number,number`",
     record: "`device,opcode,offset,length,timestamp`: bytes, µs",
+    example: "419,R,2319446016,4096,1577808000000046",
     read: "all",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
@@ -357,6 +393,7 @@ const TENCENT: FormatSpec = FormatSpec {
     extensions: &["tencent"],
     recognised: "lines of its shape: five numbers between commas, the fourth 0 or 1",
     record: "`timestamp,offset,size,type,volume`: seconds, sectors of 512 bytes, 0 to read and 1 to write",
+    example: "1538323200,4530168,8,0,1063",
     read: "all; times are whole seconds",
     from_first: true,
     resolution_ns: SECOND_NS,
@@ -369,6 +406,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     extensions: &["load", "blkreplay"],
     recognised: "the heading `start ; sector; …`, or lines of its shape",
     record: "`seconds ; sector ; sectors ; op ; …`, of 512 bytes",
+    example: "0.000125 ; 4530168 ; 8 ; R",
     read: "the first four columns; op also with blkparse's letters",
     from_first: false,
     resolution_ns: 1,
@@ -381,6 +419,7 @@ const VSCSI: FormatSpec = FormatSpec {
     extensions: &["vscsi"],
     recognised: "the version in the first two records",
     record: "32 or 40 bytes: blocks of 512 bytes, lengths in bytes, times in µs",
+    example: "01000000 00100000 01000000 28000001 f81f4500 00000000 404b4c00 00000000",
     read: "read, write, unmap, write same and synchronize cache; response times of version 2",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
@@ -398,6 +437,7 @@ const MQSIM: FormatSpec = FormatSpec {
     extensions: &["mqsim"],
     recognised: "lines of its shape: five numbers between blanks, the last 0 or 1",
     record: "`arrival_ns device sector sectors type`, of 512 bytes, 0 to write and 1 to read",
+    example: "125000 0 4530168 8 1",
     read: "all",
     from_first: true,
     resolution_ns: 1,
@@ -412,6 +452,7 @@ const CSV: FormatSpec = FormatSpec {
     record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order: op R, W, D, Z or \
              F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead); ioprio none, idle, \
              rt/LEVEL or be/LEVEL",
+    example: "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns\n125000,697,R,1,4530168,8,0,89000",
     read: "all; pid, sync and what follows nr_sectors may be missing, and columns of other names are passed over",
     from_first: false,
     resolution_ns: 1,

@@ -116,8 +116,9 @@ impl TraceReader {
         let format = format_of(&mut inputs, options)?;
         let accept = Accept::of(&inputs, options);
         let body = if format.has_events() {
-            let events = Box::new(EventReader::new(inputs, format, options));
-            Body::Events { events, converter: Converter::new(options.device, options.latencies), ended: false }
+            let mut events = Box::new(EventReader::new(inputs, format, options));
+            let converter = Converter::new(options.device, options.latencies, events.arrivals());
+            Body::Events { events, converter, ended: false }
         } else {
             let Some(input) = inputs.pop() else { return Err(TraceError::NoFile) };
             Body::Requests(Requests::new(input, format, options))
@@ -135,7 +136,7 @@ impl TraceReader {
     #[must_use]
     pub fn resolution_ns(&self) -> u64 {
         match &self.body {
-            Body::Events { .. } => self.format.resolution_ns(),
+            Body::Events { events, .. } => events.resolution_ns,
             Body::Requests(requests) => requests.resolution_ns,
         }
     }
@@ -153,7 +154,7 @@ impl TraceReader {
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         match &self.body {
-            Body::Events { events, .. } => events.completeness_of_requests(),
+            Body::Events { events, .. } => events.completeness(),
             Body::Requests(requests) => Completeness::of(requests.warnings.gaps(self.format, self.given)),
         }
     }
@@ -214,6 +215,7 @@ impl TraceReader {
                     return Some(request);
                 }
                 if *ended {
+                    events.without_submission = converter.without_submission();
                     return None;
                 }
                 match events.next_event() {

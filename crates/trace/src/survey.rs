@@ -282,7 +282,7 @@ impl Survey {
 /// The unit of a format's times, ns. Those of tables are as exact as their unit if they have no decimals.
 const fn unit_ns(format: Format, written_ns: u64) -> u64 {
     match format {
-        Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Fiu => SECOND_NS,
+        Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints | Format::Fiu => SECOND_NS,
         _ => written_ns,
     }
 }

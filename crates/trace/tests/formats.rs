@@ -342,3 +342,19 @@ fn no_format_is_taken_for_another() {
         assert_eq!(named.format(), format);
     }
 }
+
+#[test]
+fn every_format_reads_its_example() {
+    for format in Format::ALL {
+        let example = format.spec().example;
+        let digits: String = example.split_whitespace().collect();
+        let bytes = || (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
+        let data = if format.is_binary() { bytes().collect() } else { format!("{example}\n").into_bytes() };
+        let mut reader = open(&data).unwrap();
+        let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(reader.format(), format, "{example}");
+        let [request] = &requests[..] else { panic!("{format}: {requests:?}") };
+        assert_eq!((request.op, request.sector, request.nr_sectors), (Op::Read, 4_530_168, 8), "{format}");
+        assert!(reader.warnings().is_empty(), "{format}: {:?}", reader.warnings());
+    }
+}

@@ -9,6 +9,7 @@ mod pass;
 mod rates;
 mod stages;
 mod tools;
+mod tracepoints;
 mod transform;
 mod whole;
 mod written;

@@ -39,6 +39,7 @@ pub(super) fn page() -> String {
             duration(resolution_ns)
         );
     }
+    page.push_str(&examples());
     page.push_str(PRIORITIES);
     page.push_str(&told());
     page.push_str(
@@ -78,6 +79,21 @@ pub(super) fn page() -> String {
     page
 }
 
+/// A file of each format that has the same request.
+fn examples() -> String {
+    let mut section = String::from(
+        "\n## An example of each format\n\n\
+         Each is a file of one record: a read of 8 sectors from sector 4,530,168 on. A test reads each of them. Lines are \
+         separated by `⏎`; binary records are in hexadecimal.\n\n\
+         | format | example |\n|---|---|\n",
+    );
+    for format in Format::ALL {
+        let FormatSpec { name, example, .. } = format.spec();
+        let _ = writeln!(section, "| `{name}` | `{}` |", example.replace('\n', " ⏎ "));
+    }
+    section
+}
+
 /// The section on times and values that are doubted.
 const DOUBTED: &str = "\
 ## Times and values that are doubted
@@ -109,6 +125,7 @@ bfq, CFQ and mq-deadline serve processes by their priority (ionice): a class and
 |---|---|
 | `blktrace` of `iosched record` | of each process and each change: a message, which blkparse prints and its text keeps |
 | `blktrace` of blktrace(8) | none: its records have no field for them |
+| `tracepoints` since Linux 6.12 | of each request, as `block_rq_insert` and `block_rq_issue` print it |
 | `csv`, `--columns` | a column `ioprio`: `none`, `idle`, `rt/LEVEL` or `be/LEVEL` with a level from 0 to 7; empty if unknown |
 | any other | none |
 
@@ -164,11 +181,12 @@ fn told() -> String {
          CPU's file is missing |\n\
          | `no_completions` | requests issued, and no completion at all | {UNMATCHED_MIN} or more, and the file of one CPU alone was \
          read; else they were perhaps not recorded (`blktrace -a`) |\n\
-         | `no_submissions` | requests issued (D), and no submission (Q): insertions, or else issues, are taken as submissions | \
+         | `no_submissions` | no submission (Q) among the first 4,096 events: insertions (I), or else allocations (G) with bios \
+         merged (M), or else issues (D) are taken as submissions | \
          never |\n\
          | `missing_cpus` | the numbers of per-CPU files leave one out | if anything is `unmatched` away from the ends; else it is a \
          note: that CPU was off, or had nothing to do |\n\
-         | `dropped` | gaps in the sequence numbers of a CPU | more than {LOST_PERCENT_MAX} % of the records |\n\
+         | `dropped` | gaps in the sequence numbers of a CPU; lines of tracefs, trace-cmd or perf about lost events | more than {LOST_PERCENT_MAX} % of the records |\n\
          | `damaged` | bytes that belong to no record | more than {LOST_PERCENT_MAX} % of the bytes |\n\
          | `bad_lines` | lines that are no records | more than {LOST_PERCENT_MAX} % of the lines that are not blank |\n\
          | `disorder` | times that go back further than the 4,096 requests that are sorted: recordings put one behind the other | \

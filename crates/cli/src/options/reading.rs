@@ -8,8 +8,8 @@ use crate::output::say;
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Reading {
-    /// Format of the trace: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi,
-    /// mqsim or csv [default: detected from the content]
+    /// Format of the trace: blktrace, blkparse, tracepoints (perf script, trace-cmd, tracefs), fio-v2, fio-v3, msr,
+    /// spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
     /// Columns of a trace that is a table, in order, such as time_s,op,offset_bytes,length_bytes; - skips a column

@@ -7,8 +7,7 @@
 //! come first. A write with preflush or FUA that the kernel carries out in steps completes twice: the data,
 //! then, with a length of 0, the whole.
 //!
-//! A trace without submissions, as `blktrace -a issue` makes it, gives its insertions as requests, and where it has
-//! none its issues. The first [`PENDING_MAX`] events decide which: they are held until a submission comes.
+//! A trace without submissions gives other events as requests; [`Arrivals`] decides which.
 //!
 //! In a trace of several devices one bio can be submitted on each it passes through, with a remap between.
 //! Unless one device is asked for, only the submission to the topmost traced one counts: a submission
@@ -19,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use iosched::{IoPriority, Op, Sector, Time};
 
+use super::arrivals::{Arrivals, Take};
 use super::{Action, BlkEvent, Category, Payload};
 use crate::TraceRequest;
 use crate::names::NAMES_MAX;
@@ -36,21 +36,9 @@ const DEVICES_MAX: usize = 1_024;
 /// Most held submissions one event is compared with; those that begin within it come first.
 const SCAN_MAX: usize = 1_024;
 
-/// Most events held to see whether the trace has submissions.
-const PENDING_MAX: usize = 4_096;
-
-/// The events that are taken as requests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Arrivals {
-    Unknown,
-    Submissions,
-    Insertions,
-    Issues,
-}
-
 /// Directions have sectors of their own: a write does not complete a read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Direction {
+pub(super) enum Direction {
     Read,
     Write,
     Discard,
@@ -60,7 +48,7 @@ enum Direction {
 impl Direction {
     const COUNT: usize = 4;
 
-    fn of(op: Op) -> Self {
+    pub(super) fn of(op: Op) -> Self {
         match op {
             Op::Read => Self::Read,
             Op::Write | Op::WriteZeroes => Self::Write,
@@ -69,7 +57,7 @@ impl Direction {
         }
     }
 
-    fn of_category(category: Category) -> Self {
+    pub(super) fn of_category(category: Category) -> Self {
         if category.contains(Category::DISCARD) {
             Self::Discard
         } else if category.contains(Category::WRITE) {
@@ -115,15 +103,16 @@ pub(crate) struct Converter {
     ioprios: BTreeMap<u32, IoPriority>,
     found: Vec<u64>,
     arrivals: Arrivals,
-    /// Events of a trace that had no submission yet.
-    pending: Vec<BlkEvent>,
+    /// Requests whose submission is not in the trace.
+    without_submission: u64,
 }
 
 impl Converter {
-    pub(crate) fn new(device: Option<u32>, latencies: bool) -> Self {
+    pub(crate) fn new(device: Option<u32>, latencies: bool, arrivals: Arrivals) -> Self {
         Self {
             device,
-            latencies,
+            // An issue is a request only if it belongs to none that is held.
+            latencies: latencies || arrivals != Arrivals::Submissions,
             held: VecDeque::new(),
             first: 0,
             by_sector: BTreeSet::new(),
@@ -137,37 +126,17 @@ impl Converter {
             last_device: None,
             ioprios: BTreeMap::new(),
             found: Vec::new(),
-            arrivals: Arrivals::Unknown,
-            pending: Vec::new(),
+            arrivals,
+            without_submission: 0,
         }
+    }
+
+    /// Requests so far whose submission is not in the trace.
+    pub(crate) const fn without_submission(&self) -> u64 {
+        self.without_submission
     }
 
     pub(crate) fn add(&mut self, event: &BlkEvent) {
-        if self.arrivals == Arrivals::Unknown {
-            if event.action != Action::Queue && self.pending.len() < PENDING_MAX {
-                self.pending.push(event.clone());
-                return;
-            }
-            self.decide(event.action == Action::Queue);
-        }
-        self.add_decided(event);
-    }
-
-    /// Chooses the events that are requests, and takes those that waited for it.
-    fn decide(&mut self, has_submissions: bool) {
-        let pending = std::mem::take(&mut self.pending);
-        let has = |action| pending.iter().any(|event| event.action == action);
-        self.arrivals = match has_submissions {
-            false if has(Action::Insert) => Arrivals::Insertions,
-            false if has(Action::Issue) => Arrivals::Issues,
-            _ => Arrivals::Submissions,
-        };
-        // An issue is a request only if it belongs to none that is held.
-        self.latencies |= self.arrivals != Arrivals::Submissions;
-        pending.iter().for_each(|event| self.add_decided(event));
-    }
-
-    fn add_decided(&mut self, event: &BlkEvent) {
         if event.is_note() {
             if let Some((pid, ioprio)) = event.ioprio()
                 && (self.ioprios.len() < NAMES_MAX || self.ioprios.contains_key(&pid))
@@ -183,12 +152,12 @@ impl Converter {
         if self.device.is_some_and(|device| device != event.device) || event.category.contains(Category::PC) {
             return;
         }
-        match event.action {
-            Action::Queue => self.submit(event),
-            Action::Insert if self.arrivals == Arrivals::Insertions => self.submit_once(event),
-            Action::Issue if self.arrivals != Arrivals::Submissions => self.submit_once(event),
-            Action::Issue if self.latencies => self.issue(event),
-            Action::Complete if self.latencies => self.complete(event),
+        match (self.arrivals.take(event), event.action) {
+            (Take::Always, _) => self.submit(event),
+            (Take::IfNew, _) => self.submit_once(event),
+            (Take::Never, Action::Issue) if self.latencies => self.issue(event),
+            (Take::Never, Action::Insert) if self.latencies => self.set_priority(event),
+            (Take::Never, Action::Complete) if self.latencies => self.complete(event),
             _ => {}
         }
     }
@@ -196,9 +165,6 @@ impl Converter {
     /// A request that nothing will change any more, or any with `flush`.
     #[inline]
     pub(crate) fn take(&mut self, flush: bool) -> Option<TraceRequest> {
-        if flush && self.arrivals == Arrivals::Unknown {
-            self.decide(false);
-        }
         let front = self.held.front()?;
         let waited = |since: Time, most_ns: u64| self.now.since(since) > most_ns;
         let ready = front.resolved
@@ -217,12 +183,28 @@ impl Converter {
         Some(held.request)
     }
 
-    /// A request that was inserted or issued for the first time.
+    /// A request that is seen for the first time.
     fn submit_once(&mut self, event: &BlkEvent) {
         self.find(event);
-        let is_known = !std::mem::take(&mut self.found).is_empty();
-        if event.bytes > 0 && !is_known {
+        if self.found.is_empty() {
             self.submit(event);
+        } else {
+            self.set_priority_of_found(event);
+        }
+    }
+
+    /// The kernel's text names the priority of the request itself.
+    fn set_priority(&mut self, event: &BlkEvent) {
+        if matches!(event.payload, Payload::Priority(_)) && event.bytes > 0 {
+            self.find(event);
+            self.set_priority_of_found(event);
+        }
+    }
+
+    fn set_priority_of_found(&mut self, event: &BlkEvent) {
+        let Payload::Priority(ioprio) = event.payload else { return };
+        for number in &self.found {
+            self.held[(number - self.first) as usize].request.ioprio = Some(ioprio);
         }
     }
 
@@ -240,8 +222,12 @@ impl Converter {
             sector: if op == Op::Flush { 0 } else { event.sector },
             nr_sectors: event.nr_sectors(),
             latency_ns: None,
-            ioprio: self.ioprios.get(&event.pid).copied(),
+            ioprio: match event.payload {
+                Payload::Priority(ioprio) => Some(ioprio),
+                _ => self.ioprios.get(&event.pid).copied(),
+            },
         };
+        self.without_submission += u64::from(event.action != Action::Queue);
         if self.latencies {
             if self.by_sector.is_empty() {
                 self.longest = [0; Direction::COUNT];
@@ -306,6 +292,7 @@ impl Converter {
         for number in &self.found {
             self.held[(number - self.first) as usize].issued = true;
         }
+        self.set_priority_of_found(event);
     }
 
     fn complete(&mut self, event: &BlkEvent) {
@@ -344,7 +331,9 @@ impl Converter {
 
     /// A completion without a length: of a flush, or of the last step of a write.
     fn complete_whole(&mut self, event: &BlkEvent) {
-        if !event.category.contains(Category::WRITE) {
+        // A flush that the kernel sends completes without a direction, that of a process as a write.
+        let is_of_process = event.category.contains(Category::WRITE);
+        if is_of_process != self.arrivals.are_of_processes() {
             return;
         }
         let first = |direction: Direction, sector: Sector| {

@@ -175,11 +175,6 @@ impl Follower {
         (self.issued.sent > 0 && self.any_completions == 0 && !self.is_whole).then_some(self.issued.sent)
     }
 
-    /// Requests that were issued where there is no submission at all.
-    pub(crate) fn issued_without_submissions(&self) -> Option<u64> {
-        (self.issued.sent > 0 && self.submitted.sent == 0).then_some(self.issued.sent)
-    }
-
     /// Requests that were issued after the last completion, if that is longer ago than a device with work is silent.
     fn issued_into_silence(&self) -> u64 {
         let silence_ns = self.now.since(self.silent_since);

@@ -1,10 +1,12 @@
 //! Block trace events: what happened to requests on their way through the request queue.
 //!
-//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes requests of
-//! events, [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes them from a
-//! trace to another, [`ioprio`] writes and reads the priorities of processes. blkparse's text gives the same events and goes through the same conversion.
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order. [`arrivals`] decides which
+//! events are requests, and [`convert`] makes requests of them. [`follow`] finds events without their counterparts,
+//! [`writer`] writes events, [`pass`] takes them from a trace to another. [`ioprio`] writes and reads the priorities of
+//! processes. The text of blkparse and of the kernel's tracepoints gives the same events.
 //! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
+pub(crate) mod arrivals;
 pub(crate) mod binary;
 pub(crate) mod convert;
 pub(crate) mod follow;
@@ -13,7 +15,7 @@ pub(crate) mod merge;
 pub(crate) mod pass;
 pub(crate) mod writer;
 
-use iosched::{Flags, Op, Sector, Time};
+use iosched::{Flags, IoPriority, Op, Sector, Time};
 
 /// Upper 24 bits of a record's first word.
 pub(crate) const MAGIC: u32 = 0x6561_7400;
@@ -404,6 +406,8 @@ pub enum Payload {
     },
     /// With [`Action::NoteMessage`]: what it says.
     Message(Box<str>),
+    /// With [`Action::Insert`] and [`Action::Issue`]: the priority of the request. Only the text of tracepoints has it.
+    Priority(IoPriority),
     /// A command or a driver's data, at most 65,535 bytes.
     Bytes(Box<[u8]>),
 }

@@ -1,6 +1,6 @@
 //! A block trace's events through a chain of steps, into another block trace: nothing is lost but what is left out.
 //!
-//! The chain decides on submissions (Q). What becomes of a submission that is kept is kept, too, whoever's process was
+//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]). What becomes of a submission that is kept is kept, too, whoever's process was
 //! running and whenever it happens: merges, insertion, issue, completion, found by their sectors as long as the
 //! submission is not completed. A request that holds a kept and another submission is kept whole. Events without
 //! sectors (plugs, waits for a request) go by their process, device and time; messages by their time; names and
@@ -11,6 +11,8 @@ use std::io::Write;
 
 use iosched::{Flags, Op, Sector};
 
+use super::arrivals::{Arrivals, Take};
+use super::convert::Direction;
 use super::writer::EventWriter;
 use super::{Action, BlkEvent, Category, Payload};
 use crate::record::DeviceName;
@@ -25,13 +27,24 @@ const SCAN_MAX: usize = 1_024;
 /// Device, first sector, number.
 type Key = (u32, Sector, u64);
 
-/// Submissions that were kept and are not completed.
-#[derive(Default)]
+/// A submission that is not completed.
+#[derive(Clone, Copy)]
+struct Sent {
+    end: Sector,
+    direction: Direction,
+    pid: u32,
+    is_kept: bool,
+}
+
+/// Submissions that are not completed: those that were kept, and where other events stand for them the rest as well.
 struct OpenSubmissions {
-    ends: BTreeMap<Key, Sector>,
+    arrivals: Arrivals,
+    sent: BTreeMap<Key, Sent>,
     order: VecDeque<Key>,
     count: u64,
     longest: u64,
+    /// Of those sent.
+    kept: usize,
     /// Flushes by device.
     flushes: BTreeMap<u32, u64>,
     /// Writes with preflush or FUA, which complete once more without a length.
@@ -39,23 +52,67 @@ struct OpenSubmissions {
 }
 
 impl OpenSubmissions {
-    fn add(&mut self, event: &BlkEvent, request: &TraceRequest) {
-        if event.bytes == 0 {
-            *self.flushes.entry(event.device).or_default() += 1;
+    fn new(arrivals: Arrivals) -> Self {
+        Self {
+            arrivals,
+            sent: BTreeMap::new(),
+            order: VecDeque::new(),
+            count: 0,
+            longest: 0,
+            kept: 0,
+            flushes: BTreeMap::new(),
+            steps: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self, event: &BlkEvent, request: &TraceRequest, is_kept: bool) {
+        if !is_kept && self.arrivals == Arrivals::Submissions {
             return;
         }
-        if request.flags.intersects(Flags::FUA | Flags::PREFLUSH) && self.steps.len() < HELD_MAX {
+        if event.bytes == 0 {
+            *self.flushes.entry(event.device).or_default() += u64::from(is_kept);
+            return;
+        }
+        let in_steps = self.arrivals.are_of_processes() && request.flags.intersects(Flags::FUA | Flags::PREFLUSH);
+        if is_kept && in_steps && self.steps.len() < HELD_MAX {
             self.steps.insert((event.device, event.sector));
         }
         let key = (event.device, event.sector, self.count);
         self.count += 1;
         self.longest = self.longest.max(u64::from(event.nr_sectors()));
-        self.ends.insert(key, request_end(event));
+        let direction = Direction::of(request.op);
+        self.sent.insert(key, Sent { end: request_end(event), direction, pid: event.pid, is_kept });
+        self.kept += usize::from(is_kept);
         self.order.push_back(key);
-        while self.order.len() > HELD_MAX || self.order.front().is_some_and(|key| !self.ends.contains_key(key)) {
+        while self.order.len() > HELD_MAX || self.order.front().is_some_and(|key| !self.sent.contains_key(key)) {
             let Some(oldest) = self.order.pop_front() else { break };
-            self.ends.remove(&oldest);
+            self.remove(&oldest);
         }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let removed = self.sent.remove(key);
+        self.kept -= usize::from(removed.is_some_and(|sent| sent.is_kept));
+    }
+
+    /// Those that share sectors with an event.
+    fn overlapping(&self, event: &BlkEvent) -> Vec<(Key, Sent)> {
+        let (start, end) = (event.sector, request_end(event));
+        let from = (event.device, start.saturating_sub(self.longest), 0);
+        let found = self.sent.range(from..(event.device, end, 0)).rev().take(SCAN_MAX);
+        found.filter(|(_, sent)| sent.end > start).map(|(key, sent)| (*key, *sent)).collect()
+    }
+
+    /// Whether the event is about a request that is known.
+    fn knows(&self, event: &BlkEvent) -> bool {
+        let direction = Direction::of_category(event.category);
+        self.overlapping(event).iter().any(|(_, sent)| sent.direction == direction)
+    }
+
+    /// The processes whose kept requests the event is about.
+    fn processes(&self, event: &BlkEvent) -> Vec<u32> {
+        let kept = self.overlapping(event).into_iter().filter(|(_, sent)| sent.is_kept);
+        kept.map(|(_, sent)| sent.pid).collect()
     }
 
     /// Whether the event is one of a kept submission; takes note of completions.
@@ -64,21 +121,25 @@ impl OpenSubmissions {
             return self.has_without_length(event);
         }
         let (start, end) = (event.sector, request_end(event));
-        let from = (event.device, start.saturating_sub(self.longest), 0);
-        let found = self.ends.range(from..(event.device, end, 0)).rev().take(SCAN_MAX);
-        let found: Vec<(Key, Sector)> =
-            found.filter(|(_, other)| **other > start).map(|(key, end)| (*key, *end)).collect();
+        let found = self.overlapping(event);
         if event.action == Action::Complete {
-            for (key, _) in found.iter().filter(|(key, other)| key.1 >= start && *other <= end) {
-                self.ends.remove(key);
+            for (key, _) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
+                self.remove(key);
             }
         }
-        !found.is_empty()
+        found.iter().any(|(_, sent)| sent.is_kept)
     }
 
     fn has_without_length(&mut self, event: &BlkEvent) -> bool {
         let step = (event.device, event.sector);
         let flushes = self.flushes.get_mut(&event.device).filter(|count| **count > 0);
+        if event.action == Action::Complete && !self.arrivals.are_of_processes() {
+            let is_flush = !event.category.contains(Category::WRITE);
+            return flushes.is_some_and(|count| {
+                *count -= u64::from(is_flush);
+                true
+            });
+        }
         // A flush that the kernel sends of its own completes without a direction.
         if event.action != Action::Complete || !event.category.contains(Category::WRITE) {
             return flushes.is_some()
@@ -94,7 +155,7 @@ impl OpenSubmissions {
     }
 
     fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.steps.is_empty() && self.flushes.values().all(|&count| count == 0)
+        self.kept == 0 && self.steps.is_empty() && self.flushes.values().all(|&count| count == 0)
     }
 }
 
@@ -121,14 +182,15 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, changed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions. The chain should suit events ([`Chain::suits_events`]); where it does not,
+/// The report counts submissions, or the events that stand for them. The chain should suit events ([`Chain::suits_events`]); where it does not,
 /// completions move with arrivals.
 ///
 /// # Errors
 /// When nothing can be read, or writing fails.
 pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) -> Result<WriteReport, TraceError> {
     let mut writer = EventWriter::new(out);
-    let mut kept = OpenSubmissions::default();
+    let arrivals = events.arrivals();
+    let mut kept = OpenSubmissions::new(arrivals);
     let mut report = WriteReport::default();
     while let Some(event) = events.next() {
         let event = event?;
@@ -138,15 +200,23 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
         }
         let name = events.process_names().get(&event.pid).copied();
         let device = |device: u32| DeviceName(device).to_string();
+        let is_request = !event.category.contains(Category::PC)
+            && match arrivals.take(&event) {
+                Take::Always => true,
+                Take::IfNew => !kept.knows(&event),
+                Take::Never => false,
+            };
         let is_kept = match event.action {
             Action::NoteProcess | Action::NoteTimestamp => true,
             Action::NoteMessage => event.ioprio().is_some() || chain.spans(event.time),
-            Action::Queue | Action::Remap => {
+            action if is_request || matches!(action, Action::Queue | Action::Remap) => {
                 let request = request_of(&event);
                 let is_kept = chain.apply(&request, name, device).is_some();
-                if is_kept && event.action == Action::Queue && !event.category.contains(Category::PC) {
-                    report.written += 1;
-                    kept.add(&event, &request);
+                let is_flush = event.category.contains(Category::FLUSH);
+                if is_request && (event.bytes > 0 || is_flush || action == Action::Queue) {
+                    report.written += u64::from(is_kept);
+                    events.without_submission += u64::from(is_kept && action != Action::Queue);
+                    kept.add(&event, &request, is_kept);
                 }
                 is_kept
             }
@@ -155,6 +225,11 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
             }
             _ => kept.has(&event) || (event.bytes == 0 && chain.only_slices() && chain.spans(event.time)),
         };
+        if let Payload::Priority(ioprio) = event.payload {
+            for pid in kept.processes(&event) {
+                writer.set_ioprio(chain.time(event.time), pid, ioprio)?;
+            }
+        }
         if is_kept || chain.is_empty() {
             writer.write(&moved(event, chain))?;
         }

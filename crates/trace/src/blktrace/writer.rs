@@ -169,7 +169,8 @@ fn action_word(event: &BlkEvent) -> u32 {
 
 fn data_of(payload: &Payload) -> Vec<u8> {
     match payload {
-        Payload::None => Vec::new(),
+        // Records have no field for it.
+        Payload::None | Payload::Priority(_) => Vec::new(),
         Payload::Count(number) | Payload::SplitAt(number) => number.to_be_bytes().to_vec(),
         Payload::Remap { from_device, from_sector, to_device } => {
             let mut data = Vec::with_capacity(16);

@@ -1,110 +1,36 @@
 //! blkparse's default text, read and written: `major,minor cpu sequence seconds pid action letters …` a line.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use crate::blktrace::{Action, BlkEvent, Category, EventSource, Payload, ProcessName};
-use crate::error::{TracePlace, WarningKind, Warnings};
-use crate::input::{Input, excerpt};
-use crate::names::{NAMES_MAX, Names};
+use super::event_text::{EventFormat, EventLine};
+use crate::blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 use crate::record::DeviceName;
-use crate::text::{Line, LineFormat, Words, bad_line, number, number_u32, plain, seconds};
+use crate::text::{Words, number, number_u32, seconds};
 
 const EXPECTED: &str =
     "\"major,minor cpu sequence seconds.nanoseconds pid action RWBS …\" as blkparse prints by default";
 
-/// Reads one file of text.
-pub(crate) struct BlkparseReader {
-    input: Input,
-    names: BTreeMap<u32, ProcessName>,
-    last_name: Option<(u32, ProcessName)>,
-    waiting: VecDeque<BlkEvent>,
+/// Reads its lines.
+#[derive(Default)]
+pub(crate) struct Blkparse {
     in_summary: bool,
 }
 
-impl BlkparseReader {
-    pub(crate) fn new(input: Input) -> Self {
-        Self { input, names: BTreeMap::new(), last_name: None, waiting: VecDeque::new(), in_summary: false }
-    }
-
-    /// The name's note if it is news.
-    fn note(&mut self, event: &BlkEvent, name: ProcessName) -> Option<BlkEvent> {
-        if self.last_name == Some((event.pid, name)) {
-            return None;
-        }
-        self.last_name = Some((event.pid, name));
-        if self.names.get(&event.pid) == Some(&name) || self.names.len() >= NAMES_MAX {
-            return None;
-        }
-        self.names.insert(event.pid, name);
-        Some(BlkEvent {
-            sector: 0,
-            bytes: 0,
-            action: Action::NoteProcess,
-            category: Category::NOTIFY,
-            device: 0,
-            error: 0,
-            payload: Payload::Name(name),
-            ..*event
-        })
-    }
-}
-
-impl EventSource for BlkparseReader {
-    fn next_event(&mut self, warnings: &mut Warnings) -> Option<BlkEvent> {
-        if let Some(event) = self.waiting.pop_front() {
-            return Some(event);
-        }
-        loop {
-            let Some((line, length)) = self.input.line(warnings) else {
-                self.input.warn_failure(warnings);
-                return None;
-            };
-            let parsed = parse(line);
-            let line = line.trim_ascii();
-            self.in_summary = parsed.is_none() && (self.in_summary || begins_summary(line));
-            let is_bad = parsed.is_none() && !self.in_summary && !line.is_empty() && !line.starts_with(b"Input file ");
-            let found = if is_bad { excerpt(line) } else { String::new() };
-            warnings.tally.lines += u64::from(!line.is_empty());
-            if !self.input.line_ended() && self.input.has_failed() {
-                // Whatever it looks like, it is cut.
-                continue;
-            }
-            if let Some((event, name)) = parsed {
-                if !self.input.line_ended() {
-                    warnings.push(self.input.line_place(length), WarningKind::NoLineEnd);
-                }
-                let Some(note) = name.and_then(|name| self.note(&event, name)) else { return Some(event) };
-                self.waiting.push_back(event);
-                return Some(note);
-            }
-            if is_bad {
-                warnings.push(self.input.line_place(length), bad_line(&self.input, found, EXPECTED));
-            }
-        }
-    }
-
-    fn place(&self) -> TracePlace {
-        self.input.line_place(0)
-    }
-}
-
-/// Whether what follows is blkparse's summary.
-fn begins_summary(line: &[u8]) -> bool {
-    line.starts_with(b"CPU") || line.starts_with(b"Total (")
-}
-
-/// Its lines, for telling the format.
-pub(crate) struct Lines;
-
-impl LineFormat for Lines {
+impl EventFormat for Blkparse {
     const EXPECTED: &'static str = EXPECTED;
+    const FROM_FIRST: bool = false;
 
-    fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
-        match parse(line) {
-            Some((event, _)) => Line::Request(plain(event.time, iosched::Op::Read, event.sector, 0)),
-            None if line.starts_with(b"Input file ") || begins_summary(line.trim_ascii()) => Line::Other,
-            None => Line::Bad,
+    fn parse(&mut self, line: &[u8]) -> EventLine {
+        if let Some((event, name)) = parse(line) {
+            self.in_summary = false;
+            return EventLine::Event(event, name);
+        }
+        let line = line.trim_ascii();
+        self.in_summary |= line.starts_with(b"CPU") || line.starts_with(b"Total (");
+        if self.in_summary || line.is_empty() || line.starts_with(b"Input file ") {
+            EventLine::Other
+        } else {
+            EventLine::Bad
         }
     }
 }
@@ -154,7 +80,7 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
 }
 
 /// `major,minor`, with blanks after the comma as blkparse pads.
-fn device(words: &mut Words<'_>) -> Option<u32> {
+pub(super) fn device(words: &mut Words<'_>) -> Option<u32> {
     let word = words.next()?;
     let comma = word.iter().position(|&b| b == b',')?;
     let major = number_u32(&word[..comma])?;
@@ -164,7 +90,7 @@ fn device(words: &mut Words<'_>) -> Option<u32> {
 }
 
 /// What stands before the brackets, in them, and behind.
-fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
+pub(super) fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     let open = rest.iter().position(|&b| b == b'[');
     let close = rest.iter().rposition(|&b| b == b']');
     match (open, close) {
@@ -176,7 +102,7 @@ fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
 }
 
 /// blkparse prints the 16 bits of a completion's error unsigned, some versions signed.
-fn error_number(text: &[u8]) -> Option<i16> {
+pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     match text.strip_prefix(b"-") {
         Some(digits) => i16::try_from(number(digits)?).ok().map(|error| -error),
         None => u16::try_from(number(text)?).ok().map(|error| error as i16),
@@ -185,7 +111,7 @@ fn error_number(text: &[u8]) -> Option<i16> {
 
 /// `sector + sectors`, `sector`, `sector / sector`, `sector + sectors <- (major,minor) sector`, or nothing.
 /// A passed-through command has its length and its bytes instead.
-fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
+pub(super) fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
     let mut words = Words::new(what);
     let Some(first) = words.next() else { return Some(()) };
     let first = number(first)?;

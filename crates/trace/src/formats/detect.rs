@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::columns::decimal;
-use super::{alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
+use super::{alibaba, blkparse, blkreplay, csv, event_text, fio, fiu, mqsim, msr, spc, tencent, tracepoints, vscsi};
 use crate::blktrace;
 use crate::error::{Misfit, TraceError};
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
 use crate::names::Names;
-use crate::text::{Line, LineFormat, Words, number_u32, seconds};
+use crate::text::{Line, LineFormat, Words};
 
 /// Lines that are looked at.
 const LINES_MAX: usize = 100;
@@ -83,7 +83,7 @@ fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
 }
 
 /// Formats of text, the most particular first.
-const TEXT_FORMATS: [Format; 11] = [
+const TEXT_FORMATS: [Format; 12] = [
     Format::FioV2,
     Format::FioV3,
     Format::Csv,
@@ -94,6 +94,7 @@ const TEXT_FORMATS: [Format; 11] = [
     Format::Fiu,
     Format::Blkreplay,
     Format::Blkparse,
+    Format::Tracepoints,
     Format::Mqsim,
 ];
 
@@ -113,7 +114,9 @@ fn misfit(format: Format, lines: &[u8]) -> Option<Misfit> {
         Format::Spc => unlike(format, lines, spc::Spc),
         Format::Fiu => unlike(format, lines, fiu::Fiu),
         Format::Blkreplay => unlike(format, lines, blkreplay::Blkreplay::new()),
-        Format::Blkparse => unlike(format, lines, blkparse::Lines),
+        Format::Blkparse => unlike(format, lines, event_text::Lines(blkparse::Blkparse::default())),
+        // Other events may come first.
+        Format::Tracepoints => unlike_of(format, lines, usize::MAX, tracepoints::Lines),
         Format::Mqsim => unlike(format, lines, mqsim::Mqsim),
         Format::Blktrace | Format::Vscsi => None,
     }
@@ -138,17 +141,22 @@ fn is_passed_over(line: &[u8]) -> bool {
 
 /// Of a format that the shape of its lines tells. The first must be a record or what the format has above records: a
 /// heading of something else says that the columns are others.
-fn unlike<F: LineFormat>(format: Format, lines: &[u8], mut own: F) -> Option<Misfit> {
+fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
+    unlike_of(format, lines, LINES_MAX, shape)
+}
+
+/// The same, by so many lines.
+fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut shape: F) -> Option<Misfit> {
     let mut names = Names::default();
     let (mut records, mut bad, mut first, mut first_bad) = (0, 0, None, None);
-    let numbered = (1..).zip(lines.split(|&b| b == b'\n').take(LINES_MAX));
+    let numbered = (1..).zip(lines.split(|&b| b == b'\n').take(lines_max));
     for (number, line) in numbered {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if is_passed_over(line) {
             continue;
         }
         first.get_or_insert((number, line));
-        match own.parse(line, &mut names) {
+        match shape.parse(line, &mut names) {
             Line::Request(_) => records += 1,
             Line::Other => {}
             Line::Bad => {
@@ -208,13 +216,6 @@ fn looks_like(head: &[u8]) -> Option<&'static str> {
 /// The most likely kind of a text in no format, by its first lines.
 fn likely_text(head: &[u8]) -> Option<&'static str> {
     let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
-    let has = |line: &[u8], part: &str| line.windows(part.len()).any(|found| found == part.as_bytes());
-    if lines().take(LINES_MAX).any(|line| has(line, "block_rq_") || has(line, "block_bio_")) {
-        return Some(
-            "it is the kernel's block events as text, of perf script, trace-cmd report or tracefs; iosched does not read \
-             them: record with `iosched record` or blktrace",
-        );
-    }
     let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
     let is_action = |word: &&[u8]| {
         [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
@@ -234,20 +235,10 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
             "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
         ),
-        _ if lines().take(LINES_MAX).any(is_kernel_event) => Some(
-            "it looks like events of the kernel as text, of perf script or trace-cmd report, without block events; \
-             record with `iosched record` or blktrace",
+        _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
+            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events at its \
+             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use `iosched record`",
         ),
         _ => None,
     }
-}
-
-/// Whether a line is `COMM PID [CPU] … SECONDS: EVENT: …`.
-fn is_kernel_event(line: &[u8]) -> bool {
-    let is_cpu = |word: &[u8]| {
-        let digits = word.strip_prefix(b"[").and_then(|word| word.strip_suffix(b"]"));
-        digits.is_some_and(|digits| number_u32(digits).is_some())
-    };
-    let mut words = Words::new(line).skip_while(|word| !is_cpu(word));
-    words.any(|word| word.strip_suffix(b":").is_some_and(|time| time.contains(&b'.') && seconds(time).is_some()))
 }

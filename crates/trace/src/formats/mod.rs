@@ -7,6 +7,7 @@ mod blkreplay;
 mod columns;
 mod csv;
 mod detect;
+mod event_text;
 mod fio;
 mod fiu;
 mod mqsim;
@@ -14,14 +15,18 @@ mod msr;
 mod row;
 mod spc;
 mod tencent;
+mod tracepoints;
 mod vscsi;
 
-pub(crate) use blkparse::BlkparseReader;
 pub use columns::{Column, Columns};
 pub(crate) use detect::detect;
+use event_text::EventTextReader;
 pub(crate) use row::BEFORE_FIRST_NS;
 pub use row::{TableRow, flag_letters, ioprio_text};
 
+use crate::blktrace::EventSource;
+use crate::blktrace::binary::BinaryReader;
+use crate::blktrace::merge::Merge;
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};
 use crate::text::{RecordFormat, RequestSource, TextReader};
@@ -38,11 +43,25 @@ pub(crate) struct Times {
 pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>) -> Times {
     match format {
         Format::Csv => csv::times(input.peek(HEAD_BYTES), columns),
+        Format::Tracepoints => Times {
+            as_written: false,
+            resolution_ns: tracepoints::resolution_ns(input.peek(HEAD_BYTES)),
+            of_completions: false,
+        },
         _ => Times {
             as_written: !format.spec().from_first,
             resolution_ns: format.resolution_ns(),
             of_completions: false,
         },
+    }
+}
+
+/// The reader of a format that has events, of the only file or of the files of all CPUs.
+pub(crate) fn event_source(mut inputs: Vec<Input>, format: Format) -> Box<dyn EventSource> {
+    match (format, inputs.pop()) {
+        (Format::Blkparse, Some(input)) => Box::new(EventTextReader::new(input, blkparse::Blkparse::default())),
+        (Format::Tracepoints, Some(input)) => Box::new(EventTextReader::new(input, tracepoints::Tracepoints)),
+        (_, last) => Box::new(Merge::new(inputs.into_iter().chain(last).map(BinaryReader::new).collect())),
     }
 }
 
@@ -65,7 +84,7 @@ pub(crate) fn reader(mut input: Input, format: Format, columns: Option<&Columns>
             let table = columns.cloned().map_or_else(csv::Csv::new, csv::Csv::of);
             Box::new(TextReader::new(input, table))
         }
-        Format::Blktrace | Format::Blkparse | Format::Blkreplay => {
+        Format::Blktrace | Format::Blkparse | Format::Tracepoints | Format::Blkreplay => {
             Box::new(TextReader::new(input, blkreplay::Blkreplay::new()))
         }
     }
@@ -74,7 +93,7 @@ pub(crate) fn reader(mut input: Input, format: Format, columns: Option<&Columns>
 /// The writer of a format of requests; `None` of one that has events or cannot be written.
 pub(crate) fn writer(format: Format) -> Option<Box<dyn RecordFormat>> {
     Some(match format {
-        Format::Blktrace | Format::Blkparse => return None,
+        Format::Blktrace | Format::Blkparse | Format::Tracepoints => return None,
         Format::FioV2 => Box::new(fio::FioWriter::new(fio::Version::Two)),
         Format::FioV3 => Box::new(fio::FioWriter::new(fio::Version::Three)),
         Format::Msr => Box::new(msr::Msr),

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use iosched::{SECTOR_BYTES, Sector, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::blktrace::arrivals::Arrivals;
 use crate::blktrace::{Action, BlkEvent};
 use crate::record::DeviceName;
 use crate::summary::DEVICES_MAX;
@@ -171,13 +172,16 @@ pub struct StageSummarizer {
     last: Time,
     /// Distances remembered, of all devices.
     distances: usize,
+    /// Whether the trace has no submissions, so that requests begin with the first that is known of them.
+    without_submissions: bool,
 }
 
 /// A submission on its way.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     end: Sector,
-    queued: Time,
+    /// `None` where submissions are missing in the trace.
+    queued: Option<Time>,
     got: Option<Time>,
     merged: Option<Time>,
     inserted: Option<Time>,
@@ -234,6 +238,9 @@ impl StageSummarizer {
         {
             self.q2q.add(event.time.since(last));
         }
+        if self.without_submissions {
+            device.begin(event);
+        }
         device.add(event, &mut self.distances);
     }
 
@@ -275,13 +282,13 @@ impl DeviceState {
                 // The second part of a split submission has a request of its own.
                 if let Some(held) = at(&mut self.held, event.sector) {
                     held.got = Some(now);
-                    self.stages.q2g.add(now.since(held.queued));
+                    held.queued.into_iter().for_each(|queued| self.stages.q2g.add(now.since(queued)));
                 }
             }
             Action::BackMerge | Action::FrontMerge => {
                 if let Some((_, held)) = starting(&mut self.held, event.sector) {
                     held.merged = Some(now);
-                    self.stages.q2m.add(now.since(held.queued));
+                    held.queued.into_iter().for_each(|queued| self.stages.q2m.add(now.since(queued)));
                 }
             }
             Action::Insert => self.insert(event),
@@ -299,10 +306,24 @@ impl DeviceState {
         if let Some(last) = self.last_queue.replace(event.time) {
             self.stages.q2q.add(event.time.since(last));
         }
+        self.hold(event, Some(event.time));
+    }
+
+    /// Begins a request that nothing is known of.
+    fn begin(&mut self, event: &BlkEvent) {
+        use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue};
+        let may_begin = matches!(event.action, GetRequest | BackMerge | FrontMerge | Insert | Issue);
+        if may_begin && within(&mut self.held, event).next().is_none() {
+            let held = self.hold(event, None);
+            held.inserted = (event.action == Insert).then_some(event.time);
+        }
+    }
+
+    fn hold(&mut self, event: &BlkEvent, queued: Option<Time>) -> &mut Held {
         let key = (event.sector, self.count);
         self.count += 1;
         let end = end_of(event);
-        let held = Held { end, queued: event.time, got: None, merged: None, inserted: None, issued: None };
+        let held = Held { end, queued, got: None, merged: None, inserted: None, issued: None };
         self.held.insert(key, held);
         self.order.push_back(key);
         while self.held.len() > HELD_MAX || self.order.len() > 2 * HELD_MAX {
@@ -312,6 +333,7 @@ impl DeviceState {
         while self.order.front().is_some_and(|oldest| !self.held.contains_key(oldest)) {
             self.order.pop_front();
         }
+        self.held.entry(key).or_insert(held)
     }
 
     fn insert(&mut self, event: &BlkEvent) {
@@ -357,7 +379,7 @@ impl DeviceState {
             if held.end > end_of(event) {
                 continue;
             }
-            self.stages.q2c.add(now.since(held.queued));
+            held.queued.into_iter().for_each(|queued| self.stages.q2c.add(now.since(queued)));
             if let Some(issued) = held.issued {
                 self.stages.d2c.add(now.since(issued));
             }
@@ -402,7 +424,8 @@ fn at(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<&mut Held> {
 /// # Errors
 /// When nothing can be read.
 pub fn summarize_stages(events: &mut EventReader) -> Result<StageSummary, TraceError> {
-    let mut summarizer = StageSummarizer::new();
+    let without_submissions = events.arrivals() != Arrivals::Submissions;
+    let mut summarizer = StageSummarizer { without_submissions, ..StageSummarizer::new() };
     for event in events {
         summarizer.add(&event?);
     }

@@ -1,0 +1,163 @@
+//! The kernel's tracepoints as text, and which events are requests where submissions are missing.
+
+use crate::common::*;
+use iosched::{Op, Time};
+use iosched_trace::{
+    Chain, EventReader, Filter, Format, Gap, ReadOptions, Step, TraceError, TraceReader, TraceRequest, convert_events,
+    summarize_stages,
+};
+
+/// The lines of the recorded text that hold one of these words.
+fn only(words: &[&str]) -> Vec<u8> {
+    let text = String::from_utf8(corpus("tracepoints/tracefs")).unwrap();
+    let lines = text.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+    lines.map(|line| format!("{line}\n")).collect::<String>().into_bytes()
+}
+
+fn gaps(text: &[u8]) -> Vec<Gap> {
+    let mut reader = strictly(text, &ReadOptions::default()).unwrap();
+    reader.by_ref().for_each(|item| assert!(item.is_ok()));
+    reader.completeness().gaps().to_vec()
+}
+
+fn essence(requests: &[TraceRequest]) -> Vec<(Op, u64, u32, u32, Option<u64>)> {
+    requests.iter().map(|own| (own.op, own.sector, own.nr_sectors, own.pid, own.latency_ns)).collect()
+}
+
+#[test]
+fn the_text_of_every_tool_gives_the_same_requests() {
+    let (requests, warnings) = read(&corpus("tracepoints/tracefs"));
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let queued = only(&["block_bio_queue"]).iter().filter(|b| **b == b'\n').count();
+    assert_eq!(requests.len(), queued);
+    assert_eq!(requests.iter().filter(|own| own.op == Op::Flush).count(), 3);
+    assert!(requests.iter().all(|own| own.latency_ns.is_some()), "{requests:?}");
+    // 14737.828221 to 14737.828313 s.
+    assert_eq!(essence(&requests)[0], (Op::Write, 1_952, 32, 23_481, Some(92_000)));
+    assert_eq!((requests[0].arrival, requests[0].device), (Time::ZERO, Some(7 << 20)));
+    assert_eq!(requests[0].ioprio.unwrap().to_string(), "be/4");
+    assert_eq!(requests.last().unwrap().op, Op::Discard);
+    for tool in ["perf-script", "trace-cmd"] {
+        let data = corpus(&format!("tracepoints/{tool}"));
+        let (other, warnings) = read(&data);
+        assert!(warnings.is_empty() && other == requests, "{tool}: {warnings:?}");
+        let windows = String::from_utf8(data).unwrap().replace('\n', "\r\n\r\n");
+        assert!(read(windows.as_bytes()).0 == requests, "{tool} with CRLF and blank lines");
+    }
+    let mut reader = strictly(&corpus("tracepoints/tracefs"), &ReadOptions::default()).unwrap();
+    reader.by_ref().for_each(|item| assert!(item.is_ok()));
+    assert!(reader.completeness().is_whole(), "{:?}", reader.completeness());
+    assert_eq!(reader.process_names()[&23_481].to_text(), "fio");
+    assert_eq!((reader.format(), reader.resolution_ns()), (Format::Tracepoints, 1_000));
+}
+
+#[test]
+fn requests_without_submissions_are_insertions_or_else_issues() {
+    let all = read(&only(&["block_bio_queue", "block_rq_complete"])).0;
+    let of_data = |requests: &[TraceRequest]| -> Vec<_> {
+        let data = requests.iter().filter(|own| own.op.has_data());
+        data.map(|own| (own.op, own.sector, own.nr_sectors)).collect()
+    };
+    // The text begins with a flush that the kernel issued for a process before.
+    for (words, flushes) in [
+        (&["block_rq_insert", "block_rq_issue", "block_rq_complete"][..], 4),
+        (&["block_rq_issue", "block_rq_complete"], 4),
+        (&["block_getrq", "block_rq_complete"], 3),
+    ] {
+        let text = only(words);
+        let (requests, _) = read(&text);
+        assert_eq!(of_data(&requests), of_data(&all), "{words:?}");
+        assert_eq!(requests.iter().filter(|own| own.op == Op::Flush).count(), flushes, "{words:?}");
+        assert!(requests.iter().all(|own| own.latency_ns.is_some()), "{words:?}: {requests:?}");
+        let told = gaps(&text);
+        assert!(
+            matches!(told[..], [Gap::NoSubmissions { issued }] if issued == 7 + flushes as u64),
+            "{words:?}: {told:?}"
+        );
+    }
+    let issued = read(&only(&["block_rq_issue", "block_rq_complete"])).0;
+    // 14737.828240 to 14737.828313 s.
+    assert_eq!(issued[0].latency_ns, Some(73_000));
+    let told = gaps(&only(&["block_rq_issue"]));
+    assert!(told.iter().any(|gap| matches!(gap, Gap::NoCompletions { .. })), "{told:?}");
+}
+
+#[test]
+fn stages_are_known_where_submissions_are_missing() {
+    let of = |words: &[&str]| {
+        let reader = std::io::Cursor::new(only(words));
+        summarize_stages(&mut EventReader::from_reader(reader, "input", &partial()).unwrap()).unwrap().all
+    };
+    let all = of(&["block_bio_queue", "block_getrq", "block_rq_insert", "block_rq_issue", "block_rq_complete"]);
+    let inserted = of(&["block_rq_insert", "block_rq_issue", "block_rq_complete"]);
+    let issued = of(&["block_rq_issue", "block_rq_complete"]);
+    assert_eq!((all.d2c.count, all.q2c.count), (7, 7));
+    assert_eq!((inserted.d2c, inserted.i2d, inserted.q2c.count), (all.d2c, all.i2d, 0));
+    assert_eq!((issued.d2c, issued.i2d.count, issued.q2c.count), (all.d2c, 0, 0));
+}
+
+#[test]
+fn bios_merged_into_allocated_requests_are_requests() {
+    let text = "a-7 [000] . 1.000001: block_getrq: 8,0 W 0 + 8 [a]\na-7 [000] . 1.000003: block_bio_backmerge: 8,0 W 8 + 8 [a]\n\
+        a-7 [000] . 1.000004: block_rq_issue: 8,0 W 8192 () 0 + 16 be,0,2 [a]\n\
+        <idle>-0 [000] . 1.000009: block_rq_complete: 8,0 W () 0 + 16 be,0,2 [0]\n";
+    let (requests, _) = read(text.as_bytes());
+    let found: Vec<_> = requests.iter().map(|own| (own.sector, own.nr_sectors, own.latency_ns)).collect();
+    assert_eq!(found, [(0, 8, Some(8_000)), (8, 8, Some(6_000))]);
+    assert!(requests.iter().all(|own| own.ioprio.unwrap().to_string() == "be/2"));
+}
+
+#[test]
+fn other_events_of_the_kernel_may_come_first() {
+    let sched = "  bash   812 [001]  20.000001:   sched:sched_switch: prev_comm=bash prev_pid=812 ==> next_comm=a\n";
+    let block = "my: job   81 [001]  20.412006: block:block_rq_issue: 8,16 W 8192 () 83 + 16 [my: job]\n";
+    let (requests, _) = read(format!("{}{block}", sched.repeat(300)).as_bytes());
+    assert_eq!(essence(&requests), [(Op::Write, 83, 16, 81, None)]);
+    let error = open(sched.repeat(9).as_bytes()).err().unwrap().to_string();
+    assert!(error.contains("no block events at its beginning"), "{error}");
+}
+
+#[test]
+fn lost_events_are_a_gap() {
+    let mut text = b"CPU:1 [LOST 20 EVENTS]\n".to_vec();
+    text.extend(corpus("tracepoints/tracefs"));
+    let mut reader = strictly(&text, &ReadOptions::default()).unwrap();
+    let error = reader.by_ref().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("20 of 78 records (25.6 %) were dropped while recording"), "{error}");
+}
+
+/// The requests that are in the file that a chain writes.
+fn passed(text: &[u8], chain: &Chain) -> (Vec<TraceRequest>, u64) {
+    let reader = std::io::Cursor::new(text.to_vec());
+    let mut events = EventReader::from_reader(reader, "input", &partial()).unwrap();
+    let mut out = Vec::new();
+    let report = convert_events(&mut events, chain, &mut out).unwrap();
+    let told = events.completeness();
+    assert!(told.gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. })), "{told:?}");
+    let again = TraceReader::from_reader(std::io::Cursor::new(out), "out", &partial()).unwrap();
+    (again.collect::<Result<_, TraceError>>().unwrap(), report.written)
+}
+
+#[test]
+fn a_chain_takes_the_same_events_as_requests_as_the_reader() {
+    for words in [
+        &["block_rq_issue", "block_rq_complete"][..],
+        &["block_rq_insert", "block_rq_issue", "block_rq_complete"],
+        &["block_getrq", "block_rq_issue", "block_rq_complete"],
+    ] {
+        let text = only(words);
+        let expected = read(&text).0;
+        let (all, written) = passed(&text, &Chain::default());
+        assert_eq!((written, essence(&all)), (expected.len() as u64, essence(&expected)), "{words:?}");
+        let priorities = |own: &[TraceRequest]| -> Vec<_> {
+            own.iter().filter(|own| own.op.has_data()).map(|own| own.ioprio).collect()
+        };
+        if !words.contains(&"block_getrq") {
+            assert_eq!(priorities(&all), priorities(&expected), "{words:?}");
+        }
+        let reads = Chain::new(vec![Step::Filter(Filter { ops: vec![Op::Read], ..Filter::default() })]);
+        let (reads, written) = passed(&text, &reads);
+        let of_reads: Vec<_> = essence(&expected).into_iter().filter(|own| own.0 == Op::Read).collect();
+        assert_eq!((written, essence(&reads)), (of_reads.len() as u64, of_reads), "{words:?}");
+    }
+}
