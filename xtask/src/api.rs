@@ -14,7 +14,7 @@ const LIBRARY: &str = "iosched";
 /// What rustdoc calls the members of an item, where they are its own.
 const MEMBERS: &[&str] = &["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
-/// What to do with the page.
+/// Writing or checking the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the page is up to date, and do not write it

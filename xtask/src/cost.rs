@@ -28,7 +28,7 @@ use iosched::Registry;
 
 use load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
 
-/// What to measure.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Measure only cases with this text in their names

@@ -11,7 +11,7 @@ use crate::page;
 /// Where the page stands, from the root of the repository.
 const PAGE: &str = "docs/devices.md";
 
-/// What to do with the page.
+/// Writing or checking the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the tables are up to date, and do not write them

@@ -81,7 +81,7 @@ fn controllers() -> Page {
     }
 }
 
-/// What to do with the page.
+/// Writing or checking the page.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the plot and the table are up to date, and do not write them

@@ -17,7 +17,7 @@ type Page = (&'static str, fn() -> String);
 const PAGES: [Page; 3] =
     [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio-options.md", fio::page)];
 
-/// What to do with the pages.
+/// Writing or checking the pages.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the pages are up to date, and do not write them

@@ -10,7 +10,7 @@ use iosched_sim::{Plan, Replay, run as simulate};
 use iosched_trace::TraceRequest;
 use iosched_workload::{Trace, Workload};
 
-/// What to measure.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Requests in the replayed trace

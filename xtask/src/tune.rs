@@ -16,7 +16,7 @@ use iosched_workload::Workload;
 
 use crate::parallel::on_all_processors;
 
-/// What to measure.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Measure only cases with this text in their names

@@ -12,7 +12,7 @@ use crate::time::Time;
 use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "batches in sector order, reads first, bounded waiting: for databases and where throughput counts",
+    about: "batches in sector order, reads first, bounded waiting; for databases and throughput",
     since: "2.6.0",
     until: Some("5.0"),
     layer: Layer::SingleQueue,

@@ -9,7 +9,7 @@ use crate::layer::Layer;
 use crate::request::{Fifo, RequestId};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "first come, first served: for devices that schedule themselves, and as the measure of all others",
+    about: "first come, first served; for devices that schedule themselves, and as a baseline",
     since: "2.6.0",
     until: Some("5.0"),
     layer: Layer::SingleQueue,

@@ -7,9 +7,10 @@ use iosched_workload::fio::{Category, EngineBehaviour, IO_ENGINES, JobOption, jo
 const HEAD: &str = "\
 # Options of fio
 
-This page lists every option and every I/O engine of fio, and whether iosched supports it. For example, `iodepth` is
-honoured, and `cpus_allowed` has no effect. [fio job files](fio.md#support-of-options) explains the words of the third
-column. `iosched job options NAME` prints the row of one option.
+This page lists every option and every I/O engine of fio, and whether iosched supports it. For
+example, `iodepth` is honoured, and `cpus_allowed` has no effect. [fio job
+files](fio.md#support-of-options) explains the words of the third column. `iosched job options NAME`
+prints the row of one option.
 
 `cargo xtask reference` writes this page from the declarations in the code.
 ";

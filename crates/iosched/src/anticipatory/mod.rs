@@ -32,7 +32,7 @@ use process::{Newcomers, ProcessId, Processes};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "waits a moment for a reader's next request before it seeks away: for one slow disk and few readers",
+    about: "waits a moment for a reader's next request before it seeks away; for a slow disk with few readers",
     since: "2.6.0",
     until: Some("2.6.33"),
     layer: Layer::SingleQueue,

@@ -67,7 +67,7 @@ use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
 use crate::tunable::{TunableSet, Tuned};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "fair shares of sectors per process, and fast response: for disks that a person waits for, or many share",
+    about: "fair shares of sectors per process, and fast response; for desktops and shared disks",
     since: "4.12",
     until: None,
     layer: Layer::MultiQueue(MultiQueueRules {

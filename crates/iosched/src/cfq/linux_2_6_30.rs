@@ -23,7 +23,7 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::Declarations;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2009: fair time slices in one order for all, sync and async alike; quantum limits also who is alone",
+    about: "CFQ of 2009: fair time slices in one order for sync and async; quantum limits a lone process too",
     since: "2.6.30",
     until: Some("2.6.31"),
     layer: Layer::SingleQueue,

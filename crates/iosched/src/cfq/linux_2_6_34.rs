@@ -17,7 +17,7 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2010: fair time slices, shared queues, kinds of work; the one that queue yielding was written for",
+    about: "CFQ of 2010: fair time slices, shared queues and service trees by type of work",
     since: "2.6.34",
     until: Some("2.6.35"),
     layer: Layer::SingleQueue,

@@ -15,7 +15,7 @@ use crate::time::{MICROSECOND_NS as US, MILLISECOND_NS as MS};
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "fair time slices per process, with classes, levels and groups: for disks that many share",
+    about: "fair time slices per process, with classes, levels and groups; for disks that many processes share",
     since: "2.6.38",
     until: Some("5.0"),
     layer: Layer::SingleQueue,

@@ -46,7 +46,7 @@ pub struct File {
 const POLICIES: &[About] = &[
     About {
         name: "io.max",
-        about: "so many bytes and bios a second, and no more",
+        about: "upper limits in bytes and bios per second",
         since: "4.5",
         when: "Tenants who have bought a rate, and work that nobody waits for.",
         how: &[
@@ -67,7 +67,7 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.prio",
-        about: "the ioprio of what a group asks for, whatever its processes set",
+        about: "the ioprio of a group's requests, instead of the one that its processes set",
         since: "5.14",
         when: "A group that mq-deadline should serve before others, or behind them.",
         how: &[
@@ -125,7 +125,7 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.latency",
-        about: "who misses its target cuts the others",
+        about: "latency targets: a group that misses its target limits the others",
         since: "4.19",
         when: "One group that matters among several that do not.",
         how: &[
@@ -147,7 +147,7 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "wbt",
-        about: "writeback throttling: buffered writes in numbers that let reads through",
+        about: "writeback throttling: limits buffered writes so that reads stay fast",
         since: "4.10",
         when: "Every disk with buffered writers beside readers; Linux switches it on but under bfq.",
         how: &[

@@ -21,7 +21,7 @@ use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "latency targets for reads and writes on fast devices, kept by limiting what is in the device",
+    about: "latency targets for reads and writes on fast devices, kept by a limit on requests in flight",
     since: "4.12",
     until: None,
     layer: Layer::MultiQueue(RULES),

@@ -20,7 +20,7 @@ use crate::tunable::{TunableSet, Tuned};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, and priority classes",
+    about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, priority classes",
     since: "4.11",
     until: None,
     layer: Layer::MultiQueue(MultiQueueRules::USUAL),

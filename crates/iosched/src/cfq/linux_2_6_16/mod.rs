@@ -30,7 +30,7 @@ use tunables::{DECLARATIONS, Tunables};
 use turn::Timers;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "the first CFQ with time slices: to see what later ones changed, and to repeat experiments of its days",
+    about: "the first CFQ with time slices; for a comparison with later ones, and for old experiments",
     since: "2.6.13",
     until: Some("2.6.17"),
     layer: Layer::SingleQueue,

@@ -1,4 +1,4 @@
-//! io.max: so many bytes and bios a second, and no more.
+//! io.max: upper limits in bytes and bios per second.
 //!
 //! Allowances are granted by slices of a tenth of a second. A bio for which the slice has nothing left is held in its
 //! group; a timer lets it on when it may, to the group above, and from the topmost to a worker that sends it on. Its
