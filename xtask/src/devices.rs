@@ -1,4 +1,4 @@
-//! The tables of docs/devices.md, measured on the models. The text around them is written by hand.
+//! The tables of docs/device-anchors.md, measured on the models. The text around them is written by hand.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use iosched_disk::measure::{Figure, Unit, measure_anchor};
 use crate::page;
 
 /// Where the page stands, from the root of the repository.
-const PAGE: &str = "docs/devices.md";
+const PAGE: &str = "docs/device-anchors.md";
 
 /// Writing or checking the page.
 #[derive(clap::Args)]
