@@ -21,6 +21,7 @@ use iosched_live::reactor::StartError;
 use iosched_live::{QUOTED_CHARS_MAX, SocketError, shortened};
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
+use iosched_workload::app;
 use iosched_workload::fio::JobError;
 
 use crate::output::{self, say};
@@ -132,7 +133,7 @@ fn meant(error: &anyhow::Error) -> String {
     };
     if let Some(program) = not_found {
         let is_command = of_trace(error).is_none();
-        let programs = iosched_workload::app::programs().iter().map(|known| known.name);
+        let programs = app::programs().iter().chain(app::programs_as_fio()).map(|known| known.name);
         let near = nearest(program, programs.clone());
         let known = || programs.collect::<Vec<_>>().join(", ");
         return match near {
@@ -255,6 +256,7 @@ fn is_usage_of_verify(error: &VerifyError) -> bool {
                 | ExecuteError::NoConsent { .. }
                 | ExecuteError::OnlyRead { .. }
                 | ExecuteError::NeedsDirectory { .. }
+                | ExecuteError::UsesDevice { .. }
         ),
         _ => false,
     }

@@ -53,11 +53,77 @@ fn an_application_is_compared_by_its_own_figures() {
     assert!(page.contains("rewrite") && page.contains("server-2010"));
 }
 
+/// A comparison of one setting, and what it prints as JSON.
+fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
+    let common = ["compare", "-w", line, "-d", "sata-ssd", "-s", "none", "-n", "1", "-j", "1", "--json"];
+    let (code, out, err) = run(here, &[&common[..], more].concat());
+    assert_eq!((code, err.as_str()), (0, ""), "{line}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// The mean of a figure under the first setting.
+#[track_caller]
+fn mean(json: &serde_json::Value, figure: &str) -> f64 {
+    let figures = json["figures"].as_array().unwrap();
+    let own = figures.iter().find(|own| own["figure"] == figure);
+    let names: Vec<_> = figures.iter().map(|own| &own["figure"]).collect();
+    own.unwrap_or_else(|| panic!("no {figure} in {names:?}"))["settings"][0]["mean"].as_f64().unwrap()
+}
+
+#[test]
+fn pasted_command_lines_run_as_the_programs_do() {
+    let here = directory("command-lines");
+    // hdparm reads for three seconds, at the rate of the device.
+    let hdparm = compared(&here, "sudo hdparm -tT /dev/sda", &[]);
+    assert!((2.9..3.1).contains(&mean(&hdparm, "finish")), "{hdparm}");
+    assert!((450.0..600.0).contains(&mean(&hdparm, "throughput")), "{hdparm}");
+    // ioping makes one request a second.
+    let ioping = compared(&here, "ioping -c 10 /tmp", &[]);
+    assert!((9.0..9.1).contains(&mean(&ioping, "finish")), "{ioping}");
+    assert!((0.05..0.3).contains(&mean(&ioping, "sync_mean")), "{ioping}");
+    // sysbench: three reads come to two writes.
+    let line = "sysbench --test=fileio --file-total-size=64M --file-num=8 --file-test-mode=rndrw --max-time=2 \
+                --max-requests=0 --num-threads=4 --file-extra-flags=direct run";
+    let sysbench = compared(&here, line, &[]);
+    let ratio = mean(&sysbench, "reads") / mean(&sysbench, "writes");
+    assert!((1.49..1.51).contains(&ratio), "{ratio}");
+    assert!(mean(&sysbench, "fsyncs") > 0.0 && (1.9..2.5).contains(&mean(&sysbench, "finish")), "{sysbench}");
+    let bonnie = compared(&here, "bonnie++ -d /mnt -s 64 -n 0 -f -D", &[]);
+    assert!(mean(&bonnie, "block_write") > 10_000.0 && mean(&bonnie, "seeks") > 1_000.0, "{bonnie}");
+    let iozone = compared(&here, "iozone -e -I -a -s 4M -r 4k -r 1024k -i 0 -i 1 -i 2", &[]);
+    assert!(mean(&iozone, "read_1m") > mean(&iozone, "random_read_4k"), "{iozone}");
+    // dd reads a device to its end, or as long as timeout lets it.
+    let dd = compared(&here, "timeout 2 dd if=/dev/sda of=/dev/null bs=1M iflag=direct", &[]);
+    assert!((1.9..2.1).contains(&mean(&dd, "finish")), "{dd}");
+    let fio = "timeout 1 fio --name=t --rw=randread --bs=4k --direct=1 --size=1g --time_based --runtime=60";
+    assert!((0.9..1.1).contains(&mean(&compared(&here, fio, &[]), "finish")));
+    // The shorter limit counts.
+    assert!((0.4..0.6).contains(&mean(&compared(&here, fio, &["--run-for", "0.5"]), "finish")));
+}
+
+#[test]
+fn ionice_sets_the_class_of_a_programs_tasks() {
+    let here = directory("ionice-program");
+    let class = |line: &str| {
+        compared(&here, line, &[]);
+        let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
+        records.contains("\"name\":\"dd write\",\"ioprio\":\"idle\"")
+    };
+    assert!(class("ionice -c3 dd if=/dev/zero of=x bs=1M count=4 conv=fsync"));
+    assert!(!class("dd if=/dev/zero of=x bs=1M count=4 conv=fsync"));
+}
+
 #[test]
 fn what_an_application_cannot_be_is_told() {
     let here = directory("application-refused");
     refused(&here, &["compare", "-w", "iozone --frob"], &["frob", "-s"]);
     refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
+    refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["-T reads from memory and makes no I/O"]);
+    refused(&here, &["compare", "-w", "ioping -A ."], &["-A: unknown option"]);
+    refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` is not simulated"]);
+    refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: is missing"]);
+    refused(&here, &["compare", "-w", "pgbench -c 10 -T 60 bench"], &["pgbench: iosched does not simulate", "tpcc"]);
+    refused(&here, &["compare", "-w", "mysqld"], &["mysqld: iosched does not simulate this program"]);
     refused(&here, &["compare", "--machine", "server-2010"], &["--machine is for applications"]);
 }
 

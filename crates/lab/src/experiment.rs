@@ -291,7 +291,7 @@ impl Experiment {
     #[must_use]
     pub fn header(&self) -> Header {
         let mut workload = workload_record(&self.workload);
-        workload.timed |= self.limit.time_ns.is_some();
+        workload.timed |= self.limit.time_ns.is_some() || self.workload.limit_ns().is_some();
         Header {
             format: RECORDS_FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -409,7 +409,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             requests: None,
             reads: None,
             span_ns: None,
-            timed: false,
+            timed: spec.is_timed(),
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),

@@ -97,7 +97,11 @@ impl Workload {
         if reading.format.is_some() || reading.columns.is_some() {
             return Trace::open_with(path, reading).map(|trace| Self::Trace(Arc::new(trace)));
         }
-        let is_line = |text: &&str| !path.exists() && (text.contains(' ') || app::Spec::is_command(text));
+        let is_program = |text: &str| {
+            let as_fio = app::programs_as_fio().iter().any(|program| program.name == text);
+            text.contains(' ') || as_fio || app::Spec::is_command(text)
+        };
+        let is_line = |text: &&str| !path.exists() && is_program(text);
         if let Some(text) = path.to_str().filter(is_line)
             && let Some(workload) = Self::of_command(text, environment)?
         {
@@ -120,26 +124,29 @@ impl Workload {
         let pasted = pasted::Pasted::read(text)?;
         let Some(program) = pasted.words.first() else { return Ok(None) };
         let program = pasted::base(program);
-        if program == "fio" {
+        let line = pasted.line(text);
+        let fio = if program == "fio" { Some(pasted.words[1..].to_vec()) } else { app::as_fio(&line)? };
+        if let Some(words) = fio {
             let name = pasted::shortened(text);
-            let mut file = fio::JobFile::of_command(&name, &pasted.words[1..], pasted.priority, environment)?;
+            let mut file = fio::JobFile::of_command(&name, &words, pasted.priority, environment)?;
             fio::load_logs(&mut file)?;
-            return Ok(Some(Self::Jobs(fio::Jobs::new(file))));
+            return Ok(Some(Self::Jobs(fio::Jobs::new(file).limited(pasted.limit_ns))));
         }
         if !app::Spec::is_command(program) {
             return Ok(None);
         }
-        if pasted.priority.is_some() {
-            return Err(WorkloadError::Command {
-                command: pasted::shortened(text),
-                option: "ionice".to_owned(),
-                problem: format!("the I/O priority of {program} is not simulated"),
-                remedy: "leave ionice and nice out, or write the workload as fio jobs with prioclass and prio"
-                    .to_owned(),
-            });
+        let spec = app::Spec::parse(&line)?.started(text, pasted.ioprio(), pasted.limit_ns);
+        Ok(Some(Self::Application(spec.into())))
+    }
+
+    /// When it ends at the latest, ns since its start, where its command line says so.
+    #[must_use]
+    pub fn limit_ns(&self) -> Option<u64> {
+        match self {
+            Self::Jobs(jobs) => jobs.limit_ns(),
+            Self::Application(spec) => spec.limit_ns(),
+            Self::Tasks(_) | Self::Trace(_) => None,
         }
-        let line = pasted.line(text);
-        app::Spec::parse(&line).map(|spec| Some(Self::Application(spec.into())))
     }
 
     /// Its name, for people.

@@ -2,13 +2,15 @@
 //! that only start it.
 //!
 //! `ionice` and `nice` count: they set the I/O priority of the program's processes (Linux derives it from the niceness
-//! where ionice sets none: ioprio(7)). A cold cache is the start of every simulation, so a `sync` and a write to
+//! where ionice sets none: ioprio(7)). `timeout` ends the run of every setting. A cold cache is the start of every simulation, so a `sync` and a write to
 //! `drop_caches` in front change nothing.
 
 use std::path::Path;
 
+use iosched::{IoClass, IoPriority};
 use iosched_trace::TraceError;
 
+use crate::app::command_line;
 use crate::error::WorkloadError;
 
 /// Characters of a command line that a message shows, at most.
@@ -24,6 +26,8 @@ pub(crate) struct Pasted {
     pub(crate) words: Vec<String>,
     /// What ionice or nice gives: the class (1 real time, 2 best effort, 3 idle) and the level.
     pub(crate) priority: Option<(u8, u8)>,
+    /// When `timeout` ends the program, ns.
+    pub(crate) limit_ns: Option<u64>,
     /// Whether a `sync` stands behind the program.
     pub(crate) syncs: bool,
 }
@@ -41,21 +45,17 @@ pub(crate) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// The remedy for servers, whose I/O depends on their clients.
+const SERVER: &str = "iosched simulates tpcc, a database; or record the disk of the server with iosched record";
+
 /// Programs that people bring and that iosched does not simulate, with the nearest command line that it does.
 const NOT_MODELLED: &[(&str, &str)] = &[
-    (
-        "sysbench",
-        "for random reads and writes of fileio, describe the I/O to fio: \
-         fio --name=t --rw=randrw --rwmixread=60 --bs=16k --size=2G --nrfiles=128 --fsync=100",
-    ),
     ("pgbench", "iosched simulates tpcc, which writes a log and data files as a database does"),
-    ("hdparm", "for -t, describe the I/O to fio: fio --name=t --rw=read --bs=2M --direct=1 --size=1G; -T does no I/O"),
-    (
-        "ioping",
-        "describe the I/O to fio: \
-         fio --name=t --rw=randread --bs=4k --direct=1 --size=1M --thinktime=1s --number_ios=10",
-    ),
-    ("bonnie++", "iosched simulates iozone -s SIZE -r 8 -i 0 -i 1 -i 2, and fdtree for small files"),
+    ("mysqld", SERVER),
+    ("postgres", SERVER),
+    ("mongod", SERVER),
+    ("redis-server", SERVER),
+    ("etcd", "for its log, describe the I/O to fio: fio --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1"),
 ];
 
 /// The error of a path that is no file: of a command line, that its program is not modelled.
@@ -90,7 +90,8 @@ impl Pasted {
         if words.first().is_some_and(|word| word == "$" || word == "#") {
             words.remove(0);
         }
-        let mut own = Self::default();
+        let mut whole = Self::default();
+        let mut prepared = None;
         for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
             let command = until_pipe(command);
             let mut one = Self::default();
@@ -99,24 +100,45 @@ impl Pasted {
             }
             one.words = without_redirections(command);
             one.take_prefixes(&wrong)?;
-            match one.words.as_slice() {
+            match one.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 [] => {}
-                [sync] if sync == "sync" => own.syncs |= !own.words.is_empty(),
-                // Copies of dd may follow each other.
-                [dd, ..] if dd == "dd" && own.words.first() == Some(dd) && own.priority == one.priority => {
-                    own.words.push(";".to_owned());
-                    own.words.append(&mut one.words);
+                // Every simulation starts with the files that are there.
+                [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
+                    prepared.get_or_insert(one.words);
                 }
-                [program, ..] if !own.words.is_empty() => {
+                [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
+                // Copies of dd may follow each other.
+                [dd, ..]
+                    if *dd == "dd"
+                        && whole.words.first().is_some_and(|first| first == dd)
+                        && (whole.priority, whole.limit_ns) == (one.priority, one.limit_ns) =>
+                {
+                    whole.words.push(";".to_owned());
+                    whole.words.append(&mut one.words);
+                }
+                [program, ..] if !whole.words.is_empty() => {
                     return Err(wrong(program, "a second program", "compare one command line at a time"));
                 }
-                _ => (own.words, own.priority) = (one.words, one.priority),
+                _ => whole = Self { syncs: whole.syncs, ..one },
             }
         }
-        if own.syncs && own.words.first().is_some_and(|program| program == "dd") {
+        if let Some(prepared) = prepared.filter(|_| whole.words.is_empty()) {
+            whole.words = prepared;
+        }
+        if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong("sync", "dd does not wait for it", "write conv=fsync, with which dd waits for its data"));
         }
-        Ok(own)
+        Ok(whole)
+    }
+
+    /// The I/O priority of the program's processes.
+    pub(crate) fn ioprio(&self) -> IoPriority {
+        let class = |class| match class {
+            1 => IoClass::RealTime,
+            3 => IoClass::Idle,
+            _ => IoClass::BestEffort,
+        };
+        self.priority.map_or_else(IoPriority::default, |(number, level)| IoPriority::new(class(number), level))
     }
 
     /// The program's own line; the text itself, unless something was taken off.
@@ -162,8 +184,15 @@ impl Pasted {
                     taken
                 }
                 "timeout" => {
-                    let problem = "a time limit belongs to the comparison";
-                    return Err(wrong("timeout", problem, "leave it out, and give --run-for SECONDS to iosched"));
+                    let options = options(rest, &["-s", "-k", "--signal", "--kill-after"]);
+                    let time = rest.get(options).map_or("", String::as_str);
+                    let limit_ns = command_line::time_ns(time).ok_or_else(|| {
+                        let problem = format!("`{time}` is not a time from 0 to 30 days");
+                        wrong("timeout", &problem, "write timeout SECONDS, or a number that ends in s, m, h or d")
+                    })?;
+                    // 0 is no limit.
+                    self.limit_ns = Some(limit_ns).filter(|&limit_ns| limit_ns > 0);
+                    options + 1
                 }
                 _ if is_variable(&first) => 0,
                 _ => break,
@@ -317,7 +346,9 @@ mod tests {
             "{told}"
         );
         assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
-        assert!(missing("sudo hdparm -tT /dev/sda").contains("-T does no I/O"));
+        let pgbench = missing("pgbench -c 10 -T 60 bench");
+        assert!(pgbench.starts_with("pgbench: iosched does not simulate this program") && pgbench.contains("tpcc"));
+        assert!(missing("mysqld").starts_with("mysqld: iosched does not simulate this program"));
         assert!(missing("none").starts_with("none: no such file"));
     }
 
@@ -347,6 +378,27 @@ mod tests {
     }
 
     #[test]
+    fn timeout_ends_the_program() {
+        let limit = |text: &str| {
+            let pasted = Pasted::read(text).unwrap();
+            assert_eq!(pasted.words.join(" "), "fio --name=t", "{text}");
+            pasted.limit_ns
+        };
+        assert_eq!(limit("sudo timeout 60 fio --name=t"), Some(60_000_000_000));
+        assert_eq!(limit("timeout -s INT 2m fio --name=t"), Some(120_000_000_000));
+        assert_eq!(limit("timeout --kill-after=5 1.5h fio --name=t"), Some(5_400_000_000_000));
+        assert_eq!((limit("timeout 0 fio --name=t"), limit("fio --name=t")), (None, None));
+    }
+
+    #[test]
+    fn files_that_sysbench_prepares_are_there() {
+        let run = "sysbench fileio --file-test-mode=rndrw run";
+        let prepare = "sysbench fileio --file-total-size=1G prepare";
+        is(&format!("{prepare} && {run}; sysbench fileio cleanup"), run, None);
+        is(prepare, prepare, None);
+    }
+
+    #[test]
     fn ionice_and_nice_set_the_priority() {
         for (prefix, priority) in [
             ("ionice -c3", Some((3, 4))),
@@ -372,7 +424,7 @@ mod tests {
         is("dd if=a of=b; dd if=b of=c", "dd if=a of=b ; dd if=b of=c", None);
         let told = |text: &str| Pasted::read(text).unwrap_err().to_string();
         assert!(told("dd if=a of=b && sync").contains("write conv=fsync"));
-        assert!(told("timeout 60 fio --name=x").contains("--run-for"));
+        assert!(told("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));
         assert!(told("fio --name='x").contains("a quote has no end"));
         assert!(told("fio --name=x; iozone -a").contains("iozone: a second program"));
     }

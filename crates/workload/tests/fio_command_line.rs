@@ -58,7 +58,21 @@ fn ionice_in_front_is_the_priority_of_the_jobs() {
     };
     assert_eq!(priority("ionice -c3 fio --size=1M --name=a --name=b --prioclass=1 --prio=2"), ["idle", "rt/2"]);
     assert_eq!(priority("sudo ionice -c2 -n7 fio --size=1M --name=a"), ["be/7"]);
-    assert!(told("ionice -c3 dd if=/dev/zero of=x bs=1M count=1").contains("I/O priority of dd is not simulated"));
+    assert_eq!(priority("ionice -c1 -n0 hdparm -t /dev/sda"), ["rt/0"]);
+    let program = |line: &str| {
+        let Workload::Application(spec) = Workload::open(line).unwrap() else { panic!("{line}: no program") };
+        spec.priority().to_string()
+    };
+    assert_eq!(program("ionice -c3 dd if=/dev/zero of=x bs=1M count=1"), "idle");
+    assert_eq!(program("nice -n 19 dd if=/dev/zero of=x bs=1M count=1"), "be/7");
+}
+
+#[test]
+fn timeout_in_front_ends_jobs_and_programs() {
+    for line in ["timeout 5 fio --name=t --size=1G", "timeout 5 hdparm -t /dev/sda", "timeout 5 dd if=x of=y count=9"] {
+        assert_eq!(Workload::open(line).unwrap().limit_ns(), Some(5_000_000_000), "{line}");
+    }
+    assert_eq!(Workload::open("fio --name=t --size=1G").unwrap().limit_ns(), None);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::process::Command as Program;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iosched::IoPriority;
 use iosched_system::{Buffer, How};
 use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
 use iosched_workload::outcome::{IoKind, Note, TaskResult};
@@ -54,7 +55,10 @@ impl<'t> PreparedApplication<'t> {
     }
 
     pub(super) fn run(&self, run: &Run<'_>, options: &ExecuteOptions<'_>) -> Result<Gathered, ExecuteError> {
-        let application = self.spec.start(options.seed);
+        let application = self.spec.start(options.seed, u64::MAX);
+        if !application.laid_out().is_empty() {
+            return Err(ExecuteError::UsesDevice { workload: self.spec.name().to_owned() });
+        }
         let directory = self.ground.subdirectory(&self.runs.fetch_add(1, Ordering::Relaxed).to_string())?;
         let mut tree = Tree::new(Arc::clone(&directory), self.spec.disks())?;
         for existing in application.existing() {
@@ -65,8 +69,8 @@ impl<'t> PreparedApplication<'t> {
         let stage = Mutex::new(SharedApplication { application, tree });
         let mut makers = Vec::with_capacity(tasks.len());
         for (number, name) in tasks.iter().enumerate() {
-            let (shared, stage) = (&shared, &stage);
-            makers.push(move || Self::part(shared, stage, number, name));
+            let (shared, stage, ioprio) = (&shared, &stage, self.spec.priority());
+            makers.push(move || Self::part(shared, stage, number, (name, ioprio)));
         }
         let played = worker::play(&shared, false, makers, || run.begin(false));
         let removed = directory.empty(None).and_then(|()| directory.remove());
@@ -90,12 +94,13 @@ impl<'t> PreparedApplication<'t> {
         shared: &'a Shared<'a>,
         stage: &'a Mutex<SharedApplication>,
         number: usize,
-        name: &str,
+        (name, ioprio): (&str, IoPriority),
     ) -> Result<(AppPart<'a>, Port<'a>), ExecuteError> {
+        worker::take_ioprio(ioprio)?;
         let task = TaskResult {
             pid: number as u32 + 1,
             name: name.to_owned(),
-            ioprio: iosched::IoPriority::default().to_string(),
+            ioprio: ioprio.to_string(),
             ..TaskResult::default()
         };
         // It makes its calls itself.

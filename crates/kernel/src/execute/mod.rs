@@ -108,6 +108,12 @@ pub enum ExecuteError {
         /// The device file.
         path: String,
     },
+    /// It works on a device, and the target is a directory.
+    #[error("{workload}: works on a device itself; write the name of a file instead of the device's")]
+    UsesDevice {
+        /// The workload.
+        workload: String,
+    },
     /// The device has no medium.
     #[error("{}: has no medium, or no file", path.display())]
     Empty {
@@ -420,10 +426,11 @@ impl<'a> Run<'a> {
         let io_bytes = prepared.io_bytes as usize;
         // Blocks that an I/O touches are moved whole.
         let room = io_bytes + 2 * memory::ALIGN_BYTES;
+        let run_for_ns = options.run_for_ns.map(|run_for_ns| options.warm_up_ns.saturating_add(run_for_ns));
         Self {
             written: writes(prepared.workload).then(|| Arc::new(WriteData::new(room, options.seed))),
             counted_from_ns: options.warm_up_ns,
-            end_ns: options.run_for_ns.map_or(u64::MAX, |run_for_ns| options.warm_up_ns.saturating_add(run_for_ns)),
+            end_ns: [run_for_ns, prepared.workload.limit_ns()].into_iter().flatten().min().unwrap_or(u64::MAX),
             cgroups: options.cgroups,
             interrupt: options.interrupt,
             watch: Arc::new(Watch::of(prepared.target.block_device())),

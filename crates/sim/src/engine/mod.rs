@@ -180,9 +180,13 @@ fn run_application<O: Observer>(
         core
     };
     let cores = machines.into_iter().map(core).collect();
-    let applications = std::iter::once(spec).chain(plan.company).map(|spec| spec.start(seed)).collect();
+    let disk_bytes = disks[0].capacity_sectors * SECTOR_BYTES;
+    let specs = || std::iter::once(spec).chain(plan.company);
+    let applications = specs().map(|spec| spec.start(seed, disk_bytes)).collect();
+    let credential = |spec: &app::Spec| std::iter::repeat_n((spec.priority(), CgroupId::ROOT), spec.task_count());
+    let credentials = specs().flat_map(credential).collect();
     let daemon: Option<Box<dyn app::Application>> = Some(Box::new(app::Daemon::new(seed)));
-    let programs = system::Programs { applications, credentials: Vec::new(), daemon, settled_ns };
+    let programs = system::Programs { applications, credentials, daemon, settled_ns };
     system::System::new(kernel, cores, programs)?.run(limit, interrupt)
 }
 
@@ -276,7 +280,10 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         plug_from,
         seed: plan.seed,
         warm_up_ns: plan.warm_up_ns,
-        limit: plan.limit,
+        limit: Limit {
+            time_ns: [plan.limit.time_ns, plan.workload.limit_ns()].into_iter().flatten().min(),
+            ..plan.limit
+        },
         reruns_among_tasks: false,
         interrupt: plan.interrupt,
     })

@@ -57,34 +57,66 @@ impl<'a> Line<'a> {
         self.error(option, "unknown option", format!("{} knows {known}", self.program()))
     }
 
-    /// Options of one letter behind the first word, as getopt(3) reads them: `-s 64`, `-s64`, `-eo`.
+    /// Options behind the first word, as getopt(3) reads those of one letter and getopt_long(3) the others: `-s 64`,
+    /// `-s64`, `-eo`, `--time=10`, `--time 10`. No other word may stand between.
     pub(super) fn letters(&self, known: &[AppOption]) -> Result<Vec<Given<'a>>, WorkloadError> {
-        let mut given = Vec::new();
+        let (given, operands) = self.options(known)?;
+        match operands.first() {
+            Some(word) => Err(self.unknown(word, known)),
+            None => Ok(given),
+        }
+    }
+
+    /// Likewise, and the words that are no options.
+    pub(super) fn options(&self, known: &[AppOption]) -> Result<(Vec<Given<'a>>, Vec<&'a str>), WorkloadError> {
+        let (mut given, mut operands) = (Vec::new(), Vec::new());
         let mut words = self.words.iter().skip(1);
         while let Some(&word) = words.next() {
+            // IOzone's own kind of long options begins with `-+`.
+            if word.starts_with("--") && word.len() > 2 || word.starts_with("-+") {
+                let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+                let Some(option) = known.iter().find(|option| option.name == name) else {
+                    return Err(self.unknown(name, known));
+                };
+                let value = match option.value {
+                    Some(name) if is_optional(name) => value.unwrap_or(""),
+                    Some(_) => value.or_else(|| words.next().copied()).unwrap_or(""),
+                    None => "",
+                };
+                given.push(self.checked(option, value)?);
+                continue;
+            }
             let Some(mut rest) = word.strip_prefix('-').filter(|rest| !rest.is_empty() && !rest.starts_with('-'))
             else {
-                return Err(self.unknown(word, known));
+                operands.push(word);
+                continue;
             };
             while let Some(letter) = rest.chars().next() {
-                let option = known.iter().find(|option| option.name[1..].starts_with(letter));
-                let Some(option) = option else {
-                    let named = if letter == '+' { word.to_owned() } else { format!("-{letter}") };
-                    return Err(self.unknown(&named, known));
+                let is_letter =
+                    |option: &&AppOption| option.name.strip_prefix('-').is_some_and(|name| name.chars().eq([letter]));
+                let Some(option) = known.iter().find(is_letter) else {
+                    return Err(self.unknown(&format!("-{letter}"), known));
                 };
                 rest = &rest[letter.len_utf8()..];
                 let mut value = "";
-                if let Some(name) = option.value {
+                if option.value.is_some() {
                     value = if rest.is_empty() { words.next().copied().unwrap_or("") } else { rest };
                     rest = "";
-                    if value.is_empty() {
-                        return Err(self.error(option.name, "has no value", format!("write {} {name}", option.name)));
-                    }
                 }
-                given.push(Given { name: option.name, value });
+                given.push(self.checked(option, value)?);
             }
         }
-        Ok(given)
+        Ok((given, operands))
+    }
+
+    /// An option that has a value if it needs one.
+    fn checked(&self, option: &AppOption, value: &'a str) -> Result<Given<'a>, WorkloadError> {
+        match option.value {
+            Some(name) if value.is_empty() && !is_optional(name) => {
+                Err(self.error(option.name, "has no value", format!("write {}", option.usage())))
+            }
+            _ => Ok(Given { name: option.name, value }),
+        }
     }
 
     /// Options written `name=value`, each at most once. `words` are those behind the program's name.
@@ -124,6 +156,14 @@ impl<'a> Line<'a> {
         })
     }
 
+    /// A time, at least 0: a number with an ending `us`, `ms`, `s`, `m`, `h` or `d`; without one, seconds. ns.
+    pub(super) fn time(&self, given: Given<'_>) -> Result<u64, WorkloadError> {
+        time_ns(given.value).ok_or_else(|| {
+            let problem = format!("`{}` is not a time from 0 to 30 days", given.value);
+            self.error(given.name, problem, "write seconds, or a number that ends in us, ms, s, m, h or d")
+        })
+    }
+
     /// A size, at least 1: a whole number with an ending `k`, `m`, `g` or `t`, of either case, for powers of 1024;
     /// without one in units of `unit` bytes. Bytes.
     pub(super) fn size(&self, given: Given<'_>, unit: u64) -> Result<u64, WorkloadError> {
@@ -145,6 +185,24 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Whether an option may stand without its value, whose name is in brackets: then a value follows `=` only.
+fn is_optional(value: &str) -> bool {
+    value.starts_with('[')
+}
+
+/// A time of at most 30 days: see [`Line::time`].
+pub(crate) fn time_ns(text: &str) -> Option<u64> {
+    const DAY_S: f64 = 86_400.0;
+    const ENDINGS: [(&str, f64); 6] =
+        [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", DAY_S)];
+    let ending = ENDINGS.iter().find(|(ending, _)| text.ends_with(ending));
+    let (ending, unit_s) = ending.copied().unwrap_or(("", 1.0));
+    let number = text.strip_suffix(ending)?;
+    let is_plain = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let seconds = number.parse::<f64>().ok().filter(|_| is_plain)? * unit_s;
+    (0.0..=30.0 * DAY_S).contains(&seconds).then(|| (seconds * 1e9).round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +212,35 @@ mod tests {
         AppOption { name: "-e", value: None, about: "" },
         AppOption { name: "-o", value: None, about: "" },
     ];
+    const LONG: &[AppOption] = &[
+        AppOption { name: "--time", value: Some("S"), about: "" },
+        AppOption { name: "--fast", value: None, about: "" },
+        AppOption { name: "-t", value: None, about: "" },
+    ];
+
+    #[test]
+    fn long_options_stand_between_operands() {
+        for text in ["p --time=10 --fast run -t x", "p run --time 10 --fast x -t"] {
+            let (given, operands) = Line::new(text).options(LONG).unwrap();
+            let given: Vec<_> = given.iter().map(|given| (given.name, given.value)).collect();
+            assert_eq!(given, [("--time", "10"), ("--fast", ""), ("-t", "")], "{text}");
+            assert_eq!(operands, ["run", "x"]);
+        }
+        for wrong in ["p --tim=3", "p --time", "p --time=", "p -f"] {
+            assert!(Line::new(wrong).options(LONG).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_have_units_and_limits() {
+        let of = |text| time_ns(text);
+        assert_eq!(of("10"), Some(10_000_000_000));
+        assert_eq!(of("1.5s"), Some(1_500_000_000));
+        assert_eq!(of("250us"), Some(250_000));
+        assert_eq!(of("20ms"), Some(20_000_000));
+        assert_eq!((of("2m"), of("0")), (Some(120_000_000_000), Some(0)));
+        assert!(["", "s", "-1", "inf", "nan", "1e99", "x", "31d", "+1"].iter().all(|text| of(text).is_none()));
+    }
 
     fn letters(text: &str) -> Result<Vec<(&'static str, String)>, String> {
         let given = Line::new(text).letters(KNOWN).map_err(|error| error.to_string())?;
@@ -169,6 +256,7 @@ mod tests {
         assert_eq!(letters("p -x").unwrap_err(), "p -x: -x: unknown option; p knows -s SIZE, -e, -o");
         assert_eq!(letters("p -s").unwrap_err(), "p -s: -s: has no value; write -s SIZE");
         assert!(letters("p 64").is_err());
+        assert!(letters("p -+e").is_err());
         assert!(letters("p -").is_err());
         assert!(letters("p --").is_err());
         assert!(letters("p -é").is_err());

@@ -5,16 +5,21 @@
 //! with it, as the original does, and [reports](Application::report) what the original reports. It knows nothing of
 //! page caches, request queues and devices.
 
+mod bonnie;
 mod call;
-mod command_line;
+pub(crate) mod command_line;
 mod daemon;
 mod dd;
 mod fdtree;
 mod fs_mark;
+mod hdparm;
+mod ioping;
 mod iozone;
 mod permutation;
+mod phased;
 mod report;
 mod spec;
+mod sysbench;
 #[cfg(test)]
 mod tests;
 mod tpcc;
@@ -22,7 +27,9 @@ mod tpcc;
 pub use call::{Advice, Call, Node, OpenFlags, Source};
 pub use daemon::Daemon;
 pub use report::{Better, Figure, Report, Series};
-pub use spec::{About, AppOption, Spec, programs};
+pub(crate) use spec::as_fio;
+use spec::fio_words;
+pub use spec::{About, AppOption, Spec, programs, programs_as_fio};
 
 use crate::outcome::{JobResult, Note};
 

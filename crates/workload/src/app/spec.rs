@@ -2,7 +2,9 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
-use crate::app::{Application, dd, fdtree, fs_mark, iozone, tpcc};
+use crate::app::phased::{Phased, Plan};
+use crate::app::{Application, bonnie, dd, fdtree, fs_mark, hdparm, ioping, iozone, sysbench, tpcc};
+use iosched::IoPriority;
 
 /// An option of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,11 @@ pub(in crate::app) const fn option(name: &'static str, value: &'static str, abou
     AppOption { name, value: Some(value), about }
 }
 
+/// An option without a value.
+pub(in crate::app) const fn flag(name: &'static str, about: &'static str) -> AppOption {
+    AppOption { name, value: None, about }
+}
+
 /// A program that can be named in a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
@@ -46,7 +53,28 @@ pub struct About {
 /// The programs there are.
 #[must_use]
 pub const fn programs() -> &'static [About] {
-    &[dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT, tpcc::ABOUT]
+    &[bonnie::ABOUT, dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT, sysbench::ABOUT, tpcc::ABOUT]
+}
+
+/// The programs whose I/O is that of a fio job.
+#[must_use]
+pub const fn programs_as_fio() -> &'static [About] {
+    &[hdparm::ABOUT, ioping::ABOUT]
+}
+
+/// The words of fio's command line for a command line of one of [`programs_as_fio`]; `None` of others.
+pub(crate) fn as_fio(text: &str) -> Result<Option<Vec<String>>, WorkloadError> {
+    let line = Line::new(text);
+    match line.program() {
+        "hdparm" => hdparm::words(&line).map(Some),
+        "ioping" => ioping::words(&line).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Options and their values, as fio reads them.
+pub(in crate::app) fn fio_words(options: &[(&str, String)]) -> Vec<String> {
+    options.iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }
 
 /// What the program was told to do.
@@ -56,6 +84,7 @@ enum AppOptions {
     Fdtree(fdtree::FdtreeOptions),
     FsMark(fs_mark::FsMarkOptions),
     Iozone(iozone::IozoneOptions),
+    Phased(Box<Plan>),
     Tpcc(tpcc::TpccOptions),
 }
 
@@ -64,6 +93,8 @@ enum AppOptions {
 pub struct Spec {
     line: String,
     options: AppOptions,
+    priority: IoPriority,
+    limit_ns: Option<u64>,
 }
 
 impl Spec {
@@ -80,6 +111,8 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self, WorkloadError> {
         let line = Line::new(text);
         let options = match line.program() {
+            "bonnie++" => AppOptions::Phased(bonnie::plan(&line)?.into()),
+            "sysbench" => AppOptions::Phased(sysbench::plan(&line)?.into()),
             "dd" => AppOptions::Dd(dd::DdOptions::parse(&line)?),
             "fdtree" => AppOptions::Fdtree(fdtree::FdtreeOptions::parse(&line)?),
             "fs_mark" => AppOptions::FsMark(fs_mark::FsMarkOptions::parse(&line)?),
@@ -90,13 +123,40 @@ impl Spec {
                 return Err(line.error(other, "no such program", format!("there are {known}")));
             }
         };
-        Ok(Self { line: line.text().to_owned(), options })
+        Ok(Self { line: line.text().to_owned(), options, priority: IoPriority::default(), limit_ns: None })
+    }
+
+    /// Likewise, started by ionice or nice with a class and a level, and ended by timeout after some time, as `text`
+    /// says.
+    #[must_use]
+    pub(crate) fn started(self, text: &str, priority: IoPriority, limit_ns: Option<u64>) -> Self {
+        let is_plain = priority == IoPriority::default() && limit_ns.is_none();
+        let line = if is_plain { self.line } else { text.trim().to_owned() };
+        Self { line, priority, limit_ns, ..self }
+    }
+
+    /// The I/O priority of its tasks.
+    #[must_use]
+    pub const fn priority(&self) -> IoPriority {
+        self.priority
+    }
+
+    /// When it is ended, ns since its start; `None`: never.
+    #[must_use]
+    pub const fn limit_ns(&self) -> Option<u64> {
+        self.limit_ns
     }
 
     /// The command as written.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.line
+    }
+
+    /// Whether it ends at a time that is set, however fast the disk is.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        matches!(&self.options, AppOptions::Phased(plan) if plan.phases.iter().all(|phase| phase.duration_ns.is_some()))
     }
 
     /// How many tasks it runs.
@@ -107,6 +167,7 @@ impl Spec {
             AppOptions::Fdtree(_) => 1,
             AppOptions::FsMark(options) => options.task_count(),
             AppOptions::Iozone(options) => options.task_count(),
+            AppOptions::Phased(plan) => plan.tasks,
             AppOptions::Tpcc(options) => options.task_count(),
         }
     }
@@ -115,17 +176,18 @@ impl Spec {
     #[must_use]
     pub const fn disks(&self) -> u32 {
         match &self.options {
-            AppOptions::Dd(_) | AppOptions::Fdtree(_) | AppOptions::FsMark(_) | AppOptions::Iozone(_) => 1,
             AppOptions::Tpcc(_) => 2,
+            _ => 1,
         }
     }
 
-    /// A run of it. `seed` decides what the original leaves to chance; what it draws from a fixed seed of its own stays
-    /// the same in all runs.
+    /// A run of it on a disk of `disk_bytes`. `seed` decides what the original leaves to chance; what it draws from a
+    /// fixed seed of its own stays the same in all runs.
     #[must_use]
-    pub fn start(&self, seed: u64) -> Box<dyn Application> {
+    pub fn start(&self, seed: u64, disk_bytes: u64) -> Box<dyn Application> {
         match &self.options {
-            AppOptions::Dd(options) => Box::new(dd::Dd::new(options)),
+            AppOptions::Dd(options) => Box::new(dd::Dd::new(options, disk_bytes)),
+            AppOptions::Phased(plan) => Box::new(Phased::new((**plan).clone(), seed)),
             AppOptions::Fdtree(options) => Box::new(fdtree::Fdtree::new(options, seed)),
             AppOptions::FsMark(options) => Box::new(fs_mark::FsMark::new(options)),
             AppOptions::Iozone(options) => Box::new(iozone::Iozone::new(options)),
@@ -202,7 +264,7 @@ mod tests {
                  dd jobs={jobs} if=a of=b bs=1000 skip={skip} seek={seek} conv={conv} && dd if=c of=b count={count}"
             );
             if let Ok(spec) = Spec::parse(&text) {
-                drive(spec.start(1).as_mut(), |_| 1_000);
+                drive(spec.start(1, 1 << 30).as_mut(), |_| 1_000);
             }
         }
     }
@@ -221,7 +283,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_run_is_refused_with_the_option_and_what_would_be_right() {
-        assert!(error("postmark -x").starts_with("postmark -x: postmark: no such program; there are dd, fdtree"));
+        assert!(
+            error("postmark -x").starts_with("postmark -x: postmark: no such program; there are bonnie++, dd, fdtree")
+        );
         assert!(error("").contains("no such program"));
         for program in programs() {
             let text = error(&format!("{} --frob=1", program.name));

@@ -15,6 +15,8 @@ struct Tree {
     /// How many entries directories have.
     entries: BTreeMap<Node, u64>,
     open: BTreeSet<(usize, Node)>,
+    /// Their size does not change.
+    devices: BTreeSet<Node>,
 }
 
 impl Tree {
@@ -58,7 +60,7 @@ impl Tree {
                         assert_eq!(self.parents[&node], parent);
                     }
                 }
-                if flags.truncate {
+                if flags.truncate && !self.devices.contains(&node) {
                     self.bytes.insert(node, Some(0));
                 }
                 assert!(self.open.insert((task, node)), "{node:?} is open already");
@@ -74,7 +76,9 @@ impl Tree {
             }
             Call::Write { node, offset, bytes, calls, .. } => {
                 assert!(bytes > 0 && calls > 0);
+                let is_device = self.devices.contains(&node);
                 let end = self.file(task, node);
+                assert!(!is_device || offset + bytes * calls <= *end, "{node:?} is written behind its end");
                 *end = (*end).max(offset + bytes * calls);
             }
             Call::WriteScattered { node, bytes } => {
@@ -105,6 +109,10 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
     let mut tree = Tree::default();
     for existing in app.existing() {
         tree.add(existing.node, existing.parent, existing.bytes);
+    }
+    for file in app.laid_out() {
+        tree.add(file.node, Node::root(0), Some(file.bytes));
+        tree.devices.insert(file.node);
     }
     let tasks = app.tasks().len();
     let mut due: BinaryHeap<Reverse<(u64, u64, usize)>> =
@@ -143,7 +151,7 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
 /// All calls of a command line; each takes `call_ns`.
 pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<Made>, Box<dyn Application>) {
     let spec = Spec::parse(command).unwrap();
-    let mut app = spec.start(1);
+    let mut app = spec.start(1, 1 << 30);
     assert_eq!(app.tasks().len(), spec.task_count());
     let mut made = Vec::new();
     drive(app.as_mut(), |call| {

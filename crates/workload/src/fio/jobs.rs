@@ -19,13 +19,26 @@ const SEED_DEFAULT: u64 = 0x0F10_5EED;
 pub struct Jobs {
     file: Arc<JobFile>,
     alone: Option<usize>,
+    limit_ns: Option<u64>,
 }
 
 impl Jobs {
     /// All jobs of a file.
     #[must_use]
     pub fn new(file: JobFile) -> Self {
-        Self { file: Arc::new(file), alone: None }
+        Self { file: Arc::new(file), alone: None, limit_ns: None }
+    }
+
+    /// The same jobs, all of which end at the latest after this time, ns since the start.
+    #[must_use]
+    pub(crate) fn limited(self, limit_ns: Option<u64>) -> Self {
+        Self { limit_ns, ..self }
+    }
+
+    /// When all jobs end at the latest, ns since the start, where a command line says so.
+    #[must_use]
+    pub const fn limit_ns(&self) -> Option<u64> {
+        self.limit_ns
     }
 
     /// The file.
@@ -39,7 +52,7 @@ impl Jobs {
     #[must_use]
     pub fn only(&self, number: usize) -> Option<Self> {
         let number = self.iter().nth(number)?.0;
-        Some(Self { file: Arc::clone(&self.file), alone: Some(number) })
+        Some(Self { alone: Some(number), ..self.clone() })
     }
 
     /// Whether it is one job by itself.

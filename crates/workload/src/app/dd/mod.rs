@@ -12,7 +12,10 @@ pub(super) use options::{ABOUT, DdOptions};
 
 use options::{Command, End, File};
 
-use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
+use crate::app::{
+    AppTask, Application, Better, Call, Contents, Existing, Figure, LaidOut, Node, OpenFlags, Report, Series, Source,
+    Step,
+};
 
 /// Length of file names where it does not matter to anybody.
 fn name_bytes(file: &File) -> u8 {
@@ -64,6 +67,7 @@ pub(super) struct Dd {
     commands: Vec<Command>,
     tasks: Vec<AppTask>,
     existing: Vec<Existing>,
+    laid_out: Vec<LaidOut>,
     processes: Vec<Process>,
     /// Processes of the command that runs which have not ended.
     left: usize,
@@ -74,9 +78,10 @@ pub(super) struct Dd {
 }
 
 impl Dd {
-    pub(super) fn new(options: &DdOptions) -> Self {
-        let commands = options.commands.clone();
+    pub(super) fn new(options: &DdOptions, disk_bytes: u64) -> Self {
         let files = options.files.clone();
+        let mut commands = options.commands.clone();
+        commands.iter_mut().for_each(|command| command.end_with_the_disk(&files, disk_bytes));
         let mut tasks = Vec::new();
         let mut processes = Vec::new();
         for (number, command) in commands.iter().enumerate() {
@@ -92,8 +97,13 @@ impl Dd {
             Some(Existing { node: node(number), parent: Node::root(0), name_bytes: name_bytes(file), bytes })
         });
         let existing = existing.collect();
+        let device = |(number, file): (usize, &File)| {
+            let (node, contents) = (node(number), Contents::Device);
+            file.device.then_some(LaidOut { node, bytes: disk_bytes, contents })
+        };
+        let laid_out = files.iter().enumerate().filter_map(device).collect();
         let left = commands[0].jobs;
-        Self { files, commands, tasks, existing, processes, left, ended: Vec::new(), woken: 0..0 }
+        Self { files, commands, tasks, existing, laid_out, processes, left, ended: Vec::new(), woken: 0..0 }
     }
 
     /// A process has ended; behind the last of a command the next one starts.
@@ -171,6 +181,10 @@ impl Application for Dd {
         &self.existing
     }
 
+    fn laid_out(&self) -> &[LaidOut] {
+        &self.laid_out
+    }
+
     fn step(&mut self, task: usize, now_ns: u64) -> Step {
         loop {
             let process = &mut self.processes[task];
@@ -245,7 +259,7 @@ impl Application for Dd {
     fn progress(&self) -> f64 {
         let parts = self.processes.iter().map(|process| {
             let command = &self.commands[process.command];
-            let (bytes, repeat) = (command.bytes as f64, command.repeat as f64);
+            let (bytes, repeat) = (command.bytes.max(1) as f64, command.repeat as f64);
             ((process.repetition as f64 + process.done as f64 / bytes) * bytes, bytes * repeat)
         });
         let (done, all) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));

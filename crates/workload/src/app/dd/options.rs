@@ -1,8 +1,8 @@
 //! dd's operands: what it copies, in which blocks, and from where to where.
 //!
 //! Commands that follow each other stand in one line, with `;` or `&&` between. A file that no command before has
-//! written is there beforehand, as large as the command reads. `jobs` and `repeat` are our own: the original needs a
-//! shell's loop.
+//! written is there beforehand, as large as the command reads. A device is as large as the disk that is simulated.
+//! `jobs` and `repeat` are our own: the original needs a shell's loop.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,19 @@ pub(in crate::app) const ABOUT: About = About {
     name: "dd",
     about: "copies a file by blocks; several commands one after the other with `;` or `&&` between",
     options: &[
-        option("if", "FILE", "what is read: a file, or /dev/zero, which needs count"),
-        option("of", "FILE", "what is written: a file, or /dev/null"),
+        option("if", "FILE", "what is read: a file, a device, or /dev/zero, which needs count unless of is a device"),
+        option("of", "FILE", "what is written: a file, a device, or /dev/null"),
         option("bs", "BYTES", "size of a block; 512. Ends in c, w, b, k, K, M, G, T (1024), kB, MB, GB, TB (1000)"),
         option("count", "BLOCKS", "how many blocks; up to the end of the file"),
         option("skip", "BLOCKS", "blocks left out at the start of if; 0"),
         option("seek", "BLOCKS", "blocks left out at the start of of; 0"),
-        option("iflag", "FLAGS", "direct (past the page cache)"),
+        option("iflag", "FLAGS", "direct (past the page cache); fullblock, dsync, sync change nothing"),
         option("oflag", "FLAGS", "direct, dsync, sync, separated by commas"),
-        option("conv", "HOW", "fsync, fdatasync (before it ends), notrunc, separated by commas"),
+        option(
+            "conv",
+            "HOW",
+            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync change nothing",
+        ),
         option("status", "LEVEL", "accepted: what is printed to a terminal"),
         option("jobs", "N", "ours: so many at once, each with files of its own, NAME.0, NAME.1, ...; 1"),
         option("repeat", "N", "ours: so often, in the same process; 1"),
@@ -48,6 +52,8 @@ pub(super) struct File {
     pub(super) existing_bytes: Option<u64>,
     /// Its size behind the commands read so far.
     bytes: u64,
+    /// Whether it is the disk itself.
+    pub(super) device: bool,
 }
 
 /// Where blocks come from. Files by their number, one for each job.
@@ -83,7 +89,7 @@ pub(super) struct Command {
     /// Files by their number; none: /dev/null.
     output: Vec<usize>,
     pub(super) block_bytes: u64,
-    /// Bytes a process copies.
+    /// Bytes a process copies; of devices at most.
     pub(super) bytes: u64,
     skip: u64,
     seek: u64,
@@ -101,6 +107,18 @@ impl Command {
 
     pub(super) const fn seek_bytes(&self) -> u64 {
         self.seek * self.block_bytes
+    }
+
+    /// Where the disk ends, what is copied from it or to it ends.
+    pub(super) fn end_with_the_disk(&mut self, files: &[File], disk_bytes: u64) {
+        let is_device = |file: Option<usize>| file.is_some_and(|file| files[file].device);
+        for (starts, from) in
+            [(is_device(self.input.file(0)), self.skip_bytes()), (is_device(self.output_file(0)), self.seek_bytes())]
+        {
+            if starts {
+                self.bytes = self.bytes.min(disk_bytes.saturating_sub(from));
+            }
+        }
     }
 
     pub(super) fn output_file(&self, job: usize) -> Option<usize> {
@@ -174,7 +192,8 @@ impl Files {
         let numbers = names.map(|name| {
             let next = self.files.len();
             *self.by_name.entry(name.clone()).or_insert_with(|| {
-                self.files.push(File { name, existing_bytes: None, bytes: 0 });
+                let device = is_disk(&name);
+                self.files.push(File { name, existing_bytes: None, bytes: if device { BYTES_MAX } else { 0 }, device });
                 next
             })
         });
@@ -213,9 +232,9 @@ impl Reader<'_> {
         let once = Given { name: "jobs", value: "1" };
         let jobs = self.line.number(value("jobs").unwrap_or(once), 1, JOBS_MAX)? as usize;
         let repeat = self.line.number(value("repeat").unwrap_or(once), 1, u64::from(u32::MAX))?;
-        let direct_input = self.words(value("iflag"), &["direct"])?.contains(&"direct");
+        let direct_input = self.words(value("iflag"), &["direct", "fullblock", "dsync", "sync"])?.contains(&"direct");
         let oflag = self.words(value("oflag"), &["direct", "dsync", "sync"])?;
-        let conv = self.words(value("conv"), &["fsync", "fdatasync", "notrunc"])?;
+        let conv = self.words(value("conv"), &["fsync", "fdatasync", "notrunc", "noerror", "sync"])?;
         if (direct_input || oflag.contains(&"direct")) && !block_bytes.is_multiple_of(DIRECT_BYTES) {
             let problem = format!("direct I/O of {block_bytes} bytes");
             return Err(self.error("bs", problem, format!("write a multiple of {DIRECT_BYTES}")));
@@ -235,6 +254,18 @@ impl Reader<'_> {
         };
         let (input, output) =
             (self.device(value("if"), "if", "/dev/zero")?, self.device(value("of"), "of", "/dev/null")?);
+        let disk = [input, output].into_iter().flatten().find(|name| is_disk(name));
+        if let Some(disk) = disk {
+            let other = self.files.files.iter().find(|file| file.device && file.name != disk);
+            let other = other.map(|file| file.name.as_str()).or(output.filter(|&name| is_disk(name) && name != disk));
+            if let Some(other) = other {
+                let problem = format!("{other} is a second device, and one is simulated");
+                return Err(self.error("of", problem, "write a file instead of one of them"));
+            }
+            if jobs > 1 {
+                return Err(self.error("jobs", "of a device there is one", "write jobs=1, or a file"));
+            }
+        }
         let label = match (input, output) {
             (None, None) => return Err(self.error("if", "copies /dev/zero to /dev/null", "name a file")),
             (None, _) => "write",
@@ -242,8 +273,11 @@ impl Reader<'_> {
             _ => "copy",
         };
         let label = label.to_owned();
-        let (bytes, input) = self.input(input, jobs, (skip * block_bytes, count.map(|count| count * block_bytes)))?;
-        if (direct_input || output_flags.direct) && !bytes.is_multiple_of(DIRECT_BYTES) {
+        let room = output.filter(|&name| is_disk(name)).map(|_| BYTES_MAX);
+        let length = count.map(|count| count * block_bytes).or(room.filter(|_| input.is_none()));
+        let (bytes, input) = self.input(input, jobs, (skip * block_bytes, length))?;
+        let is_known = count.is_some() || disk.is_none();
+        if (direct_input || output_flags.direct) && is_known && !bytes.is_multiple_of(DIRECT_BYTES) {
             let problem = format!("direct I/O of a file of {bytes} bytes");
             return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
         }
@@ -276,8 +310,8 @@ impl Reader<'_> {
         let Some(Given { value, .. }) = given else {
             return Err(self.error(option, "is missing", format!("write {option}=FILE or {option}={device}")));
         };
-        if value.starts_with("/dev/") && value != device {
-            let problem = format!("{value} is neither a file nor {device}");
+        if value.starts_with("/dev/") && value != device && !is_disk(value) {
+            let problem = format!("{value} is neither a file, nor a disk, nor {device}");
             return Err(self.error(option, problem, format!("write {option}=FILE or {option}={device}")));
         }
         Ok(Some(value).filter(|&value| value != device))
@@ -328,6 +362,9 @@ impl Reader<'_> {
     ) -> Result<(), WorkloadError> {
         for (job, &file) in output.iter().enumerate() {
             let own = &self.files.files[file];
+            if own.device {
+                continue;
+            }
             if truncate && input.file(job) == Some(file) {
                 return Err(self.error("of", "the file it reads is emptied first", "add conv=notrunc"));
             }
@@ -361,6 +398,15 @@ impl Reader<'_> {
             self.error(given.name, problem, "write one as 512, 4k, 1M, 1MB or 2x512")
         })
     }
+}
+
+/// Whether a name is that of a block device.
+fn is_disk(name: &str) -> bool {
+    const DISKS: [&str; 18] = [
+        "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk/", "loop", "ram", "zram", "nbd",
+        "rbd", "drbd", "zd", "ublkb",
+    ];
+    name.strip_prefix("/dev/").is_some_and(|name| DISKS.iter().any(|start| name.starts_with(start)))
 }
 
 /// A number with one of dd's endings.

@@ -79,7 +79,7 @@ fn skip_and_seek_leave_blocks_out() {
     let calls = made("dd if=tmp1 of=tmp2 bs=1k count=2 skip=3 seek=5");
     assert!(calls.contains(&Call::Read { node: TMP1, offset: 4_096, bytes: 1_024, calls: 1 }));
     assert!(calls.contains(&Call::Write { node: TMP2, offset: 6_144, bytes: 1_024, calls: 1, source: Source::Buffer }));
-    let app = Spec::parse("dd if=tmp1 of=/dev/null bs=1k count=2 skip=3").unwrap().start(1);
+    let app = Spec::parse("dd if=tmp1 of=/dev/null bs=1k count=2 skip=3").unwrap().start(1, 1 << 30);
     assert_eq!(app.existing()[0].bytes, Some(5 << 10));
 }
 
@@ -119,7 +119,7 @@ fn reports_seconds_and_decimal_megabytes_a_second_from_open_to_closed() {
 #[test]
 fn reports_each_process_in_the_order_they_end() {
     let spec = Spec::parse("dd jobs=3 if=/dev/zero of=f bs=1M count=10").unwrap();
-    let mut app = spec.start(1);
+    let mut app = spec.start(1, 1 << 30);
     crate::app::tests::drive(app.as_mut(), |made| match made.call {
         Call::Write { node, .. } => [3, 1, 2][(node.0 - Node::new(0).0) as usize] * 1_000_000_000,
         _ => 0,
@@ -153,7 +153,7 @@ fn what_cannot_be_copied_is_refused() {
         ("dd if=/dev/zero of=x", "count: /dev/zero has no end; write count=BLOCKS"),
         ("dd if=x of=/dev/null", "count: no command before has written x"),
         ("dd if=/dev/zero of=/dev/null count=1", "copies /dev/zero to /dev/null"),
-        ("dd if=/dev/sda of=x count=1", "if: /dev/sda is neither a file nor /dev/zero"),
+        ("dd if=/dev/tty of=x count=1", "if: /dev/tty is neither a file, nor a disk, nor /dev/zero"),
         ("dd of=x count=1", "if: is missing"),
         ("dd if=x count=1", "of: is missing"),
         ("dd if=x of=y count=1 count=2", "count: is given twice"),
@@ -175,4 +175,31 @@ fn what_cannot_be_copied_is_refused() {
     ] {
         assert!(error(text).contains(part), "{}", error(text));
     }
+}
+
+#[test]
+fn a_device_ends_where_the_disk_does() {
+    let bytes = |text: &str| {
+        let is_moved = |call: &Call| match call {
+            Call::Read { bytes, calls, .. } | Call::Write { bytes, calls, .. } => Some(bytes * calls),
+            _ => None,
+        };
+        made(text).iter().filter_map(is_moved).sum::<u64>()
+    };
+    // The disk of these tests has 1 GiB.
+    assert_eq!(bytes("dd if=/dev/sda of=/dev/null bs=1M"), 1 << 30);
+    assert_eq!(bytes("dd if=/dev/nvme0n1 of=/dev/null bs=3M iflag=direct"), 1 << 30);
+    assert_eq!(bytes("dd if=/dev/sda1 of=/dev/null bs=1M count=64 skip=1000"), 24 << 20);
+    assert_eq!(bytes("dd if=/dev/zero of=/dev/sdb bs=4M oflag=direct"), 1 << 30);
+    assert_eq!(bytes("dd if=/dev/zero of=/dev/mapper/vg-lv bs=1M count=10 conv=fsync"), 10 << 20);
+    assert_eq!(bytes("dd if=/dev/sda of=image bs=1M count=8 conv=noerror,sync"), 16 << 20);
+}
+
+#[test]
+fn names_below_dev_that_are_no_disks_are_refused() {
+    let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
+    let random = error("dd if=/dev/urandom of=x bs=1M count=1");
+    assert!(random.contains("if: /dev/urandom is neither a file, nor a disk, nor /dev/zero"), "{random}");
+    assert!(error("dd if=/dev/sda of=/dev/sdb bs=1M").contains("of: /dev/sdb is a second device"));
+    assert!(error("dd if=/dev/zero of=x bs=1M").contains("count: /dev/zero has no end"));
 }

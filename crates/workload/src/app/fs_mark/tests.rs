@@ -87,7 +87,7 @@ fn the_last_write_of_a_file_may_be_short() {
 
 #[test]
 fn reports_files_a_second_without_the_removal_and_the_time_outside_of_calls() {
-    let mut app = Spec::parse("fs_mark -n 10 -t 2 -L 2").unwrap().start(1);
+    let mut app = Spec::parse("fs_mark -n 10 -t 2 -L 2").unwrap().start(1, 1 << 30);
     let mut writes = 0;
     drive(app.as_mut(), |made| match made.call {
         Call::Fsync { .. } => {

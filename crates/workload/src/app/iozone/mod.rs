@@ -3,7 +3,8 @@
 //! Each test opens the file, times its loop, and closes it. `-e` takes an fsync and `-c` the close into the timing;
 //! else what a test has written is flushed, and the file closed, behind it. Random tests visit each record once in an
 //! order that is the same in all runs. With `-t` each process has a file of its own; all begin a test together. When
-//! the first is through, the others' clocks stop as well; readers stop there, writers complete their files.
+//! the first is through, the others' clocks stop as well; readers stop there, writers complete their files. Of several
+//! sizes of files and records all tests are made with each pair.
 
 mod options;
 mod pattern;
@@ -12,11 +13,14 @@ mod tests;
 
 pub(super) use options::{ABOUT, IozoneOptions};
 
+use options::Round;
 use pattern::{Pattern, Test};
 
 use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
 
 const KIB: f64 = 1024.0;
+/// Rounds that have figures of their own, at most; of more the means are reported.
+const ROUNDS_SHOWN: usize = 8;
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +49,7 @@ struct Process {
     /// Records done in this test.
     done: u64,
     start_ns: u64,
-    /// KB/s of each test so far.
+    /// KB/s of each test so far, of one round after the other.
     rates: Vec<f64>,
 }
 
@@ -56,7 +60,7 @@ pub(super) struct Iozone {
     tasks: Vec<AppTask>,
     existing: Vec<Existing>,
     processes: Vec<Process>,
-    /// Number of the test that runs.
+    /// Number of the test that runs; those of all rounds are counted.
     test: usize,
     pattern: Pattern,
     /// How many processes wait for the others.
@@ -78,11 +82,11 @@ impl Iozone {
             node: node(number),
             parent: Node::root(0),
             name_bytes: options.name_bytes,
-            bytes: Some(options.bytes()),
+            bytes: options.rounds.iter().map(|round| round.bytes()).max(),
         };
         let existing = if options.tests[0].makes_file() { Vec::new() } else { (0..count).map(file).collect() };
         let process = Process { stage: IozoneStage::Open, done: 0, start_ns: 0, rates: Vec::new() };
-        let pattern = Pattern::new(options.tests[0], options.records);
+        let pattern = Pattern::new(options.tests[0], options.rounds[0].records);
         let processes = vec![process; count];
         Self {
             options,
@@ -99,7 +103,16 @@ impl Iozone {
     }
 
     fn kind(&self) -> Test {
-        self.options.tests[self.test]
+        self.options.tests[self.test % self.options.tests.len()]
+    }
+
+    fn round(&self) -> Round {
+        self.options.rounds[self.test / self.options.tests.len()]
+    }
+
+    /// How many tests there are in all rounds.
+    fn tests(&self) -> usize {
+        self.options.rounds.len() * self.options.tests.len()
     }
 
     /// Whether all have come to this point, `task` as the last; it does not wait then, and the others are woken.
@@ -126,16 +139,16 @@ impl Iozone {
 
     /// The next records of a process, or `None` behind the last.
     fn records(&mut self, task: usize, from: u64, now_ns: u64) -> Option<Step> {
-        let kind = self.kind();
+        let (kind, round) = (self.kind(), self.round());
         let alone = self.processes.len() == 1;
         let process = &mut self.processes[task];
         process.done = from;
-        if from == self.options.records {
+        if from == round.records {
             return None;
         }
         if !alone && self.first_end_ns.is_some() && process.rates.len() == self.test {
             // Stone-walled.
-            let bytes = from * self.options.record_bytes;
+            let bytes = from * round.record_bytes;
             process.rates.push(rate(bytes, now_ns - process.start_ns));
             if !kind.writes() {
                 return None;
@@ -144,7 +157,7 @@ impl Iozone {
         let run = self.pattern.run(from);
         let count = if alone { run.count } else { 1 };
         process.stage = IozoneStage::Records { from: from + count };
-        let (node, bytes) = (node(task), self.options.record_bytes);
+        let (node, bytes) = (node(task), round.record_bytes);
         let offset = run.record * bytes;
         Some(Step::Call(if kind.writes() {
             Call::Write { node, offset, bytes, calls: count, source: Source::Buffer }
@@ -158,9 +171,10 @@ impl Iozone {
         if self.options.stonewall && self.first_end_ns.is_none() {
             self.first_end_ns = Some(now_ns);
         }
+        let bytes = self.round().bytes();
         let process = &mut self.processes[task];
         if process.rates.len() == self.test {
-            process.rates.push(rate(self.options.bytes(), now_ns - process.start_ns));
+            process.rates.push(rate(bytes, now_ns - process.start_ns));
         }
     }
 
@@ -168,13 +182,13 @@ impl Iozone {
     fn next_test(&mut self) {
         self.test += 1;
         self.first_end_ns = None;
-        let is_last = self.test == self.options.tests.len();
+        let is_last = self.test == self.tests();
         for process in &mut self.processes {
             process.done = 0;
             process.stage = if is_last { IozoneStage::Ended } else { IozoneStage::Open };
         }
         if !is_last {
-            self.pattern = Pattern::new(self.kind(), self.options.records);
+            self.pattern = Pattern::new(self.kind(), self.round().records);
         }
     }
 }
@@ -267,25 +281,81 @@ impl Application for Iozone {
     }
 
     fn progress(&self) -> f64 {
-        let records = self.options.records as f64;
+        if self.test == self.tests() {
+            return 1.0;
+        }
+        let records = self.round().records as f64;
         let done: u64 = self.processes.iter().map(|process| process.done).sum();
         let of_test = done as f64 / records / self.processes.len() as f64;
-        (self.test as f64 + of_test) / self.options.tests.len() as f64
+        (self.test as f64 + of_test) / self.tests() as f64
     }
 
     fn report(&self) -> Report {
+        if self.options.rounds.len() > ROUNDS_SHOWN {
+            return self.means();
+        }
         let mut report = Report::default();
-        for (number, test) in self.options.tests.iter().enumerate() {
-            let rates: Option<Vec<f64>> =
-                self.processes.iter().map(|process| process.rates.get(number).copied()).collect();
-            let Some(values) = rates else { break };
-            let name = test.name().to_owned();
-            let value = values.iter().sum();
-            report.figures.push(Figure { name: name.clone(), unit: "KB/s".into(), value, better: Better::Higher });
+        for number in 0..self.tests() {
+            let Some(values) = self.rates(number) else { break };
+            let name = self.name(number);
+            report.figures.push(figure(&name, values.iter().sum()));
             if values.len() > 1 {
-                report.series.push(Series { name, unit: "KB/s".into(), values, step_s: None });
+                report.series.push(series(&name, values));
             }
         }
         report
     }
+}
+
+impl Iozone {
+    /// What each process reached in a test; `None`: not all are through with it.
+    fn rates(&self, number: usize) -> Option<Vec<f64>> {
+        self.processes.iter().map(|process| process.rates.get(number).copied()).collect()
+    }
+
+    /// The name of a test, with the sizes that differ from round to round.
+    fn name(&self, number: usize) -> String {
+        let tests = self.options.tests.len();
+        let (round, mut name) =
+            (self.options.rounds[number / tests], self.options.tests[number % tests].name().to_owned());
+        let differ = |of: fn(&Round) -> u64| self.options.rounds.iter().any(|other| of(other) != of(&round));
+        if differ(|round| round.bytes()) {
+            name = format!("{name}_{}", size(round.bytes()));
+        }
+        if differ(|round| round.record_bytes) {
+            name = format!("{name}_{}", size(round.record_bytes));
+        }
+        name
+    }
+
+    /// Of many rounds: the mean of each test over those that are through with it, and all values.
+    fn means(&self) -> Report {
+        let mut report = Report::default();
+        for (test, kind) in self.options.tests.iter().enumerate() {
+            let numbers = (test..self.tests()).step_by(self.options.tests.len());
+            let values: Vec<f64> =
+                numbers.map_while(|number| self.rates(number)).map(|rates| rates.iter().sum()).collect();
+            if values.is_empty() {
+                break;
+            }
+            report.figures.push(figure(kind.name(), values.iter().sum::<f64>() / values.len() as f64));
+            report.series.push(series(kind.name(), values));
+        }
+        report
+    }
+}
+
+fn figure(name: &str, value: f64) -> Figure {
+    Figure { name: name.to_owned(), unit: "KB/s".into(), value, better: Better::Higher }
+}
+
+fn series(name: &str, values: Vec<f64>) -> Series {
+    Series { name: name.to_owned(), unit: "KB/s".into(), values, step_s: None }
+}
+
+/// A size as IOzone takes it.
+fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
+    let unit = UNITS.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| bytes.to_string(), |(unit, ending)| format!("{}{ending}", bytes / unit))
 }

@@ -1,31 +1,40 @@
 //! IOzone's options.
 
 use crate::WorkloadError;
+use crate::app::About;
 use crate::app::command_line::Line;
 use crate::app::iozone::pattern::{GROUPS, Test};
-use crate::app::{About, AppOption};
+use crate::app::spec::{flag, option};
 
 /// IOzone.
 pub(in crate::app) const ABOUT: About = About {
     name: "iozone",
     about: "writes and reads a file in thirteen ways, record by record, KB/s of each",
     options: &[
-        AppOption { name: "-s", value: Some("SIZE"), about: "size of the file, KiB, or with k, m, g; 512" },
-        AppOption { name: "-r", value: Some("SIZE"), about: "size of a record, KiB, or with k, m, g; 4" },
-        AppOption {
-            name: "-i",
-            value: Some("N"),
-            about: "a test, may be repeated: 0 write and rewrite, 1 read and reread, 2 random read and write, 3 read \
-                    backwards, 4 rewrite the first record, 5 strided read, 6 fwrite and frewrite, 7 fread and freread; all",
-        },
-        AppOption { name: "-e", value: None, about: "fsync is in the timing" },
-        AppOption { name: "-c", value: None, about: "close is in the timing" },
-        AppOption { name: "-o", value: None, about: "files are opened with O_SYNC" },
-        AppOption { name: "-I", value: None, about: "files are opened with O_DIRECT" },
-        AppOption { name: "-t", value: Some("N"), about: "so many processes at once, each with a file of its own; 1" },
-        AppOption { name: "-x", value: None, about: "with -t: no process stops when the first is through" },
-        AppOption { name: "-f", value: Some("FILE"), about: "name of the file; iozone.tmp" },
-        AppOption { name: "-R", value: None, about: "accepted: a table for a spreadsheet" },
+        flag("-a", "all sizes of files and records of which neither -s nor -r names any"),
+        option("-s", "SIZE", "size of the file, KiB, or with k, m, g; 512; may be repeated"),
+        option("-r", "SIZE", "size of a record, KiB, or with k, m, g; 4; may be repeated"),
+        option(
+            "-i",
+            "N",
+            "a test, may be repeated: 0 write and rewrite, 1 read and reread, 2 random read and write, 3 read \
+             backwards, 4 rewrite the first record, 5 strided read, 6 fwrite and frewrite, 7 fread and freread; all",
+        ),
+        flag("-e", "fsync is in the timing"),
+        flag("-c", "close is in the timing"),
+        flag("-o", "files are opened with O_SYNC"),
+        flag("-I", "files are opened with O_DIRECT"),
+        option("-t", "N", "so many processes at once, each with a file of its own; 1"),
+        flag("-x", "with -t: no process stops when the first is through"),
+        option("-n", "SIZE", "with -a: the smallest file; 64k"),
+        option("-g", "SIZE", "with -a: the largest file; 512m"),
+        option("-y", "SIZE", "with -a: the smallest record; 4k"),
+        option("-q", "SIZE", "with -a: the largest record; 16m"),
+        flag("-z", "with -a: records below 64 KiB also in files above 16 MiB"),
+        flag("-+n", "no rewrite and no reread"),
+        option("-f", "FILE", "name of the file; iozone.tmp"),
+        flag("-R", "accepted: a table for a spreadsheet"),
+        flag("-w", "accepted: the files are kept"),
     ],
 };
 
@@ -34,14 +43,35 @@ const PROCESSES_MAX: u64 = 1_000;
 /// What direct I/O must be a multiple of, bytes.
 const DIRECT_BYTES: u64 = 512;
 
+/// Most pairs of a file's and a record's size.
+const ROUNDS_MAX: usize = 1_000;
+const KIB: u64 = 1024;
+/// With `-a`, files above this size have no records below the other.
+const LARGE_FILE_BYTES: u64 = 16 << 20;
+const LARGE_RECORD_BYTES: u64 = 64 << 10;
+
+/// A file's size and a record's. All tests are made with each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Round {
+    /// At least 1.
+    pub(super) records: u64,
+    pub(super) record_bytes: u64,
+}
+
+impl Round {
+    /// Size of a file.
+    pub(super) const fn bytes(self) -> u64 {
+        self.records * self.record_bytes
+    }
+}
+
 /// What IOzone was told to do.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct IozoneOptions {
     /// In order; at least one.
     pub(super) tests: Vec<Test>,
-    /// At least 1.
-    pub(super) records: u64,
-    pub(super) record_bytes: u64,
+    /// In order; at least one.
+    pub(super) rounds: Vec<Round>,
     pub(super) include_flush: bool,
     pub(super) include_close: bool,
     pub(super) sync: bool,
@@ -56,22 +86,25 @@ impl IozoneOptions {
         self.processes
     }
 
-    /// Size of a file.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.records * self.record_bytes
-    }
-
     pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
-        const KIB: u64 = 1024;
-        let (mut file_bytes, mut record_bytes, mut processes) = (512 * KIB, 4 * KIB, 1);
+        let (mut files, mut records, mut processes) = (Vec::new(), Vec::new(), 1);
+        let (mut file_range, mut record_range) = ([64 * KIB, 512 << 20], [4 * KIB, 16 << 20]);
+        let (mut automatic, mut all_records, mut retests) = (false, false, true);
         let mut chosen = [false; GROUPS.len()];
         let mut name = "iozone.tmp";
         let (mut include_flush, mut include_close, mut sync, mut direct, mut stonewall) =
             (false, false, false, false, true);
         for given in line.letters(ABOUT.options)? {
             match given.name {
-                "-s" => file_bytes = line.size(given, KIB)?,
-                "-r" => record_bytes = line.size(given, KIB)?,
+                "-a" => automatic = true,
+                "-z" => all_records = true,
+                "-+n" => retests = false,
+                "-s" => files.push(line.size(given, KIB)?),
+                "-r" => records.push(line.size(given, KIB)?),
+                "-n" => file_range[0] = line.size(given, KIB)?,
+                "-g" => file_range[1] = line.size(given, KIB)?,
+                "-y" => record_range[0] = line.size(given, KIB)?,
+                "-q" => record_range[1] = line.size(given, KIB)?,
                 "-i" => chosen[line.number(given, 0, GROUPS.len() as u64 - 1)? as usize] = true,
                 "-t" => processes = line.number(given, 1, PROCESSES_MAX)? as usize,
                 "-f" => name = given.value,
@@ -80,24 +113,47 @@ impl IozoneOptions {
                 "-o" => sync = true,
                 "-I" => direct = true,
                 "-x" => stonewall = false,
-                // -R: what is printed is not IOzone's business here.
+                // The others change no I/O.
                 _ => {}
             }
         }
-        if record_bytes > file_bytes {
-            let problem = format!("a record of {record_bytes} bytes in a file of {file_bytes}");
+        let named = !records.is_empty();
+        let sizes = |named: Vec<u64>, range: [u64; 2], usual: u64| match (named.is_empty(), automatic) {
+            (false, _) => named,
+            (true, false) => vec![usual],
+            (true, true) => {
+                let next = |bytes: &u64| bytes.checked_mul(2).filter(|&next| next <= range[1]);
+                std::iter::successors(Some(range[0]), next).collect()
+            }
+        };
+        let (files, records) = (sizes(files, file_range, 512 * KIB), sizes(records, record_range, 4 * KIB));
+        let is_made = |file: u64, record: u64| {
+            let small = file > LARGE_FILE_BYTES && record < LARGE_RECORD_BYTES;
+            record <= file && !(automatic && !named && small && !all_records)
+        };
+        let pairs = files.iter().flat_map(|&file| records.iter().map(move |&record| (file, record)));
+        let pairs: Vec<(u64, u64)> = pairs.filter(|&(file, record)| is_made(file, record)).collect();
+        if pairs.is_empty() {
+            let problem = format!("a record of {} bytes in a file of {}", records[0], files[0]);
             return Err(line.error("-r", problem, "write a smaller record, or a larger file"));
         }
-        if direct && !record_bytes.is_multiple_of(DIRECT_BYTES) {
-            let problem = format!("direct I/O of {record_bytes} bytes");
+        if pairs.len() > ROUNDS_MAX {
+            let problem = format!("{} pairs of sizes of files and records", pairs.len());
+            return Err(line.error("-r", problem, format!("name at most {ROUNDS_MAX}")));
+        }
+        if let Some((_, record)) = pairs.iter().find(|(_, record)| direct && !record.is_multiple_of(DIRECT_BYTES)) {
+            let problem = format!("direct I/O of {record} bytes");
             return Err(line.error("-r", problem, format!("write a multiple of {DIRECT_BYTES} bytes")));
         }
+        let round = |(file, record_bytes)| Round { records: file / record_bytes, record_bytes };
         let all = chosen == [false; GROUPS.len()];
         let groups = GROUPS.iter().zip(chosen).filter(|&(_, chosen)| chosen || all);
         Ok(Self {
-            tests: groups.flat_map(|(tests, _)| tests.iter().copied()).collect(),
-            records: file_bytes / record_bytes,
-            record_bytes,
+            tests: groups
+                .flat_map(|(tests, _)| tests.iter().copied())
+                .filter(|test| retests || !test.repeats())
+                .collect(),
+            rounds: pairs.into_iter().map(round).collect(),
             include_flush,
             include_close,
             sync,

@@ -70,6 +70,11 @@ impl Test {
         matches!(self, Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite)
     }
 
+    /// Whether it does again what the test before did.
+    pub(super) const fn repeats(self) -> bool {
+        matches!(self, Rewrite | Reread | Frewrite | Freread)
+    }
+
     /// Whether it goes through stdio. Its buffer is as large as a record, so that each record is a system call of
     /// its own, as without.
     pub(super) const fn is_stdio(self) -> bool {

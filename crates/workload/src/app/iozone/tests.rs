@@ -100,7 +100,7 @@ fn all_thirteen_tests_follow_in_order() {
 fn the_random_order_is_random_and_the_same_in_both_tests_and_all_runs() {
     let order = |seed: u64| {
         let mut calls = Vec::new();
-        drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed).as_mut(), |made| {
+        drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed, 1 << 30).as_mut(), |made| {
             calls.push(made.call);
             1
         });
@@ -124,7 +124,8 @@ fn a_strided_read_takes_every_seventeenth_record_and_wraps_to_the_next_start() {
 
 #[test]
 fn a_file_that_no_test_makes_is_there_beforehand() {
-    let existing = |text: &str| Spec::parse(text).unwrap().start(1).existing().iter().map(|file| file.bytes).collect();
+    let existing =
+        |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).existing().iter().map(|file| file.bytes).collect();
     let (none, one): (Vec<_>, Vec<_>) = (vec![], vec![Some(1 << 20)]);
     assert_eq!((none.clone(), one.clone()), (existing("iozone -s 1m -i 1 -i 0"), existing("iozone -s 1m -i 1")));
     assert_eq!((none, one), (existing("iozone -s 1m -i 6"), existing("iozone -s 1m -i 4")));
@@ -149,7 +150,7 @@ fn the_file_is_whole_records() {
 #[test]
 fn processes_begin_each_test_together_and_the_first_to_end_stops_the_clocks() {
     let run = |options: &str| {
-        let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1);
+        let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1, 1 << 30);
         let mut made: Vec<Made> = Vec::new();
         drive(app.as_mut(), |call| {
             made.push(call);
@@ -184,10 +185,46 @@ fn options_that_make_no_sense_are_refused() {
         ("iozone -i 8", "-i: `8` is not a whole number from 0 to 7"),
         ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
         ("iozone -s 4 -r 8", "-r: a record of 8192 bytes in a file of 4096"),
-        ("iozone -a", "-a: unknown option; iozone knows -s SIZE"),
-        ("iozone -+n", "-+n: unknown option"),
+        ("iozone -l 2", "-l: unknown option; iozone knows -a, -s SIZE"),
+        ("iozone -+r", "-+r: unknown option"),
+        ("iozone -a -n 1k -g 1p", "-g: `1p` is not a size"),
         ("iozone -t 0", "-t: `0` is not a whole number from 1 to 1000"),
     ] {
         assert!(error(text).contains(part), "{}", error(text));
     }
+}
+
+#[test]
+fn several_records_are_rounds_of_all_tests() {
+    let app = calls("iozone -e -I -a -s 64k -r 4k -r 16k -i 0 -i 1 -i 2", 1_000).1;
+    let tests = ["write", "rewrite", "read", "reread", "random_read", "random_write"];
+    let expected: Vec<String> =
+        ["4k", "16k"].iter().flat_map(|size| tests.map(|test| format!("{test}_{size}"))).collect();
+    assert_eq!(names(app.as_ref()), expected);
+    let app = calls("iozone -s 64k -s 128k -+n -i 0 -i 1", 1_000).1;
+    assert_eq!(names(app.as_ref()), ["write_64k", "read_64k", "write_128k", "read_128k"]);
+}
+
+#[test]
+fn automatic_mode_goes_through_files_and_records() {
+    let (made, app) = calls("iozone -a -g 32m -i 1", 1_000);
+    let mut pairs: Vec<(u64, u64)> = tests(&made.iter().map(|made| made.call).collect::<Vec<_>>())
+        .into_iter()
+        .filter_map(|calls| {
+            let read = calls.iter().find_map(|call| match call {
+                Call::Read { bytes, .. } => Some(*bytes),
+                _ => None,
+            })?;
+            Some((records(calls, read).len() as u64 * read / KIB, read / KIB))
+        })
+        .collect();
+    pairs.dedup();
+    assert_eq!((pairs[0], pairs[1], pairs[5]), ((64, 4), (64, 8), (128, 4)));
+    // Large files have no small records.
+    let large: Vec<u64> = pairs.iter().filter(|(file, _)| *file == 32 * KIB).map(|(_, record)| *record).collect();
+    assert_eq!(large, [64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384]);
+    assert_eq!(names(app.as_ref()), ["read", "reread"]);
+    assert_eq!(app.report().series[0].values.len(), pairs.len());
+    let all = |text: &str| Spec::parse(text).is_ok();
+    assert!(all("iozone -a") && all("iozone -az -n 1g -g 4g -y 64k -q 1m") && !all("iozone -l 3"));
 }

@@ -8,7 +8,7 @@ const MS: u64 = 1_000_000;
 
 /// Runs it; reads and batches take so long, writes to the log so long, ms.
 fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<Made>, Report) {
-    let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1);
+    let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1, 1 << 30);
     let mut made = Vec::new();
     drive(app.as_mut(), |call| {
         made.push(call);
@@ -101,7 +101,7 @@ fn commits_share_writes_to_the_log() {
 
 #[test]
 fn the_database_writer_writes_batches_of_different_blocks() {
-    let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=40").unwrap().start(1);
+    let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=40").unwrap().start(1, 1 << 30);
     let spec_tasks = app.tasks().len();
     let writer = spec_tasks - 2;
     assert_eq!(app.tasks()[writer].name, "database writer");
@@ -140,7 +140,7 @@ fn a_slow_log_shows_in_the_waits() {
 #[test]
 fn a_slow_database_writer_holds_sessions_back() {
     let tps = |batch_ms: u64| {
-        let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=10").unwrap().start(1);
+        let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=10").unwrap().start(1, 1 << 30);
         drive(app.as_mut(), |made| match made.call {
             Call::WriteScattered { .. } => batch_ms * MS,
             Call::Read { .. } => 10 * MS,
@@ -157,7 +157,7 @@ fn a_slow_database_writer_holds_sessions_back() {
 fn changing_the_log_writes_all_that_is_dirty() {
     let blocks = |log_mb: u64| {
         let options = "seconds=60 warmup=0 dirty_blocks=200000 dirty_blocks_max=400000";
-        let mut app = Spec::parse(&format!("tpcc {options} log_mb={log_mb}")).unwrap().start(1);
+        let mut app = Spec::parse(&format!("tpcc {options} log_mb={log_mb}")).unwrap().start(1, 1 << 30);
         drive(app.as_mut(), |made| if matches!(made.call, Call::Read { .. }) { 10 * MS } else { MS });
         figures(&app.report())["physical_writes"] * 60.0
     };
@@ -175,7 +175,7 @@ fn a_log_smaller_than_what_sessions_have_to_commit_does_not_stop_them() {
 #[test]
 fn a_run_is_a_function_of_its_seed() {
     let run = |seed: u64| {
-        let mut app = Spec::parse("tpcc seconds=5 warmup=0").unwrap().start(seed);
+        let mut app = Spec::parse("tpcc seconds=5 warmup=0").unwrap().start(seed, 1 << 30);
         let mut made = Vec::new();
         drive(app.as_mut(), |call| {
             made.push(call);

@@ -1,0 +1,160 @@
+//! ioping, as a fio job.
+//!
+//! It makes one request a second, by default of 4 KiB anywhere in a file of 1 MiB, or anywhere on a device. Without
+//! `-C` each read finds nothing in the page cache: ioping drops the pages first. Such reads are direct ones here. A
+//! write is followed by `fdatasync`, unless `-C` is given.
+
+use crate::WorkloadError;
+use crate::app::command_line::{Given, Line};
+use crate::app::spec::{flag, option};
+use crate::app::{About, fio_words};
+
+/// ioping.
+pub(in crate::app) const ABOUT: About = About {
+    name: "ioping",
+    about: "makes one request a second and measures its latency",
+    options: &[
+        option("-c", "COUNT", "end after so many requests; 60 if neither -c nor -w is given"),
+        option("-i", "TIME", "from one request to the next; 1 s"),
+        option("-w", "TIME", "end after this time"),
+        option("-s", "SIZE", "size of a request; 4k, with -L 256k"),
+        option("-S", "SIZE", "size of the part that requests go to; 1m, or the whole device"),
+        option("-o", "OFFSET", "where that part begins; 0"),
+        flag("-D", "past the page cache"),
+        flag("-C", "through the page cache, of a device"),
+        flag("-W", "write instead of read"),
+        flag("-L", "from front to back, 256 KiB each"),
+        flag("-R", "as -i 0 -w 3 -S 64m"),
+        flag("-Y", "with O_SYNC"),
+        flag("-y", "with O_DSYNC"),
+        flag("-q", "accepted: what is printed"),
+        flag("-B", "accepted: what is printed"),
+        flag("-J", "accepted: what is printed"),
+        flag("-k", "accepted: the file is kept"),
+        option("-p", "PERIOD", "accepted: what is printed"),
+        option("-P", "PERIOD", "accepted: what is printed"),
+    ],
+};
+
+/// Requests where neither their number nor a time is given: ioping itself goes on until it is interrupted.
+const COUNT_DEFAULT: u64 = 60;
+const MIB: u64 = 1 << 20;
+
+/// The words of fio's command line.
+pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadError> {
+    let (given, targets) = line.options(ABOUT.options)?;
+    let has = |name: &str| given.iter().any(|given| given.name == name);
+    let last = |name: &str| given.iter().rev().find(|given| given.name == name).copied();
+    let size = |name: &str, default: Option<u64>| match last(name) {
+        Some(Given { value: "0", .. }) | None => Ok(default),
+        Some(given) => line.size(given, 1).map(Some),
+    };
+    let time = |name: &str, default: Option<u64>| last(name).map_or(Ok(default), |given| line.time(given).map(Some));
+    let target = match targets[..] {
+        [target] => target,
+        [] => return Err(line.error("TARGET", "is missing", "write ioping -c 10 DIRECTORY or DEVICE")),
+        [_, second, ..] => return Err(line.error(second, "a second target", "write one directory or device")),
+    };
+    let is_device = target.starts_with("/dev/");
+    let (seeks, cached, writes) = (has("-R"), has("-C"), has("-W"));
+    if cached && !is_device {
+        let problem = "the file is in the page cache, and no request reaches the disk";
+        return Err(line.error("-C", problem, "leave -C out, or name a device"));
+    }
+    let block_bytes = size("-s", Some(if has("-L") { 256 << 10 } else { 4 << 10 }))?.unwrap_or(MIB);
+    let part_default = if seeks { Some(64 * MIB) } else { Some(MIB).filter(|_| !is_device) };
+    let part_bytes = size("-S", part_default)?;
+    if part_bytes.is_some_and(|part_bytes| part_bytes < block_bytes) {
+        let problem = format!("a request of {block_bytes} bytes is larger");
+        return Err(line.error("-S", problem, "write a larger size, or a smaller -s"));
+    }
+    let interval_ns = time("-i", Some(if seeks { 0 } else { 1_000_000_000 }))?.unwrap_or(0);
+    let deadline_ns = time("-w", seeks.then_some(3_000_000_000))?;
+    let count = last("-c").map(|given| line.number(given, 1, u64::from(u32::MAX))).transpose()?;
+    let count = count.or_else(|| deadline_ns.is_none().then_some(COUNT_DEFAULT));
+    let rw = match (has("-L"), writes) {
+        (false, false) => "randread",
+        (false, true) => "randwrite",
+        (true, false) => "read",
+        (true, true) => "write",
+    };
+    let mut options = vec![
+        ("name", ABOUT.name.to_owned()),
+        ("rw", rw.to_owned()),
+        ("bs", block_bytes.to_string()),
+        // A page that was dropped is read as if there were no cache.
+        ("direct", u8::from(has("-D") || !writes && !cached).to_string()),
+        ("norandommap", "1".to_owned()),
+        ("time_based", "1".to_owned()),
+        ("runtime", deadline_ns.map_or_else(|| "30d".to_owned(), |ns| format!("{}us", ns.div_ceil(1_000)))),
+    ];
+    if is_device {
+        options.push(("filename", target.to_owned()));
+    }
+    if cached && !has("-L") {
+        options.push(("fadvise_hint", "random".to_owned()));
+    }
+    options.extend(part_bytes.map(|bytes| ("size", bytes.to_string())));
+    options.extend(size("-o", None)?.map(|bytes| ("offset", bytes.to_string())));
+    options.extend(count.map(|count| ("number_ios", count.to_string())));
+    options.extend((writes && !cached).then(|| ("fdatasync", "1".to_owned())));
+    let sync = [("-Y", "sync"), ("-y", "dsync")].into_iter().find(|(name, _)| has(name));
+    options.extend(sync.map(|(_, how)| ("sync", how.to_owned())));
+    if interval_ns > 0 {
+        // One request an interval, however long it takes: a rate in bytes per second, or where that is no whole
+        // number, a time between requests.
+        let rate = u128::from(block_bytes) * 1_000_000_000;
+        options.push(match rate.is_multiple_of(u128::from(interval_ns)) {
+            true => ("rate", (rate / u128::from(interval_ns)).to_string()),
+            false => ("thinktime", format!("{}us", interval_ns.div_ceil(1_000))),
+        });
+    }
+    Ok(fio_words(&options))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::as_fio;
+
+    fn words(text: &str) -> String {
+        as_fio(text).map_or_else(|error| error.to_string(), |words| words.unwrap().join(" "))
+    }
+
+    #[track_caller]
+    fn has(text: &str, options: &[&str]) {
+        let words = words(text);
+        for option in options {
+            assert!(words.split(' ').any(|word| word == *option), "{text} gives {words}, not {option}");
+        }
+    }
+
+    #[test]
+    fn reads_4_kib_once_a_second() {
+        let defaults = ["--rw=randread", "--bs=4096", "--direct=1", "--size=1048576", "--rate=4096", "--number_ios=60"];
+        has("ioping .", &defaults);
+        has("ioping -c 10 /tmp", &["--number_ios=10", "--runtime=30d"]);
+        has("ioping -i 200ms -w 5 .", &["--rate=20480", "--runtime=5000000us"]);
+        has("ioping -i 0.3 .", &["--thinktime=300000us"]);
+        assert!(!words("ioping -i 0 -c 5 .").contains("rate"));
+        assert!(!words("ioping -c 5 /dev/sda").contains("--size"));
+    }
+
+    #[test]
+    fn options_are_those_of_the_original() {
+        has("ioping -R /dev/sda", &["--size=67108864", "--runtime=3000000us", "--filename=/dev/sda", "--direct=1"]);
+        has("ioping -RL /dev/sda", &["--rw=read", "--bs=262144"]);
+        has("ioping -WWW -c 3 -s 16k -S 4m .", &["--rw=randwrite", "--bs=16384", "--size=4194304", "--fdatasync=1"]);
+        has("ioping -D -W .", &["--direct=1", "--fdatasync=1"]);
+        has("ioping -C /dev/sda", &["--direct=0", "--fadvise_hint=random"]);
+        has("ioping -W -y .", &["--direct=0", "--sync=dsync"]);
+    }
+
+    #[test]
+    fn errors_name_the_option() {
+        assert!(words("ioping -C .").contains("-C: the file is in the page cache"));
+        assert!(words("ioping -A .").contains("-A: unknown option"));
+        assert!(words("ioping -s 2m .").contains("-S: a request of 2097152 bytes is larger"));
+        assert!(words("ioping -i x .").contains("-i: `x` is not a time"));
+        assert!(words("ioping").contains("TARGET: is missing"));
+    }
+}

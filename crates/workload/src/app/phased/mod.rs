@@ -1,0 +1,460 @@
+//! Programs that go through files in phases: bonnie++ and sysbench.
+//!
+//! A [`Plan`] says which files there are and what each phase does with them. All tasks begin a phase together, once
+//! each has opened the files. Opening and closing are not in the phase's time.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use iosched_numbers::{Histogram, SplitMix64};
+
+use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step, Told};
+use crate::outcome::Note;
+
+/// Length of file names where it does not matter to anybody.
+const NAME_BYTES: u8 = 12;
+/// Blocks of a run that goes on in one direction and whose calls are not measured one by one.
+const RUN_BLOCKS: u64 = 64;
+
+/// What a request does with its block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Action {
+    Read,
+    Write,
+    /// Reads the block, and writes it again.
+    Rewrite,
+    /// Reads the block, and writes it again every so many requests.
+    ReadAndUpdate {
+        every: u64,
+    },
+    /// Reads or writes, so that this many reads come to a write.
+    Mixed {
+        reads_per_write: f64,
+    },
+}
+
+/// Where requests go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// From the first block of the first file to the last of the last; the phase ends there.
+    Once,
+    /// Likewise, and again from the start.
+    Around,
+    /// Anywhere, each block as likely as any other.
+    Random,
+}
+
+/// Which calls sync, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Syncs {
+    /// `fdatasync` instead of `fsync`.
+    pub(super) data_only: bool,
+    /// After so many requests all files are synced, if any was written; 0: never.
+    pub(super) every_requests: u64,
+    /// The file is synced after each write.
+    pub(super) each_write: bool,
+    /// All files are synced behind the last request.
+    pub(super) at_end: bool,
+}
+
+/// A phase.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    /// The first so many tasks take part.
+    pub(super) tasks: usize,
+    pub(super) action: Action,
+    pub(super) order: Order,
+    pub(super) block_bytes: u64,
+    pub(super) flags: OpenFlags,
+    /// It ends after so many requests of all tasks together.
+    pub(super) requests: Option<u64>,
+    /// It ends after this time, ns.
+    pub(super) duration_ns: Option<u64>,
+    /// What a task computes for each block, ns of CPU time.
+    pub(super) compute_ns: u64,
+    pub(super) syncs: Syncs,
+    /// Whether each request's latency counts: then requests are made one by one.
+    pub(super) has_latency: bool,
+}
+
+/// A program: its files, all of one size, and its phases.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The name of its tasks.
+    pub(super) program: &'static str,
+    /// Bytes of each file.
+    pub(super) files: Vec<u64>,
+    /// Whether the files are there at the start.
+    pub(super) files_exist: bool,
+    pub(super) tasks: usize,
+    pub(super) phases: Vec<Phase>,
+    /// What the original prints.
+    pub(super) report: fn(&[PhaseResult]) -> Report,
+    /// What a reader should know.
+    pub(super) notes: Vec<Note>,
+}
+
+/// What a phase has done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PhaseResult {
+    pub(super) name: &'static str,
+    pub(super) requests: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) syncs: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+    /// Of reads, writes and syncs, where they count.
+    pub(super) latency: Histogram,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl PhaseResult {
+    /// How long it took, s; more than 0.
+    pub(super) fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns).max(1) as f64 / 1e9
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open(usize),
+    /// The other tasks open their files.
+    Begin,
+    Work,
+    /// Behind the last request of all tasks.
+    SyncAll(usize),
+    Close(usize),
+    /// The other tasks are not that far.
+    Next,
+    Ended,
+}
+
+/// What a step of a task is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Nothing,
+    Reads { blocks: u64 },
+    Writes { blocks: u64 },
+    Sync,
+}
+
+#[derive(Clone, Debug)]
+struct Worker {
+    stage: Stage,
+    /// Steps of the request that is under way.
+    steps: VecDeque<(Step, Counted)>,
+    /// What it was told to do last, and when.
+    last: (Counted, u64),
+}
+
+/// A running program.
+#[derive(Debug)]
+pub(super) struct Phased {
+    plan: Plan,
+    tasks: Vec<AppTask>,
+    existing: Vec<Existing>,
+    workers: Vec<Worker>,
+    /// Number of the phase.
+    phase: usize,
+    results: Vec<PhaseResult>,
+    rng: SplitMix64,
+    /// The next block of a phase that goes from front to back, from the start of the first file.
+    next_block: u64,
+    /// Requests of the phase.
+    requests: u64,
+    /// The next file of a sync of all files.
+    sync_next: Option<usize>,
+    /// Whether anything was written since.
+    dirty: bool,
+    /// Tasks that have not made their last request of the phase.
+    working: usize,
+    waiting: usize,
+    woken: std::ops::Range<usize>,
+    /// The task that is not to be woken: it does not wait.
+    awake: usize,
+}
+
+const fn node(file: usize) -> Node {
+    Node::new(file as u32)
+}
+
+impl Phased {
+    pub(super) fn new(plan: Plan, seed: u64) -> Self {
+        let name = |task: usize| match plan.tasks {
+            1 => plan.program.to_owned(),
+            _ => format!("{} {task}", plan.program),
+        };
+        let tasks = (0..plan.tasks).map(|task| AppTask { name: name(task) }).collect();
+        let file = |(number, &bytes): (usize, &u64)| Existing {
+            node: node(number),
+            parent: Node::root(0),
+            name_bytes: NAME_BYTES,
+            bytes: Some(bytes),
+        };
+        let existing = plan.files.iter().enumerate().filter(|_| plan.files_exist).map(file).collect();
+        let worker = Worker { stage: Stage::Open(0), steps: VecDeque::new(), last: (Counted::Nothing, 0) };
+        let mut phased = Self {
+            tasks,
+            existing,
+            workers: vec![worker; plan.tasks],
+            phase: 0,
+            results: Vec::new(),
+            rng: SplitMix64::new(seed),
+            next_block: 0,
+            requests: 0,
+            sync_next: None,
+            dirty: false,
+            working: 0,
+            waiting: 0,
+            woken: 0..0,
+            awake: usize::MAX,
+            plan,
+        };
+        phased.begin_phase();
+        phased
+    }
+
+    /// Prepares the next phase, or the end.
+    fn begin_phase(&mut self) {
+        (self.next_block, self.requests, self.sync_next, self.dirty) = (0, 0, None, false);
+        let Some(phase) = self.plan.phases.get(self.phase) else {
+            self.workers.iter_mut().for_each(|worker| worker.stage = Stage::Ended);
+            return;
+        };
+        self.working = phase.tasks;
+        self.results.push(PhaseResult { name: phase.name, ..PhaseResult::default() });
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            worker.stage = if number < phase.tasks { Stage::Open(0) } else { Stage::Begin };
+        }
+    }
+
+    /// Whether all tasks have come to this point, `task` as the last; it does not wait then, and the others are woken.
+    fn meet(&mut self, task: usize) -> bool {
+        self.waiting += 1;
+        if self.waiting < self.workers.len() {
+            return false;
+        }
+        self.waiting = 0;
+        self.woken = 0..self.workers.len();
+        self.awake = task;
+        true
+    }
+
+    /// Counts what a task has just done.
+    fn count(&mut self, task: usize, now_ns: u64) {
+        let (counted, from_ns) = std::mem::replace(&mut self.workers[task].last, (Counted::Nothing, now_ns));
+        let (Some(phase), Some(result)) = (self.plan.phases.get(self.phase), self.results.last_mut()) else { return };
+        match counted {
+            Counted::Nothing => return,
+            Counted::Reads { blocks } => {
+                result.reads += blocks;
+                result.bytes_read += blocks * phase.block_bytes;
+            }
+            Counted::Writes { blocks } => {
+                result.writes += blocks;
+                result.bytes_written += blocks * phase.block_bytes;
+            }
+            Counted::Sync => result.syncs += 1,
+        }
+        result.end_ns = result.end_ns.max(now_ns);
+        if phase.has_latency {
+            result.latency.record(now_ns - from_ns);
+        }
+    }
+
+    fn sync(&self, phase: &Phase, file: usize) -> (Step, Counted) {
+        let node = node(file);
+        let call = if phase.syncs.data_only { Call::Fdatasync { node } } else { Call::Fsync { node } };
+        (Step::Call(call), Counted::Sync)
+    }
+
+    /// Blocks of each file.
+    fn file_blocks(&self, phase: &Phase, file: usize) -> u64 {
+        self.plan.files[file] / phase.block_bytes
+    }
+
+    /// The file and the offset of a block that is counted from the start of the first file.
+    fn place(&self, phase: &Phase, mut block: u64) -> Option<(usize, u64)> {
+        for file in 0..self.plan.files.len() {
+            let blocks = self.file_blocks(phase, file);
+            if block < blocks {
+                return Some((file, block * phase.block_bytes));
+            }
+            block -= blocks;
+        }
+        None
+    }
+
+    /// Puts the steps of the next request into a task's list. `false`: there is none.
+    fn next_request(&mut self, task: usize, now_ns: u64) -> bool {
+        let phase = self.plan.phases[self.phase].clone();
+        let start_ns = self.results.last().map_or(0, |result| result.start_ns);
+        if phase.duration_ns.is_some_and(|duration_ns| now_ns >= start_ns.saturating_add(duration_ns)) {
+            return false;
+        }
+        if let Some(file) = self.sync_next {
+            self.sync_next = Some(file + 1).filter(|&next| next < self.plan.files.len());
+            let step = self.sync(&phase, file);
+            self.workers[task].steps.push_back(step);
+            return true;
+        }
+        if phase.requests.is_some_and(|most| self.requests >= most) {
+            return false;
+        }
+        let all_blocks: u64 = (0..self.plan.files.len()).map(|file| self.file_blocks(&phase, file)).sum();
+        let block = match phase.order {
+            Order::Random => self.rng.below(all_blocks),
+            Order::Around if self.next_block >= all_blocks => 0,
+            Order::Once | Order::Around => self.next_block,
+        };
+        let Some((file, offset)) = self.place(&phase, block) else { return false };
+        let mut blocks = 1;
+        let plain = matches!(phase.action, Action::Read | Action::Write);
+        if plain && !phase.has_latency && phase.order == Order::Once && !phase.syncs.each_write {
+            blocks = RUN_BLOCKS.min(self.file_blocks(&phase, file) - offset / phase.block_bytes);
+        }
+        self.next_block = block + blocks;
+        self.requests += blocks;
+        self.queue(task, &phase, file, (offset, blocks));
+        let Syncs { every_requests, .. } = phase.syncs;
+        if every_requests > 0 && self.dirty && self.requests.is_multiple_of(every_requests) {
+            self.dirty = false;
+            self.sync_next = Some(0);
+        }
+        true
+    }
+
+    /// Puts the steps of one request, or of a run of like ones, into a task's list.
+    fn queue(&mut self, task: usize, phase: &Phase, file: usize, (offset, calls): (u64, u64)) {
+        let (node, bytes) = (node(file), phase.block_bytes);
+        let read = (Step::Call(Call::Read { node, offset, bytes, calls }), Counted::Reads { blocks: calls });
+        let write = Call::Write { node, offset, bytes, calls, source: Source::Buffer };
+        let write = (Step::Call(write), Counted::Writes { blocks: calls });
+        let Some(result) = self.results.last_mut() else { return };
+        result.requests += calls;
+        let (reads, writes) = match phase.action {
+            Action::Read => (true, false),
+            Action::Write => (false, true),
+            Action::Rewrite => (true, true),
+            Action::ReadAndUpdate { every } => (true, result.requests.is_multiple_of(every)),
+            Action::Mixed { reads_per_write } => {
+                // The counts follow the ratio at any moment, whatever is under way.
+                let written = (result.requests as f64 / (1.0 + reads_per_write)).floor();
+                let written_before = ((result.requests - 1) as f64 / (1.0 + reads_per_write)).floor();
+                (written == written_before, written > written_before)
+            }
+        };
+        let sync = self.sync(phase, file);
+        let steps = &mut self.workers[task].steps;
+        if phase.compute_ns > 0 {
+            steps.push_back((Step::Compute { ns: phase.compute_ns * calls }, Counted::Nothing));
+        }
+        steps.extend(reads.then_some(read));
+        steps.extend(writes.then_some(write));
+        steps.extend((writes && phase.syncs.each_write).then_some(sync));
+        self.dirty |= writes;
+    }
+
+    /// What a task does next in its stage: a step, or the next stage, or both.
+    fn advance(&mut self, task: usize, now_ns: u64) -> (Option<Step>, Stage) {
+        let files = self.plan.files.len();
+        match self.workers[task].stage {
+            Stage::Open(file) if file == files => (None, Stage::Begin),
+            Stage::Open(file) => {
+                let (parent, flags) = (Node::root(0), self.plan.phases[self.phase].flags);
+                // The first task makes the files.
+                let truncate = flags.truncate && task == 0;
+                let flags = OpenFlags { truncate, ..flags };
+                let open = Call::Open { parent, node: node(file), name_bytes: NAME_BYTES, flags };
+                (Some(Step::Call(open)), Stage::Open(file + 1))
+            }
+            Stage::Begin => (if self.meet(task) { None } else { Some(Step::Wait) }, Stage::Work),
+            Stage::Work if task >= self.plan.phases[self.phase].tasks => (None, Stage::Next),
+            Stage::Work => {
+                if self.requests == 0
+                    && let Some(result) = self.results.last_mut()
+                {
+                    (result.start_ns, result.end_ns) = (now_ns, now_ns);
+                }
+                if self.workers[task].steps.is_empty() && !self.next_request(task, now_ns) {
+                    self.working -= 1;
+                    let ends = self.working == 0 && self.plan.phases[self.phase].syncs.at_end;
+                    return (None, if ends { Stage::SyncAll(0) } else { Stage::Close(0) });
+                }
+                let Some((step, counted)) = self.workers[task].steps.pop_front() else { return (None, Stage::Work) };
+                self.workers[task].last = (counted, now_ns);
+                (Some(step), Stage::Work)
+            }
+            Stage::SyncAll(file) if file == files => (None, Stage::Close(0)),
+            Stage::SyncAll(file) => {
+                let (step, counted) = self.sync(&self.plan.phases[self.phase], file);
+                self.workers[task].last = (counted, now_ns);
+                (Some(step), Stage::SyncAll(file + 1))
+            }
+            Stage::Close(file) if file == files => (None, Stage::Next),
+            Stage::Close(file) => (Some(Step::Call(Call::Close { node: node(file) })), Stage::Close(file + 1)),
+            Stage::Next => {
+                if !self.meet(task) {
+                    return (Some(Step::Wait), Stage::Next);
+                }
+                self.phase += 1;
+                self.begin_phase();
+                (None, self.workers[task].stage)
+            }
+            Stage::Ended => (Some(Step::Exit), Stage::Ended),
+        }
+    }
+}
+
+impl Application for Phased {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &self.existing
+    }
+
+    fn step(&mut self, task: usize, now_ns: u64) -> Step {
+        self.count(task, now_ns);
+        loop {
+            let (step, stage) = self.advance(task, now_ns);
+            self.workers[task].stage = stage;
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<usize> {
+        let awake = self.awake;
+        self.woken.find(|&task| task != awake)
+    }
+
+    fn progress(&self) -> f64 {
+        let Some(phase) = self.plan.phases.get(self.phase) else { return 1.0 };
+        let all_blocks: u64 = (0..self.plan.files.len()).map(|file| self.file_blocks(phase, file)).sum();
+        let once = (phase.order == Order::Once).then_some(all_blocks);
+        let of_requests = phase.requests.or(once).map(|all| self.requests as f64 / all.max(1) as f64);
+        let of_time = phase
+            .duration_ns
+            .zip(self.results.last())
+            .map(|(all_ns, result)| result.end_ns.saturating_sub(result.start_ns) as f64 / all_ns.max(1) as f64);
+        let of_phase = of_requests.unwrap_or(0.0).max(of_time.unwrap_or(0.0)).min(1.0);
+        (self.phase as f64 + of_phase) / self.plan.phases.len() as f64
+    }
+
+    fn report(&self) -> Report {
+        (self.plan.report)(&self.results)
+    }
+
+    fn told(&mut self, now_ns: u64) -> Told {
+        let _ = now_ns;
+        Told { report: Some(self.report()), jobs: Vec::new(), notes: self.plan.notes.clone() }
+    }
+}

@@ -1,0 +1,60 @@
+use super::*;
+use crate::app::tests::drive;
+
+fn phase(name: &'static str, tasks: usize) -> Phase {
+    Phase {
+        name,
+        tasks,
+        action: Action::Read,
+        order: Order::Once,
+        block_bytes: 4_096,
+        flags: OpenFlags::default(),
+        requests: None,
+        duration_ns: None,
+        compute_ns: 0,
+        syncs: Syncs::default(),
+        has_latency: true,
+    }
+}
+
+fn plan(tasks: usize, phases: Vec<Phase>) -> Plan {
+    let report = |_: &[PhaseResult]| Report::default();
+    Plan { program: "p", files: vec![8_192; 3], files_exist: true, tasks, phases, report, notes: Vec::new() }
+}
+
+#[test]
+fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
+    let phases = vec![phase("first", 3), phase("second", 1), phase("third", 3)];
+    let mut app = Phased::new(plan(3, phases), 1);
+    let mut reads = Vec::new();
+    drive(&mut app, |made| {
+        if matches!(made.call, Call::Read { .. }) {
+            reads.push((made.at_ns, made.task));
+        }
+        // Tasks are of different speed.
+        1_000 * (made.task as u64 + 1)
+    });
+    assert_eq!(reads.len(), 18);
+    assert!(reads[6..12].iter().all(|&(_, task)| task == 0), "{reads:?}");
+    let results: Vec<_> =
+        app.results.iter().map(|result| (result.name, result.reads, result.latency.count())).collect();
+    assert_eq!(results, [("first", 6, 6), ("second", 6, 6), ("third", 6, 6)]);
+    let gaps = app.results.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns);
+    assert!(gaps, "a phase begins behind the end of the one before");
+}
+
+#[test]
+fn a_block_is_written_behind_its_read() {
+    let mut app = Phased::new(plan(1, vec![Phase { action: Action::Rewrite, ..phase("rewrite", 1) }]), 1);
+    let mut offsets = Vec::new();
+    drive(&mut app, |made| {
+        match made.call {
+            Call::Read { offset, .. } => offsets.push(('r', offset)),
+            Call::Write { offset, .. } => offsets.push(('w', offset)),
+            _ => {}
+        }
+        1_000
+    });
+    let once = [('r', 0), ('w', 0), ('r', 4_096), ('w', 4_096)];
+    assert_eq!(offsets, [once, once, once].concat());
+}
