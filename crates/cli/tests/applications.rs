@@ -102,6 +102,21 @@ fn pasted_command_lines_run_as_the_programs_do() {
 }
 
 #[test]
+fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
+    let here = directory("sync-calls");
+    let marks = compared(&here, "fs_mark -n 200 -s 4096", &[]);
+    assert!(mean(&marks, "fsync_p99") > mean(&marks, "sync_mean"), "{marks}");
+    let line = "sysbench fileio --file-total-size=16M --file-num=4 --file-test-mode=rndwr --events=200 --time=0 \
+                --file-fsync-mode=fdatasync --file-fsync-all=on run";
+    let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
+    let named: Vec<_> = goal["figures"].as_array().unwrap().iter().map(|own| &own["figure"]).collect();
+    assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
+    // A single job has rows of its own, also past the page cache.
+    let job = compared(&here, "fio --name=t --rw=randread --bs=4k --direct=1 --size=16m", &[]);
+    assert!(mean(&job, "t_iops") > 0.0 && mean(&job, "t_p99") > 0.0);
+}
+
+#[test]
 fn ionice_sets_the_class_of_a_programs_tasks() {
     let here = directory("ionice-program");
     let class = |line: &str| {

@@ -246,6 +246,7 @@ fn applications_make_their_calls_and_report() {
         (result.bytes_written, result.latency.writes_async.count(), result.latency.others.count()),
         (2 * MIB, 32, 1)
     );
+    assert_eq!((result.sync_calls.fsync.count(), result.sync_calls.fdatasync.count()), (1, 0));
     let read = application("dd if=in of=/dev/null bs=64k count=32");
     assert_eq!(read.bytes_read, 2 * MIB);
     for line in
@@ -256,6 +257,20 @@ fn applications_make_their_calls_and_report() {
         let report = result.app.unwrap();
         assert!(!report.figures.is_empty() && report.figures.iter().all(|figure| figure.value.is_finite()), "{line}");
     }
+}
+
+#[test]
+fn a_program_that_works_on_a_device_finds_none_in_a_directory() {
+    let workload = Workload::open("dd if=/dev/sda of=/dev/null bs=1M count=4").unwrap();
+    let place = TargetDirectory::new();
+    let refused = execute::run(&workload, &place.target(), &ExecuteOptions::default()).unwrap_err();
+    assert!(matches!(refused, ExecuteError::UsesDevice { .. }), "{refused}");
+}
+
+#[test]
+fn timeout_ends_a_program() {
+    let result = run(&Workload::open("timeout 0.3 ioping -i 20ms .").unwrap());
+    assert!((1..60).contains(&result.ios), "{}", result.ios);
 }
 
 #[test]

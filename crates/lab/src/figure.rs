@@ -218,6 +218,15 @@ impl Figure {
         figures.iter().enumerate().map(figure).collect()
     }
 
+    /// The latencies of an application's calls that sync, of calls it makes often enough for a 99th percentile.
+    #[must_use]
+    pub fn of_syncs(run: &RunResult) -> Vec<Self> {
+        const CALLS_MIN: u64 = 100;
+        let often = |call: &SyncKind| run.sync_calls.of(*call).count() >= CALLS_MIN;
+        let what = SyncKind::ALL.into_iter().filter(often).map(TaskFigure::SyncP99);
+        what.map(|what| Self::Task(declared(what.declaration("", true)), what)).collect()
+    }
+
     /// What a goal names, as it is known of a workload.
     #[must_use]
     pub(crate) fn of_goal(measure: Measure, record: &MeasureRecord) -> Self {
@@ -235,8 +244,9 @@ impl Figure {
     }
 
     /// The figures of single tasks by name, those of each name together, and how many names there are. Where they are
-    /// many, those that do most I/O come first, and the rest has none. A single name has figures if they differ from
-    /// the run's: if `is_cached`, a page cache stands between tasks and device. fio's `jobs` have latencies of syncs.
+    /// many, those that do most I/O come first, and the rest has none. A single name has figures if it is a job's, or
+    /// if they differ from the run's: if `is_cached`, a page cache stands between tasks and device. fio's `jobs` have
+    /// latencies of syncs.
     #[must_use]
     pub fn of_tasks(tasks: &[TaskResult], jobs: &[JobResult], is_cached: bool) -> (Vec<Vec<Self>>, usize) {
         let mut names: Vec<(&str, u64)> = Vec::new();
@@ -256,7 +266,7 @@ impl Figure {
             let syncs =
                 |call: &SyncKind| jobs.iter().any(|job| job.name == *name && !job.sync_calls.of(*call).is_empty());
             let calls = SyncKind::ALL.into_iter().filter(syncs).map(TaskFigure::SyncP99);
-            let usual = TaskFigure::USUAL.into_iter().filter(|_| all > 1 || is_cached);
+            let usual = TaskFigure::USUAL.into_iter().filter(|_| all > 1 || is_cached || !jobs.is_empty());
             let all = usual.chain(calls).map(|what| Self::Task(declared(what.declaration(name, few)), what));
             all.collect::<Vec<_>>()
         };
@@ -439,7 +449,7 @@ impl TaskFigure {
     }
 
     fn declaration(self, task: &str, headline: bool) -> Declaration {
-        let mut name = format!("{task}{}", self.suffix());
+        let mut name = format!("{task}{}", self.suffix()).trim_start().to_owned();
         // A process may be called sync.
         if Figure::ALL.iter().any(|figure| figure.name() == name) {
             name = format!("{TASK}{name}");
@@ -457,7 +467,7 @@ impl TaskFigure {
                 "ms",
                 Direction::Lower,
                 RELEVANT_QUANTILE_PERCENT,
-                "time from call to return that 99 % of these calls of the job do not exceed",
+                "time from call to return that 99 % of these calls do not exceed",
             ),
         };
         let headline = headline && self != Self::P99;
@@ -490,11 +500,14 @@ fn declared(new: Declaration) -> Reported {
     })
 }
 
-/// Latencies of one system call, of the fio jobs of that name or of all.
+/// Latencies of one system call: of the fio jobs of that name, or of all and of the application.
 pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str>) -> Histogram {
     let mut all = Histogram::default();
-    let own = run.jobs.iter().filter(|own| job.is_none_or(|job| own.name == job));
-    own.for_each(|own| all.merge(own.sync_calls.of(call)));
+    if job.is_none() {
+        all.merge(run.sync_calls.of(call));
+    }
+    let jobs = run.jobs.iter().filter(|own| job.is_none_or(|job| own.name == job));
+    jobs.for_each(|own| all.merge(own.sync_calls.of(call)));
     all
 }
 
@@ -534,20 +547,31 @@ mod tests {
     fn one_job_that_syncs_has_the_latency_of_its_calls() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
         let mut job = JobResult { name: "wal".to_owned(), ..JobResult::default() };
-        assert!(Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false).0.is_empty());
+        assert!(Figure::of_tasks(&[task("wal")], &[], false).0.is_empty());
         job.sync_calls.fdatasync.record(4_000_000);
         let names = |is_cached: bool| {
             let (figures, names) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), is_cached);
             assert_eq!(names, 1);
             figures.concat().iter().map(|own| own.name()).collect::<Vec<_>>()
         };
-        assert_eq!(names(false), ["wal fdatasync p99"]);
+        assert_eq!(names(false), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
         assert_eq!(names(true), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
         let (figures, _) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false);
-        let figure = figures[0][0];
+        let figure = figures[0][2];
         let run = RunResult { jobs: vec![job], ..RunResult::default() };
         assert!((figure.of(&run).unwrap() - 4.0).abs() < 0.08);
         assert_eq!((figure.task(), figure.is_tail(), figure.of(&RunResult::default())), (Some("wal"), true, None));
+    }
+
+    #[test]
+    fn an_application_has_the_latency_of_calls_that_it_makes_often() {
+        let mut run = RunResult::default();
+        (0..99).for_each(|_| run.sync_calls.record(SyncKind::Fsync, 2_000_000));
+        assert!(Figure::of_syncs(&run).is_empty());
+        run.sync_calls.record(SyncKind::Fsync, 2_000_000);
+        let [figure] = Figure::of_syncs(&run)[..] else { panic!("one call") };
+        assert_eq!((figure.id(), figure.name(), figure.unit(), figure.task()), ("fsync_p99", "fsync p99", "ms", None));
+        assert!((figure.of(&run).unwrap() - 2.0).abs() < 0.04 && figure.is_tail() && figure.is_headline());
     }
 
     #[test]

@@ -340,10 +340,10 @@ fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
 
 /// Whether a goal names the same of a task.
 fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
-    let name = figure.task().unwrap_or_default().to_owned();
+    let name = figure.task().map(str::to_owned);
     let whose = match figure {
-        Figure::Task(_, TaskFigure::P99) => Whose::Task(name),
-        Figure::Task(_, TaskFigure::SyncP99(call)) => Whose::Calls(call, Some(name)),
+        Figure::Task(_, TaskFigure::P99) => Whose::Task(name.unwrap_or_default()),
+        Figure::Task(_, TaskFigure::SyncP99(call)) => Whose::Calls(call, name),
         _ => return false,
     };
     let same = Measure::Latency(Statistic::Quantile(0.99), whose);
@@ -379,12 +379,12 @@ fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     }
 }
 
-/// What the application reports under any setting.
+/// What the application reports under any setting, and the latencies of its calls that sync.
 fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let mut all = Vec::new();
     for run in runs.iter().filter_map(|runs| runs.first()) {
-        let own = run.result.app.as_ref().map(Figure::reported).unwrap_or_default();
-        own.into_iter().for_each(|figure| {
+        let reported = run.result.app.as_ref().map(Figure::reported).unwrap_or_default();
+        reported.into_iter().chain(Figure::of_syncs(&run.result)).for_each(|figure| {
             if !all.contains(&figure) {
                 all.push(figure);
             }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use iosched::IoPriority;
 use iosched_system::{Buffer, How};
 use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
-use iosched_workload::outcome::{IoKind, Note, TaskResult};
+use iosched_workload::outcome::{IoKind, Note, SyncCalls, SyncKind, TaskResult};
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -77,6 +77,7 @@ impl<'t> PreparedApplication<'t> {
         let mut gathered = Gathered::default();
         for Played { part, recorder, counts } in played? {
             gathered.result.finished_ns = gathered.result.finished_ns.max(part.ended_ns);
+            gathered.result.sync_calls.merge(&part.sync_calls);
             gathered.add(recorder, &counts);
         }
         removed.map_err(|error| ExecuteError::file(directory.path(), error))?;
@@ -120,6 +121,7 @@ impl<'t> PreparedApplication<'t> {
             zero: None,
             ring: None,
             written: 0,
+            sync_calls: SyncCalls::default(),
             ended_ns: 0,
         };
         Ok((part, port))
@@ -235,6 +237,7 @@ struct AppPart<'a> {
     /// For writes that are submitted together, and how long they may be.
     ring: Option<(Ring, u64)>,
     written: u64,
+    sync_calls: SyncCalls,
     ended_ns: u64,
 }
 
@@ -306,8 +309,8 @@ impl AppPart<'_> {
                 self.write(port, node, (offset, bytes, calls), source)
             }
             Call::WriteScattered { node, bytes } => self.write_scattered(port, node, bytes, batch),
-            Call::Fsync { node } => self.sync(port, node, File::sync_all),
-            Call::Fdatasync { node } => self.sync(port, node, File::sync_data),
+            Call::Fsync { node } => self.sync(port, node, SyncKind::Fsync),
+            Call::Fdatasync { node } => self.sync(port, node, SyncKind::Fdatasync),
             // Only jobs of fio make these, and they have an executor of their own.
             Call::Submit { .. } => Err(("io_submit", path, io::ErrorKind::Unsupported.into())),
             Call::Discard { .. } => Err(("discard", path, io::ErrorKind::Unsupported.into())),
@@ -415,17 +418,17 @@ impl AppPart<'_> {
         failure.map_or(Ok(()), |error| Err(failed(error)))
     }
 
-    fn sync(
-        &mut self,
-        port: &mut Port<'_>,
-        node: Node,
-        call: impl FnOnce(&File) -> io::Result<()>,
-    ) -> Result<(), CallError> {
+    fn sync(&mut self, port: &mut Port<'_>, node: Node, kind: SyncKind) -> Result<(), CallError> {
         let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("fsync")) };
         let asked_ns = self.shared.now_ns();
         port.recorder.submitted(0, asked_ns);
-        call(file).map_err(|error| ("fsync", path.clone(), error))?;
-        port.recorder.completed(0, IoKind::Other, 0, (asked_ns, self.shared.now_ns()));
+        let done = if kind == SyncKind::Fdatasync { file.sync_data() } else { file.sync_all() };
+        done.map_err(|error| (kind.name(), path.clone(), error))?;
+        let now_ns = self.shared.now_ns();
+        port.recorder.completed(0, IoKind::Other, 0, (asked_ns, now_ns));
+        if now_ns >= self.shared.counted_from_ns {
+            self.sync_calls.record(kind, now_ns - asked_ns);
+        }
         Ok(())
     }
 }

@@ -39,8 +39,8 @@ pub enum Whose {
     All,
     /// Those of all tasks of that name; if there are none, of the cgroup of that name and those below it.
     Task(String),
-    /// System calls that sync, of the fio jobs of a name or of all: from the call to its return. Without any such call,
-    /// the name is that of a task.
+    /// System calls that sync, of the fio jobs of a name, or of all and of an application: from the call to its return.
+    /// Without any such call, the name is that of a task.
     Calls(SyncKind, Option<String>),
 }
 
@@ -385,6 +385,16 @@ mod tests {
         assert_eq!((of("mean(fsync)"), of("mean(sync_file_range)")), (Some(7.0), None));
         let missing = "p99(sync_file_range)".parse::<Goal>().unwrap().measure;
         assert!(missing.there_is(&run).contains("the calls fdatasync, "), "{}", missing.there_is(&run));
+    }
+
+    #[test]
+    fn syncs_of_an_application_are_measured_by_their_call() {
+        let mut run = RunResult::default();
+        run.sync_calls.record(SyncKind::Fdatasync, 2_000_000);
+        let of = |text: &str| text.parse::<Goal>().unwrap().measure.of(&run);
+        assert_eq!((of("p99(fdatasync)").map(f64::round), of("mean(fsync)")), (Some(2.0), None));
+        let old = serde_json::to_value(RunResult::default()).unwrap();
+        assert!(old.get("sync_calls").is_none(), "records without such calls stay as they were");
     }
 
     #[test]

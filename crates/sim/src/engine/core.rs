@@ -7,7 +7,7 @@ use iosched_disk::{Command, Device};
 
 use super::tally::Tally;
 use crate::observer::{Change, Completed, Dispatched, Observer, Submitted, Taken};
-use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, TaskResult};
+use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, SyncCalls, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
 pub(crate) const ORIGIN: Time = Time::BEGINNING;
@@ -725,6 +725,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             notes: self.notes,
             jobs: Vec::new(),
             app: None,
+            sync_calls: SyncCalls::default(),
             counted_from_ns: self.tally.counted_from_ns(),
             lateness: None,
             io_timeline: None,

@@ -18,7 +18,7 @@ use super::heap::Heap;
 use super::{INTERRUPT_EVENTS, ORIGIN};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
-use iosched_workload::outcome::{Note, RunResult};
+use iosched_workload::outcome::{Note, RunResult, SyncCalls, SyncKind};
 
 /// A task's CPU time has passed, or its sleep is over.
 const RUN: u32 = 0;
@@ -61,6 +61,10 @@ pub(super) struct System<'a, D, O> {
     application_of: Vec<Option<usize>>,
     /// Until when each task sleeps, ns.
     asleep: Vec<u64>,
+    /// Of each task: which call it syncs a file with now, and since when, ns.
+    syncing: Vec<Option<(SyncKind, u64)>>,
+    /// Latencies of such calls of the first application's tasks.
+    sync_calls: SyncCalls,
     heap: Heap,
     now_ns: u64,
     /// When the applications start, ns.
@@ -109,6 +113,8 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             applications: running,
             daemon: daemon_number,
             asleep: vec![AWAKE; names.len()],
+            syncing: vec![None; names.len()],
+            sync_calls: SyncCalls::default(),
             application_of,
             heap: Heap::default(),
             now_ns: 0,
@@ -333,10 +339,17 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
         let Some(number) = self.application_of[task as usize] else {
             unreachable!("the kernel's threads have no end");
         };
+        if let Some((call, from_ns)) = self.syncing[task as usize].take()
+            && number == 0
+            && self.now_ns >= self.cores[0].tally.warm_up_ns
+        {
+            self.sync_calls.record(call, self.now_ns - from_ns);
+        }
         let running = &mut self.applications[number];
         let step = running.application.step((task - running.first) as usize, self.now_ns);
         let goes_on = match step {
             Step::Call(call) => {
+                self.syncing[task as usize] = call.sync_kind().map(|kind| (kind, self.now_ns));
                 let batch = running.application.batch((task - running.first) as usize);
                 self.kernel.begin(task, &call, batch);
                 true
@@ -417,6 +430,10 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
         }
         result.finished_ns = self.now_ns;
         result.app = told.report;
+        // fio's jobs have measured their own.
+        if told.jobs.is_empty() {
+            result.sync_calls = self.sync_calls;
+        }
         // Of a job, what it sees: what is written back of its pages is a thread's.
         let threads = result.tasks.len().saturating_sub(told.jobs.len());
         for (task, job) in result.tasks[threads..].iter_mut().zip(&told.jobs) {

@@ -1,5 +1,7 @@
 //! System calls, as far as they matter to a disk.
 
+use crate::outcome::SyncKind;
+
 /// A file or a directory, by the number its application gives it. A number is given again only after the node was
 /// removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,4 +182,16 @@ pub enum Call {
     },
     /// sync(2).
     Sync,
+}
+
+impl Call {
+    /// Whether it syncs one file, and how.
+    #[must_use]
+    pub const fn sync_kind(&self) -> Option<SyncKind> {
+        match self {
+            Self::Fsync { .. } => Some(SyncKind::Fsync),
+            Self::Fdatasync { .. } => Some(SyncKind::Fdatasync),
+            _ => None,
+        }
+    }
 }

@@ -103,7 +103,7 @@ impl SyncKind {
     }
 }
 
-/// Latencies of a job's syncs, by the call that it makes.
+/// Latencies of syncs, by the call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncCalls {
@@ -129,6 +129,11 @@ impl SyncCalls {
         }
     }
 
+    /// One more call.
+    pub fn record(&mut self, call: SyncKind, ns: u64) {
+        self.of_mut(call).record(ns);
+    }
+
     /// Likewise, to add to.
     pub(crate) const fn of_mut(&mut self, call: SyncKind) -> &mut Histogram {
         match call {
@@ -144,7 +149,8 @@ impl SyncCalls {
         SyncKind::ALL.iter().all(|&call| self.of(call).is_empty())
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Takes in other calls.
+    pub fn merge(&mut self, other: &Self) {
         SyncKind::ALL.iter().for_each(|&call| self.of_mut(call).merge(other.of(call)));
     }
 }

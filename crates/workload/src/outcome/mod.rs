@@ -46,6 +46,9 @@ pub struct RunResult {
     /// Of an application: what it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<crate::app::Report>,
+    /// Of an application: latencies of the calls of all its tasks that sync a file.
+    #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
+    pub sync_calls: SyncCalls,
     /// From when I/Os count, ns: after a warm-up, or the `ramp_time` that all fio jobs have. Requests, the queue's
     /// statistics and the device's busy time count from then on, too.
     #[serde(default, skip_serializing_if = "is_zero")]
