@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched::UnknownElevator;
 use iosched_advise::calibrate::CalibrateError;
@@ -30,6 +31,14 @@ use crate::output::{self, say};
 pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+
+/// Whether errors are told with their details.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Tells errors with their details from now on.
+pub(crate) fn be_verbose() {
+    VERBOSE.store(true, Ordering::Relaxed);
+}
 
 /// What the user asked for is not possible: another command line or another file would be.
 #[derive(Debug)]
@@ -85,7 +94,9 @@ pub(crate) fn wrong_arguments(error: &clap::Error) -> ! {
 
 /// Says what went wrong.
 pub(crate) fn tell(error: &anyhow::Error) {
-    say!("{}", with_short_arguments(&format!("error: {error}{}{}", meant(error), hint(error))));
+    let tried = of_trace(error).filter(|_| VERBOSE.load(Ordering::Relaxed)).and_then(TraceError::tried);
+    let tried = tried.map(|tried| format!("\n{tried}")).unwrap_or_default();
+    say!("{}", with_short_arguments(&format!("error: {error}{}{}{tried}", meant(error), hint(error))));
 }
 
 /// A message that quotes arguments of this command: of each long one, it has the first characters.
@@ -172,10 +183,6 @@ fn hint(error: &anyhow::Error) -> &'static str {
         Some(TraceError::Partial { .. }) => "; or take what is there with --partial",
         Some(TraceError::BadLines { .. }) => {
             "; say what it is with --input-format or --columns, and take what is there with --partial as well"
-        }
-        Some(TraceError::UnknownFormat { looks_like: None, .. }) => {
-            "\nname its format with --input-format FORMAT, or its columns, as in \
-             --columns time_s,op,offset_bytes,length_bytes,-"
         }
         _ => "",
     }

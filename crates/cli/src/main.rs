@@ -76,6 +76,9 @@ fn main() -> ExitCode {
 
 fn carry_out(cli: Cli) -> Result<ExitCode> {
     cli.progress.choose();
+    if cli.verbose {
+        fail::be_verbose();
+    }
     let command = match cli.command {
         Some(command) => command,
         // The same declaration, without options.

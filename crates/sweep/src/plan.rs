@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, AskedError};
-use iosched_trace::{Columns, Format, Ionice};
+use iosched_trace::{Columns, Format, Ionice, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{OneOrMore, Seeds};
@@ -51,6 +51,8 @@ struct Read {
     format: Option<String>,
     #[serde(default)]
     columns: Option<String>,
+    #[serde(default)]
+    time_unit: Option<TimeUnit>,
     #[serde(default)]
     partial: bool,
     #[serde(default)]
@@ -173,6 +175,7 @@ impl Plan {
                     Named::Path(path) => found.entry(path.clone()).or_insert_with(|| find(path)).clone(),
                     Named::Read(own) => {
                         question.read_as(own.format.as_deref(), own.columns.as_deref(), own.partial);
+                        question.time_unit = own.time_unit;
                         question.ionice.clone_from(&own.ionice);
                         found.entry(own.path.clone()).or_insert_with(|| find(&own.path)).clone()
                     }

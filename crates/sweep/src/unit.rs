@@ -6,7 +6,7 @@ use std::path::Path;
 use iosched_disk::Profile;
 use iosched_lab::asked::{self, Asked, AskedError, ReplayMode};
 use iosched_lab::{Comparison, Control, Experiment, Finished, Records, Results, execute};
-use iosched_trace::{Columns, Format, Ionice, ReadOptions};
+use iosched_trace::{Columns, Format, Ionice, ReadOptions, TimeUnit};
 use iosched_workload::Workload;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
@@ -36,6 +36,8 @@ pub(crate) struct Question {
     pub(crate) format: Option<String>,
     pub(crate) columns: Option<String>,
     pub(crate) partial: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_unit: Option<TimeUnit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ionice: Vec<Ionice>,
 }
@@ -52,6 +54,7 @@ impl Question {
         ReadOptions {
             format: self.format.as_deref().and_then(Format::from_name),
             columns: self.columns.as_deref().and_then(|text| Columns::parse(text).ok()),
+            time_unit: self.time_unit,
             partial: self.partial,
             priorities: self.ionice.clone(),
             ..ReadOptions::default()
@@ -176,9 +179,9 @@ impl Unit {
 
     /// What its workload is known by on one machine: how it is read, too.
     #[must_use]
-    pub fn workload_key(&self) -> (&str, &str, Option<&str>, Option<&str>, bool, &[Ionice]) {
-        let Question { format, columns, partial, ionice, .. } = &self.question;
-        (&self.place, &self.identity, format.as_deref(), columns.as_deref(), *partial, ionice)
+    pub fn workload_key(&self) -> (&str, &str, Option<&str>, Option<&str>, Option<TimeUnit>, bool, &[Ionice]) {
+        let Question { format, columns, time_unit, partial, ionice, .. } = &self.question;
+        (&self.place, &self.identity, format.as_deref(), columns.as_deref(), *time_unit, *partial, ionice)
     }
 
     /// Its workload; `content` if it is no file of this machine, such as an object at a URL.

@@ -47,6 +47,8 @@ pub struct Misfit {
     pub found: String,
     /// What would be right.
     pub expected: &'static str,
+    /// Lines of the file's beginning that are records of it.
+    pub records: u64,
 }
 
 impl fmt::Display for Misfit {
@@ -95,12 +97,12 @@ pub enum TraceError {
         found: Vec<String>,
     },
     /// The content is in no format that is known.
-    #[error("{file}: not a trace in a known format; {}", tried(looks_like, misfits))]
+    #[error("{file}: not a trace in a known format; {looks_like}")]
     UnknownFormat {
         /// The file.
         file: String,
-        /// What it seems to be instead, and what to do with it.
-        looks_like: Option<Cow<'static, str>>,
+        /// The most likely cause, and what to do about it.
+        looks_like: Cow<'static, str>,
         /// What was tried, and why it does not fit.
         misfits: Vec<Misfit>,
     },
@@ -144,6 +146,17 @@ pub enum TraceError {
         /// Its format.
         format: Format,
     },
+    /// A unit of time was given for a format that says it itself.
+    #[error(
+        "{file}: the times of the format {format} carry their unit; --time-unit is for times that are bare numbers, as in {}",
+        Format::bare_time_names()
+    )]
+    TimeUnit {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
     /// Events were asked of a format that records requests only.
     #[error("{file}: a trace in the format {format} holds no events; blktrace, blkparse and tracepoints do")]
     NoEvents {
@@ -175,12 +188,14 @@ fn found_in(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(", such as {}", found.join(" or ")) }
 }
 
-fn tried(looks_like: &Option<Cow<'static, str>>, misfits: &[Misfit]) -> String {
-    if let Some(what) = looks_like {
-        return what.clone().into_owned();
+impl TraceError {
+    /// With [`TraceError::UnknownFormat`]: the formats that were tried and why the file is in none, a line each.
+    #[must_use]
+    pub fn tried(&self) -> Option<String> {
+        let Self::UnknownFormat { misfits, .. } = self else { return None };
+        let lines: Vec<String> = misfits.iter().map(|misfit| format!("\n  {misfit}")).collect();
+        (!lines.is_empty()).then(|| format!("tried:{}", lines.concat()))
     }
-    let lines: Vec<String> = misfits.iter().map(|misfit| format!("\n  {misfit}")).collect();
-    format!("tried:{}", lines.concat())
 }
 
 /// What is certain, with its remedies.

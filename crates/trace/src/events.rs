@@ -76,7 +76,7 @@ impl EventReader {
     pub(crate) fn new(mut inputs: Vec<Input>, format: Format, options: &ReadOptions) -> Self {
         let accept = Accept::of(&inputs, options);
         let cpus = inputs.iter().filter_map(|input| cpu_of_name(input.name())).collect();
-        let resolution_ns = inputs.first_mut().map_or(1, |input| formats::times(input, format, None).resolution_ns);
+        let resolution_ns = inputs.first_mut().map_or(1, |input| formats::times(input, format, options).resolution_ns);
         let source = formats::event_source(inputs, format);
         Self {
             source,

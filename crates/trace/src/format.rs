@@ -219,6 +219,18 @@ impl Format {
         matches!(self, Self::Blktrace | Self::Vscsi)
     }
 
+    /// Whether its times are bare numbers, in a unit that only a convention says.
+    #[must_use]
+    pub const fn has_bare_times(self) -> bool {
+        matches!(self, Self::FioV2 | Self::FioV3 | Self::Fiu | Self::Alibaba | Self::Tencent | Self::Mqsim)
+    }
+
+    /// Names of the formats with such times, for messages.
+    pub(crate) fn bare_time_names() -> String {
+        let names: Vec<_> = Self::ALL.into_iter().filter(|f| f.has_bare_times()).map(Self::name).collect();
+        names.join(", ")
+    }
+
     /// Names of all formats, for messages.
     #[must_use]
     pub fn names() -> String {

@@ -13,7 +13,7 @@ use crate::format::Format;
 use crate::formats::{self, Times};
 use crate::input::Input;
 use crate::names::{DeviceNames, Names, ProcessNames};
-use crate::reading::{Accept, ReadOptions, format_of, input_of, unreadable};
+use crate::reading::{Accept, ReadOptions, TimeUnit, format_of, input_of, unreadable};
 use crate::record::TraceRequest;
 use crate::reorder::Reorder;
 use crate::source::Source;
@@ -32,6 +32,7 @@ const WINDOW_REQUESTS: usize = 4_096;
 pub struct TraceReader {
     body: Body,
     format: Format,
+    time_unit: Option<TimeUnit>,
     accept: Accept,
     given: u64,
     last: Time,
@@ -123,7 +124,7 @@ impl TraceReader {
             let Some(input) = inputs.pop() else { return Err(TraceError::NoFile) };
             Body::Requests(Requests::new(input, format, options))
         };
-        Ok(Self { body, format, accept, given: 0, last: Time::ZERO, finished: false })
+        Ok(Self { body, format, time_unit: options.time_unit, accept, given: 0, last: Time::ZERO, finished: false })
     }
 
     /// The format.
@@ -139,6 +140,12 @@ impl TraceReader {
             Body::Events { events, .. } => events.resolution_ns,
             Body::Requests(requests) => requests.resolution_ns,
         }
+    }
+
+    /// The unit of times that the options gave.
+    #[must_use]
+    pub const fn time_unit(&self) -> Option<TimeUnit> {
+        self.time_unit
     }
 
     /// How the times of the file step back, up to now. 0 of formats that record events: these are merged in order.
@@ -264,10 +271,9 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
-        let Times { as_written, resolution_ns, of_completions } =
-            formats::times(&mut input, format, options.columns.as_ref());
+        let Times { as_written, resolution_ns, of_completions } = formats::times(&mut input, format, options);
         Self {
-            source: formats::reader(input, format, options.columns.as_ref()),
+            source: formats::reader(input, format, options),
             window: Reorder::new(WINDOW_REQUESTS),
             device: options.device,
             origin: as_written.then_some(Time::ZERO),

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX};
+use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX, MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 
 use crate::completeness::{Completeness, Gap};
 use crate::error::{TraceError, Warnings};
@@ -27,6 +27,9 @@ pub struct ReadOptions {
     pub latencies: bool,
     /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
     pub columns: Option<Columns>,
+    /// The unit of times that are bare numbers, instead of the one that the format assumes. Only for formats of bare times
+    /// ([`Format::has_bare_times`]); they may then have decimals.
+    pub time_unit: Option<TimeUnit>,
     /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
     /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
     pub partial: bool,
@@ -43,10 +46,67 @@ impl Default for ReadOptions {
             device: None,
             latencies: true,
             columns: None,
+            time_unit: None,
             partial: false,
             cgroups: Vec::new(),
             priorities: Vec::new(),
         }
+    }
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// All of them, the shortest first.
+    pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
+
+    /// Its length, ns.
+    #[must_use]
+    pub const fn ns(self) -> u64 {
+        match self {
+            Self::Ns => 1,
+            Self::Us => MICROSECOND_NS,
+            Self::Ms => MILLISECOND_NS,
+            Self::S => SECOND_NS,
+        }
+    }
+
+    /// As options have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|unit| unit.name() == text);
+        found.ok_or_else(|| "units of time are ns, us, ms and s".to_owned())
     }
 }
 
@@ -228,8 +288,11 @@ pub(crate) fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<F
     let format = match given {
         Some(_) if inputs.is_empty() => return Err(TraceError::NoFile),
         Some(format) => format,
-        None => return detect(inputs),
+        None => detect(inputs, options.time_unit)?,
     };
+    if options.time_unit.is_some() && !format.has_bare_times() {
+        return Err(TraceError::TimeUnit { file: inputs[0].name().to_owned(), format });
+    }
     if inputs.len() > 1 && format != Format::Blktrace {
         return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
     }

@@ -8,6 +8,7 @@ use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, SECTOR_BYTES};
 
 use crate::format::Format;
 use crate::grouped::grouped;
+use crate::reading::TimeUnit;
 use crate::record::TraceRequest;
 
 /// Times of this resolution or a worse one are coarse, ns: a fast device does an I/O in less.
@@ -21,6 +22,8 @@ const TIMES_MIN: u64 = 16;
 const COARSER: u64 = 10;
 /// Requests a second that no device takes.
 const RATE_MAX: f64 = 1e7;
+/// The same where the unit of times is only a convention: few devices take as many.
+const BARE_RATE_MAX: f64 = 1e6;
 /// Requests from which a rate means anything.
 const RATE_REQUESTS_MIN: u64 = 16;
 /// The rate that a unit of time is judged by, requests a second: the middle of what disks and SSDs do.
@@ -57,7 +60,9 @@ pub enum Oddity {
         /// The time that they take, ns.
         span_ns: u64,
         /// The units that the times are read in and that they probably are in, where known.
-        units: Option<(&'static str, &'static str)>,
+        units: Option<(TimeUnit, TimeUnit)>,
+        /// Whether the unit is only a convention of the format, so that another one can be given.
+        bare: bool,
     },
     /// Requests end beyond the end of any device.
     Extent {
@@ -125,10 +130,14 @@ impl fmt::Display for Oddity {
                     "the requests were sorted by time; if the file is several recordings, take one of them"
                 }
             ),
-            Self::Rate { requests, span_ns, units } => {
+            Self::Rate { requests, span_ns, units, bare } => {
                 let span_s = *span_ns as f64 / SECOND_NS as f64;
-                write!(f, "{} requests in {span_s} s are more than any device takes; ", grouped(*requests))?;
+                let any = if *bare { "almost any" } else { "any" };
+                write!(f, "{} requests in {span_s} s are more than {any} device takes; ", grouped(*requests))?;
                 match units {
+                    Some((read, likely)) if *bare => {
+                        write!(f, "the times may be in {likely}, not {read}: read them with --time-unit {likely}")
+                    }
                     Some((read, likely)) => {
                         write!(
                             f,
@@ -245,9 +254,10 @@ impl Survey {
         if enough && is_coarse { self.grain_ns } else { written_ns }
     }
 
-    /// What is odd, the worst first. `written_ns`: how exactly the times are written.
+    /// What is odd, the worst first. `written_ns`: how exactly the times are written. `given`: the unit that somebody
+    /// gave for them.
     #[must_use]
-    pub fn oddities(&self, format: Format, written_ns: u64, steps: StepsBack) -> Vec<Oddity> {
+    pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
         let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0;
@@ -255,10 +265,13 @@ impl Survey {
             found.push(Oddity::NoTimes { requests: self.requests });
         }
         let rate = self.requests as f64 / self.devices.len().max(1) as f64 / span_ns as f64 * SECOND_NS as f64;
-        let is_fast = span_ns > 0 && self.requests >= RATE_REQUESTS_MIN && rate > RATE_MAX;
+        let bare = format.has_bare_times();
+        let rate_max = if bare { BARE_RATE_MAX } else { RATE_MAX };
+        let is_fast = span_ns > 0 && self.requests >= RATE_REQUESTS_MIN && rate > rate_max;
         if is_fast {
-            let units = likely_unit(unit_ns(format, written_ns), rate);
-            found.push(Oddity::Rate { requests: self.requests, span_ns, units });
+            let read = given.or_else(|| assumed_unit(format, written_ns));
+            let units = read.and_then(|read| Some((read, likely_unit(read, rate)?)));
+            found.push(Oddity::Rate { requests: self.requests, span_ns, units, bare });
         }
         if self.end_bytes > EXTENT_MAX || is_fast && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes });
@@ -279,22 +292,22 @@ impl Survey {
     }
 }
 
-/// The unit of a format's times, ns. Those of tables are as exact as their unit if they have no decimals.
-const fn unit_ns(format: Format, written_ns: u64) -> u64 {
-    match format {
-        Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints | Format::Fiu => SECOND_NS,
+/// The unit of a format's times, if nobody has given another. Those of tables are as exact as their unit if they have no
+/// decimals.
+fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
+    let ns = match format {
+        Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints => SECOND_NS,
+        _ if format.has_bare_times() => format.resolution_ns(),
         _ => written_ns,
-    }
+    };
+    TimeUnit::ALL.into_iter().find(|unit| unit.ns() == ns)
 }
 
-/// The name of the unit that times are read in, and of the one that makes the most usual rate of this one.
-fn likely_unit(read_ns: u64, rate: f64) -> Option<(&'static str, &'static str)> {
-    const UNITS: [(u64, &str); 4] = [(1, "ns"), (MICROSECOND_NS, "us"), (MILLISECOND_NS, "ms"), (SECOND_NS, "s")];
-    let read = UNITS.iter().find(|(unit_ns, _)| *unit_ns == read_ns)?.1;
-    let distance = |unit_ns: u64| (rate / (unit_ns / read_ns) as f64 / RATE_USUAL).ln().abs();
-    let longer = UNITS.iter().filter(|(unit_ns, _)| *unit_ns > read_ns);
-    let likely = longer.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?.1;
-    Some((read, likely))
+/// Of the longer units, the one that makes the most usual rate of this one.
+fn likely_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
+    let distance = |unit: &TimeUnit| (rate / (unit.ns() / read.ns()) as f64 / RATE_USUAL).ln().abs();
+    let longer = TimeUnit::ALL.into_iter().filter(|unit| *unit > read);
+    longer.min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 #[cfg(test)]
@@ -322,7 +335,7 @@ mod tests {
     }
 
     fn told(survey: &Survey, format: Format) -> Vec<String> {
-        survey.oddities(format, 1, StepsBack::default()).iter().map(ToString::to_string).collect()
+        survey.oddities(format, 1, None, StepsBack::default()).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -360,8 +373,12 @@ mod tests {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
         let told = super::tests::told(&milliseconds, Format::Mqsim);
         assert!(told[0].contains("400 requests in 0.000001596 s"), "{told:?}");
-        assert!(told[0].contains("may be in ms, not ns; name the columns with --columns, as in time_ms"), "{told:?}");
-        let possible = survey((0..400).map(|i| (i * 1_000, 1_000 * i, 8)));
+        assert!(told[0].contains("may be in ms, not ns: read them with --time-unit ms"), "{told:?}");
+        let told = super::tests::told(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
+        assert!(told[0].contains("may be in us, not ns"), "{told:?}");
+        let told = super::tests::told(&milliseconds, Format::Blkreplay);
+        assert!(told[0].contains("the times may be in another unit"), "{told:?}");
+        let possible = survey((0..400).map(|i| (i * 1_100, 1_000 * i, 8)));
         assert!(super::tests::told(&possible, Format::Mqsim).is_empty());
     }
 

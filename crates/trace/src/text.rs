@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use iosched::{Op, SECTOR_BYTES, Time};
 
 use crate::error::{TracePlace, WarningKind, Warnings};
+use crate::format::Format;
 use crate::input::{Input, excerpt};
 use crate::names::{Labels, Names};
+use crate::reading::TimeUnit;
 use crate::record::TraceRequest;
 
 /// What a line is.
@@ -137,6 +139,57 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
         latency_ns: None,
         ioprio: None,
     }
+}
+
+/// How times that are bare numbers are read.
+#[derive(Clone, Copy)]
+pub(crate) struct BareTimes {
+    unit_ns: u64,
+    /// Whether they may have decimals, since somebody named the unit.
+    decimals: bool,
+}
+
+impl BareTimes {
+    /// In the unit that the format assumes, or in the one that is given.
+    pub(crate) fn of(format: Format, given: Option<TimeUnit>) -> Self {
+        Self { unit_ns: given.map_or(format.resolution_ns(), TimeUnit::ns), decimals: given.is_some() }
+    }
+
+    #[inline]
+    pub(crate) fn parse(self, text: &[u8]) -> Option<Time> {
+        let ns = if self.decimals { decimal(text, self.unit_ns)? } else { number(text)?.checked_mul(self.unit_ns)? };
+        Some(Time::from_ns(ns))
+    }
+
+    /// How exact they are, ns, by the words of some lines: only times have decimals.
+    pub(crate) fn resolution_ns(self, head: &[u8]) -> u64 {
+        let words = head.split(|&b| b.is_ascii_whitespace() || b == b',');
+        let decimals = words.filter(|word| decimal(word, 1).is_some()).filter_map(|word| {
+            let dot = word.iter().position(|&b| b == b'.')?;
+            Some(word.len() - dot - 1)
+        });
+        let digits = if self.decimals { decimals.max().unwrap_or(0) } else { 0 };
+        (0..digits).fold(self.unit_ns, |ns, _| ns / 10).max(1)
+    }
+}
+
+/// A number of `unit_ns`, perhaps with decimals, in ns; what is finer is dropped.
+pub(crate) fn decimal(text: &[u8], unit_ns: u64) -> Option<u64> {
+    let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
+        Some(dot) => (&text[..dot], &text[dot + 1..]),
+        None => (text, &[][..]),
+    };
+    let mut ns = 0;
+    let mut scale = unit_ns;
+    for &digit in fraction {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        scale /= 10;
+        ns += u64::from(digit) * scale;
+    }
+    number(whole)?.checked_mul(unit_ns)?.checked_add(ns)
 }
 
 /// A decimal number, nothing else.

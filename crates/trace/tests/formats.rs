@@ -160,8 +160,11 @@ fn what_cannot_be_told_says_so() {
     ] {
         assert_eq!(open(data).err().unwrap().to_string(), message);
     }
-    let told = open(b"hello\nworld\n").err().unwrap().to_string();
-    assert!(told.starts_with("input: not a trace in a known format; tried:\n"), "{told}");
+    let error = open(b"hello\nworld\n").err().unwrap();
+    let told = error.to_string();
+    let cause = "input: not a trace in a known format; its lines are neither records of a format nor rows of a table";
+    assert!(told.starts_with(cause) && told.lines().count() == 1, "{told}");
+    let told = error.tried().unwrap();
     for format in Format::ALL {
         assert!(told.contains(&format!("\n  {format}: ")), "{format} was tried: {told}");
     }

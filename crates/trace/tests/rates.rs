@@ -106,7 +106,7 @@ fn what_is_neither_is_left_alone_and_rates_are_no_trace() {
         assert_eq!(rates_of(text), None, "{text}");
     }
     for name in ["iostat-x.txt", "iostat-x.json", "sar-d.txt", "sar-dp.txt"] {
-        let Err(TraceError::UnknownFormat { looks_like: Some(what), .. }) = TraceReader::open(file(name)) else {
+        let Err(TraceError::UnknownFormat { looks_like: what, .. }) = TraceReader::open(file(name)) else {
             panic!("{name} is no trace");
         };
         assert!(what.contains("iosched trace info") && what.contains("iosched record"), "{what}");

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use iosched::Op;
-use iosched_trace::{Columns, Format, Gap, ReadOptions, TraceReader, TraceRequest};
+use iosched_trace::{Columns, Format, Gap, ReadOptions, TimeUnit, TraceReader, TraceRequest};
 
 fn read_with(columns: &str, data: &'static [u8]) -> Vec<TraceRequest> {
     let options = ReadOptions { columns: Some(Columns::parse(columns).unwrap()), ..ReadOptions::default() };
@@ -104,6 +104,12 @@ fn refusals_name_the_likely_cause() {
         ("10 /dev/sda read 4096 4096\n", "the first line `fio version 3 iolog` is missing"),
         ("3.38 0 194945240 128 0\n6.59 0 75143136 8 1\n", "--columns time_ms,device,sector,nr_sectors,op=1:read"),
         ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "prints no sectors"),
+        ("1 2 3 4 5 6\n2 3 4 5 6 7\n", "it is a table of 6 columns with blanks between them"),
+        ("at,where,what,much\n1,4096,x,512\n2,8192,y,512\n", "it is a table of 4 columns with commas between them"),
+        ("0,5,512,W,0.5\n0,5,512,W\n0,5,512\n0,5,512\n0,5\n", "some of its lines are records of spc, but not line 2"),
+        ("<!DOCTYPE html>\n<html>\n", "it is a page or document"),
+        ("{\"jobs\": []}\n", "it is JSON"),
+        ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
         ("  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n", "no block events at its beginning"),
     ] {
         let message = cause(text.as_bytes());
@@ -131,4 +137,61 @@ fn insertions_come_before_issues() {
         8,0 0 4 0.004 0 C R 200 + 16 [0]\n8,0 0 5 0.006 0 C W 800 + 8 [0]\n";
     let (requests, _) = read(text);
     assert_eq!(arrivals(&requests), [(1_000_000, Some(3_000_000)), (3_000_000, Some(3_000_000))]);
+}
+
+fn with_unit(unit: TimeUnit) -> ReadOptions {
+    ReadOptions { time_unit: Some(unit), ..ReadOptions::default() }
+}
+
+#[test]
+fn a_given_unit_replaces_the_one_a_format_assumes() {
+    for (text, format, unit, arrival_ns, resolution_ns) in [
+        ("4 0 79 8 0\n7 0 18 8 1\n", Format::Mqsim, TimeUnit::Ms, 3_000_000, 1_000_000),
+        ("4 0 79 8 0\n7 0 18 8 1\n", Format::Mqsim, TimeUnit::Us, 3_000, 1_000),
+        ("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n", Format::Mqsim, TimeUnit::Ms, 3_211_002, 1),
+        ("419,R,8792,4096,15\n419,R,8792,4096,16\n", Format::Alibaba, TimeUnit::S, 1_000_000_000, 1_000_000_000),
+        ("1538323200,8,8,0,1\n1538323207,8,8,0,1\n", Format::Tencent, TimeUnit::Ms, 7_000_000, 1_000_000),
+        ("10 697 a 45 8 R 8 0\n12 697 a 45 8 R 8 0\n", Format::Fiu, TimeUnit::Us, 2_000, 1_000),
+        ("fio version 3 iolog\n0 a read 0 512\n5 a read 0 512\n", Format::FioV3, TimeUnit::Ms, 5_000_000, 1_000_000),
+        (
+            "fio version 2 iolog\na read 0 512\na wait 5\na read 0 512\n",
+            Format::FioV2,
+            TimeUnit::Ms,
+            5_000_000,
+            1_000_000,
+        ),
+    ] {
+        for format_given in [None, Some(format)] {
+            let options = ReadOptions { format: format_given, ..with_unit(unit) };
+            let mut reader = strictly(text.as_bytes(), &options).unwrap();
+            let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+            assert_eq!((reader.format(), reader.resolution_ns()), (format, resolution_ns), "{text}");
+            assert_eq!(requests[1].arrival.since(requests[0].arrival), arrival_ns, "{text}");
+        }
+    }
+}
+
+#[test]
+fn formats_whose_times_have_a_unit_refuse_another() {
+    for format in Format::ALL.into_iter().filter(|format| !format.has_bare_times()) {
+        let error = strictly(b"8", &ReadOptions { format: Some(format), ..with_unit(TimeUnit::Ms) }).err().unwrap();
+        let expected =
+            format!("input: the times of the format {format} carry their unit; --time-unit is for times that");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_given_unit_may_be_doubted_as_well() {
+    let text: String = (0..400).map(|at| format!("{} 0 {} 8 1\n", at * 4, at * 100)).collect();
+    let doubts = |options: &ReadOptions| {
+        let summary = iosched_trace::summarize(&mut strictly(text.as_bytes(), options).unwrap()).unwrap();
+        summary.oddities.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    assert!(doubts(&ReadOptions::default()).contains("the times may be in ms, not ns: read them with --time-unit ms"));
+    assert_eq!(
+        doubts(&with_unit(TimeUnit::Ms)),
+        "times are multiples of 1 ms; a replay draws the arrivals within each \
+        unit at random, uniformly and in the order of the trace"
+    );
 }

@@ -107,7 +107,7 @@ const DOUBTED: &str = "\
 | times that step back | a request of the same device before the one above it, by more than 1 ms and the longest latency | requests are sorted by time |
 | the same in `fio-v2` and `fio-v3` | any step back | the order of the file stays, and a step back takes no time, as in fio |
 | no times | more than 8 requests, all at one time | each process submits its I/Os one after another, as fio does with such a log; `--replay open` and `--speed` are refused |
-| impossible rate | more than 10,000,000 requests/s from one device | a doubt that names the likely unit, such as ms |
+| impossible rate | more than 10,000,000 requests/s from one device; 1,000,000 where times are bare numbers | a doubt that names the likely unit, such as ms, and for bare numbers `--time-unit ms` |
 | impossible place | beyond 1 PB; with an impossible rate, beyond 100 TB | a doubt: offsets may be in bytes |
 | impossible length | reads or writes above 1 GiB | a doubt: lengths may be in bytes |
 
@@ -145,7 +145,7 @@ fn told() -> String {
         "\n## When the format is not told rightly\n\n\
          Formats of text without a heading of their own are told by the shape of the first 100 lines: the first must be a \
          record, and half of them. A heading of other columns therefore is not taken for a bad line of theirs. What is in no \
-         format is refused, with the first line that does not fit each of them.\n\n\
+         format is refused with the most likely cause; `--verbose` prints the first line that does not fit, for each format.\n\n\
          - `--input-format NAME` reads a trace in this format, whatever it looks like.\n\
          - `--columns NAME,…` reads a table whose columns are these; between them are commas, tabs, semicolons, bars or blanks, \
          whichever makes as many. They are {}. There must be a time, `op`, a start and a length; no two may say the same. \
@@ -155,8 +155,12 @@ fn told() -> String {
          - `completed_s` and `end_s` (also `_ns`, `_us`, `_ms`) are times of completion; the arrival is this time less the latency, which must be a column, too. `queue_ms` is a wait that the latency does not include.\n\
          - `op=0:write/1:read` gives words of the file their meaning; `op=1:read` is the same. Other meanings are `discard` and `flush`.\n\
          - Between blanks, the name of a process may hold blanks. It takes the words that the columns before and after it leave.\n\
+         - `--time-unit UNIT` (ns, us, ms or s) replaces the unit that a format assumes for times that are bare numbers: `fio-v2`, \
+         `fio-v3`, `fiu`, `alibaba`, `tencent` and `mqsim`. The times may then have decimals: `--time-unit ms` reads DiskSim's and \
+         SSDsim's ASCII, `3.381531 0 194945240 128 0`, as `mqsim`. The times of other formats carry their unit, and those of a table \
+         have it in the column's name.\n\
          - For example, `--columns time_ms,device,sector,nr_sectors,op=1:read` reads DiskSim's ASCII `3.381531 0 194945240 128 0`.\n\n\
-         Every command that reads a trace has both. A heading that names such columns is read so without being asked, in any \
+         Every command that reads a trace has these options. A heading that names such columns is read so without being asked, in any \
          order; columns of other names are passed over.\n\n\
          These tables are read as `csv`, too:\n\
          \n\
@@ -164,7 +168,7 @@ fn told() -> String {
          |---|---|\n\
          | biosnoop of bcc and libbpf, by its heading `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`; the time is that of the completion | `0.007534 C2 Compiler 4242 sdb R 323946136 16384 7.53` |\n\
          | Systor '17, by its heading `Timestamp,Response,IOType,LUN,Offset,Size` | `1455592811.054253578,0.008407658,W,3,123263663104,4096` |\n\
-         | fio's latency log with offsets (`--write_lat_log`, `--log_offset=1`), by its shape; a bandwidth log has the same shape and is not for reading here | `9, 8634305, 1, 4096, 3300663296, 0x0000` |\n\
+         | fio's latency log with offsets (`--write_lat_log`, `--log_offset=1`), by its shape. Bandwidth and IOPS logs have the same shape and hold no single I/Os: their names (`_bw.`, `_iops.`) or values tell, and they are refused | `9, 8634305, 1, 4096, 3300663296, 0x0000` |\n\
          \n\
          More than {} % of bad lines are refused: the format is another, or most of the trace is not what it should be. With \
          the format (or columns) given and `--partial` the rest is read.\n\n\

@@ -1,7 +1,7 @@
 //! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
 
 use clap::Args;
-use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions};
+use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions, TimeUnit};
 
 use crate::output::say;
 
@@ -27,6 +27,12 @@ pub(crate) struct Reading {
     /// latency_s.
     #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
     columns: Option<Columns>,
+    /// Unit of times that are bare numbers: ns, us, ms or s [default: the unit of the format]
+    ///
+    /// The unit is ns in mqsim and fiu, us in fio-v2, fio-v3 and alibaba, and s in tencent. With this option, the times
+    /// may have decimals, such as DiskSim's times in ms.
+    #[arg(long, value_name = "UNIT", conflicts_with = "columns", value_parser = time_unit)]
+    time_unit: Option<TimeUnit>,
     /// Read an incomplete trace: the file of a CPU is missing, or a file is truncated or damaged
     ///
     /// With --input-format or --columns, a trace with many bad lines is read too.
@@ -48,10 +54,11 @@ pub(crate) struct Reading {
 impl Reading {
     /// For readers.
     pub(crate) fn options(&self) -> ReadOptions {
-        let Self { input_format, columns, partial, cgroups, priorities } = self;
+        let Self { input_format, columns, time_unit, partial, cgroups, priorities } = self;
         ReadOptions {
             format: *input_format,
             columns: columns.clone(),
+            time_unit: *time_unit,
             partial: *partial,
             cgroups: cgroups.clone(),
             priorities: priorities.clone(),
@@ -83,6 +90,10 @@ fn in_cgroup(text: &str) -> Result<InCgroup, String> {
 }
 
 fn ionice(text: &str) -> Result<Ionice, String> {
+    text.parse()
+}
+
+fn time_unit(text: &str) -> Result<TimeUnit, String> {
     text.parse()
 }
 

@@ -63,6 +63,7 @@ impl CommandLine {
     pub fn reading(&mut self, reading: &ReadOptions) {
         self.options("--input-format", reading.format);
         self.options("--columns", &reading.columns);
+        self.options("--time-unit", reading.time_unit);
         self.options("--cgroup", &reading.cgroups);
         self.options("--ionice", &reading.priorities);
         if reading.partial {

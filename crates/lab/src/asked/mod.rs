@@ -321,6 +321,7 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     let given = match reading {
         ReadOptions { format: Some(_), .. } => "input-format",
         ReadOptions { columns: Some(_), .. } => "columns",
+        ReadOptions { time_unit: Some(_), .. } => "time-unit",
         ReadOptions { partial: true, .. } => "partial",
         ReadOptions { cgroups, .. } if !cgroups.is_empty() => "cgroup",
         ReadOptions { priorities, .. } if !priorities.is_empty() => "ionice",

@@ -2,22 +2,22 @@
 
 use std::io::{self, Write};
 
-use iosched::{MICROSECOND_NS, Op, Time};
+use iosched::{MICROSECOND_NS, Op};
 
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
 use crate::text::{
-    Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
+    BareTimes, Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
 };
 
-pub(crate) struct Alibaba;
+pub(crate) struct Alibaba(pub(crate) BareTimes);
 
 impl LineFormat for Alibaba {
     const EXPECTED: &'static str =
         "\"device,R or W,offset,length,timestamp\", offset and length in bytes, timestamp in µs";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
-        match request(line) {
+        match request(line, self.0) {
             Some(request) => Line::Request(request),
             None if line.starts_with(b"device_id,") => Line::Other,
             None => Line::Bad,
@@ -25,7 +25,7 @@ impl LineFormat for Alibaba {
     }
 }
 
-fn request(line: &[u8]) -> Option<TraceRequest> {
+fn request(line: &[u8], times: BareTimes) -> Option<TraceRequest> {
     let mut fields = comma_fields(line);
     let device = number_u32(fields.next()?)?;
     let op = match fields.next()? {
@@ -34,7 +34,7 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
         _ => return None,
     };
     let (sector, nr_sectors) = sectors_of_bytes(number(fields.next()?)?, number(fields.next()?)?)?;
-    let arrival = Time::from_ns(number(fields.next()?)?.checked_mul(MICROSECOND_NS)?);
+    let arrival = times.parse(fields.next()?)?;
     let request = TraceRequest { device: Some(device), ..plain(arrival, op, sector, nr_sectors) };
     fields.next().is_none().then_some(request)
 }

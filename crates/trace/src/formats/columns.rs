@@ -6,7 +6,7 @@ use std::fmt;
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS};
 
 use crate::error::TraceError;
-use crate::text::number;
+use crate::text::{decimal, number};
 
 /// A column's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ const IGNORED: &str = "-";
 /// Columns looked at; more make no sense.
 const COLUMNS_MAX: usize = 64;
 /// What is between the columns of a line; blanks come last, since they stand within the fields of others.
-const DELIMITERS: [Delimiter; 5] =
+pub(super) const DELIMITERS: [Delimiter; 5] =
     [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Byte(b'|'), Delimiter::Blanks];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -426,25 +426,6 @@ fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
 
 fn is_hex(field: &[u8]) -> bool {
     field.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
-/// A number of `unit_ns`, perhaps with decimals, in ns; what is finer is dropped.
-pub(crate) fn decimal(text: &[u8], unit_ns: u64) -> Option<u64> {
-    let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
-        Some(dot) => (&text[..dot], &text[dot + 1..]),
-        None => (text, &[][..]),
-    };
-    let mut ns = 0;
-    let mut scale = unit_ns;
-    for &digit in fraction {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        scale /= 10;
-        ns += u64::from(digit) * scale;
-    }
-    number(whole)?.checked_mul(unit_ns)?.checked_add(ns)
 }
 
 /// Fields with their quotes, without the blanks around them.

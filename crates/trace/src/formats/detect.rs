@@ -2,25 +2,28 @@
 
 use std::borrow::Cow;
 
-use super::columns::decimal;
-use super::{alibaba, blkparse, blkreplay, csv, event_text, fio, fiu, mqsim, msr, spc, tencent, tracepoints, vscsi};
+use super::{
+    alibaba, blkparse, blkreplay, cause, csv, event_text, fio, fio_log, fiu, mqsim, msr, spc, tencent, tracepoints,
+    vscsi,
+};
 use crate::blktrace;
 use crate::error::{Misfit, TraceError};
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
 use crate::names::Names;
-use crate::text::{Line, LineFormat, Words};
+use crate::reading::TimeUnit;
+use crate::text::{BareTimes, Line, LineFormat};
 
 /// Lines that are looked at.
-const LINES_MAX: usize = 100;
+pub(super) const LINES_MAX: usize = 100;
 /// Of these, so many must be of the format, per cent: a few can be damaged, and what is left out is counted when the
 /// whole is read.
-const FIT_PERCENT_MIN: usize = 50;
+const FIT_PERCENT_MIN: u64 = 50;
 /// Bytes looked at for what text does not hold.
 const TEXT_HEAD_BYTES: usize = 512;
 
 /// The format of files that belong together.
-pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {
+pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Result<Format, TraceError> {
     let Some(first) = inputs.first() else { return Err(TraceError::NoFile) };
     let first_name = first.name().to_owned();
     let mut all_empty = true;
@@ -29,7 +32,7 @@ pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {
         let name = input.name().to_owned();
         let head = input.peek(HEAD_BYTES);
         all_empty &= head.is_empty();
-        formats.push(of_content(head, &name)?.or_else(|| binary_by_name(&name)));
+        formats.push(of_content(head, &name, time_unit)?.or_else(|| binary_by_name(&name)));
     }
     if all_empty {
         // A file that cannot even be read a little is not empty but damaged.
@@ -59,9 +62,9 @@ fn binary_by_name(name: &str) -> Option<Format> {
     Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)
 }
 
-fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
+fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Option<Format>, TraceError> {
     if let Some(fault) = blktrace::binary::order_fault(head) {
-        let looks_like = Some(Cow::Borrowed(fault));
+        let looks_like = Cow::Borrowed(fault);
         return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
     }
     if let Some(version) = blktrace::binary::sniff(head) {
@@ -79,7 +82,11 @@ fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
         return Ok(None);
     }
     let lines = whole_lines(head);
-    Ok(TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines).is_none()))
+    if let Some(refusal) = fio_log::refusal(lines, name) {
+        let looks_like = Cow::Borrowed(refusal);
+        return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
+    }
+    Ok(TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines, time_unit).is_none()))
 }
 
 /// Formats of text, the most particular first.
@@ -103,21 +110,22 @@ fn whole_lines(head: &[u8]) -> &[u8] {
 }
 
 /// Why lines are not of a format of text; `None` if they are.
-fn misfit(format: Format, lines: &[u8]) -> Option<Misfit> {
+fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<Misfit> {
+    let times = BareTimes::of(format, time_unit);
     match format {
         Format::FioV2 => headed(format, lines, fio::sniff(lines) == Some(fio::Version::Two), "fio version 2 iolog"),
         Format::FioV3 => headed(format, lines, fio::sniff(lines) == Some(fio::Version::Three), "fio version 3 iolog"),
         Format::Csv => headed(format, lines, csv::sniff(lines), csv::Csv::EXPECTED),
         Format::Msr => unlike(format, lines, msr::Msr),
-        Format::Alibaba => unlike(format, lines, alibaba::Alibaba),
-        Format::Tencent => unlike(format, lines, tencent::Tencent),
+        Format::Alibaba => unlike(format, lines, alibaba::Alibaba(times)),
+        Format::Tencent => unlike(format, lines, tencent::Tencent(times)),
         Format::Spc => unlike(format, lines, spc::Spc),
-        Format::Fiu => unlike(format, lines, fiu::Fiu),
+        Format::Fiu => unlike(format, lines, fiu::Fiu(times)),
         Format::Blkreplay => unlike(format, lines, blkreplay::Blkreplay::new()),
         Format::Blkparse => unlike(format, lines, event_text::Lines(blkparse::Blkparse::default())),
         // Other events may come first.
         Format::Tracepoints => unlike_of(format, lines, usize::MAX, tracepoints::Lines),
-        Format::Mqsim => unlike(format, lines, mqsim::Mqsim),
+        Format::Mqsim => unlike(format, lines, mqsim::Mqsim(times)),
         Format::Blktrace | Format::Vscsi => None,
     }
 }
@@ -125,7 +133,7 @@ fn misfit(format: Format, lines: &[u8]) -> Option<Misfit> {
 /// Of a format that its first line tells.
 fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> Option<Misfit> {
     let (number, line) = first_line(lines)?;
-    (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected })
+    (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected, records: 0 })
 }
 
 fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
@@ -134,7 +142,7 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Blank, or a comment.
-fn is_passed_over(line: &[u8]) -> bool {
+pub(super) fn is_passed_over(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.is_empty() || line.starts_with(b"#")
 }
@@ -148,7 +156,7 @@ fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfi
 /// The same, by so many lines.
 fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut shape: F) -> Option<Misfit> {
     let mut names = Names::default();
-    let (mut records, mut bad, mut first, mut first_bad) = (0, 0, None, None);
+    let (mut records, mut bad, mut first, mut first_bad) = (0u64, 0u64, None, None);
     let numbered = (1..).zip(lines.split(|&b| b == b'\n').take(lines_max));
     for (number, line) in numbered {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -170,75 +178,22 @@ fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut 
         return None;
     }
     let (number, line) = first_bad.or(first).unwrap_or((1, &[]));
-    Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED })
+    Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED, records })
 }
 
-/// That a file is in no format, and why.
+/// That a file is in no format, and why: the most likely cause, and everything that was tried.
 fn unknown(input: &mut Input) -> TraceError {
     let file = input.name().to_owned();
     let head = input.peek(HEAD_BYTES);
-    let lacking = csv::lacking(head).map(|problem| {
-        format!("it is a table whose heading says too little: {problem}; name its columns with --columns")
-    });
-    let looks_like = looks_like(head).or_else(|| likely_text(head)).map(Cow::Borrowed).or(lacking.map(Cow::Owned));
     let lines = whole_lines(head);
     let is_text = !head.iter().take(TEXT_HEAD_BYTES).any(|&b| b == 0);
-    let binary = |format: Format, expected| Misfit { format, line: None, found: String::new(), expected };
+    let binary = |format: Format, expected| Misfit { format, line: None, found: String::new(), expected, records: 0 };
     let mut misfits = Vec::new();
     if is_text {
-        misfits.extend(TEXT_FORMATS.into_iter().filter_map(|format| misfit(format, lines)));
+        misfits.extend(TEXT_FORMATS.into_iter().filter_map(|format| misfit(format, lines, None)));
     }
+    let cause = cause::of(head, is_text, &misfits);
     misfits.push(binary(Format::Blktrace, "the magic 0x65617400 of a record"));
     misfits.push(binary(Format::Vscsi, "two records of version 1 or 2"));
-    TraceError::UnknownFormat { file, looks_like, misfits }
-}
-
-/// What people give instead of a trace, and what is to be done with it.
-fn looks_like(head: &[u8]) -> Option<&'static str> {
-    Some(match head {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16: convert it, as with iconv -f UTF-16 -t UTF-8",
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz: decompress it first, as with xz -dc",
-        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: decompress it first, as with bzip2 -dc",
-        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4: decompress it first, as with lz4 -dc",
-        [b'P', b'K', 3, 4, ..] => "it is a zip archive: unpack it first",
-        head if head.get(257..262) == Some(b"ustar") => "it is a tar archive: unpack it first",
-        head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
-            "it is full of zero bytes: its data were lost; copy it again"
-        }
-        head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
-            "it is a table of rates, as iostat and sar print it, and does not say what was asked: `iosched trace info` \
-             reads it, and `iosched record` makes a trace"
-        }
-        _ => return None,
-    })
-}
-
-/// The most likely kind of a text in no format, by its first lines.
-fn likely_text(head: &[u8]) -> Option<&'static str> {
-    let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
-    let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
-    let is_action = |word: &&[u8]| {
-        [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
-    };
-    let is_number = |word: &&[u8]| decimal(word, 1).is_some();
-    match first[..] {
-        [_, action, ..] if is_action(&action) => Some(
-            "the first line `fio version 2 iolog` is missing; put it above the others, or say --input-format fio-v2",
-        ),
-        [time, _, action, ..] if is_number(&time) && is_action(&action) => Some(
-            "the first line `fio version 3 iolog` is missing; put it above the others, or say --input-format fio-v3",
-        ),
-        [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
-            "it looks like a trace of DiskSim or SSDsim; name its columns and units, as in \
-             --columns time_ms,device,sector,nr_sectors,op=1:read",
-        ),
-        [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
-            "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
-        ),
-        _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
-            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events at its \
-             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use `iosched record`",
-        ),
-        _ => None,
-    }
+    TraceError::UnknownFormat { file, looks_like: cause, misfits }
 }

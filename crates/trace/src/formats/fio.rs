@@ -16,7 +16,7 @@ use iosched::{MICROSECOND_NS, Op, Time};
 
 use crate::names::{Labels, NAMES_MAX, Names};
 use crate::record::TraceRequest;
-use crate::text::{Line, LineFormat, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
+use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
 
 /// Most files told apart.
 const FILES_MAX: usize = NAMES_MAX;
@@ -39,20 +39,20 @@ impl Version {
 /// Reads either version.
 pub(crate) struct Fio {
     version: Version,
+    times: BareTimes,
     now: Time,
     open: BTreeSet<Vec<u8>>,
 }
 
 impl Fio {
-    pub(crate) fn new(version: Version) -> Self {
-        Self { version, now: Time::ZERO, open: BTreeSet::new() }
+    pub(crate) fn new(version: Version, times: BareTimes) -> Self {
+        Self { version, times, now: Time::ZERO, open: BTreeSet::new() }
     }
 
     fn line(&mut self, line: &[u8], names: &mut Names) -> Option<Line> {
         let mut words = Words::new(line);
-        let ns = |us: &[u8]| number(us)?.checked_mul(MICROSECOND_NS);
         if self.version == Version::Three {
-            self.now = Time::from_ns(ns(words.next()?)?);
+            self.now = self.times.parse(words.next()?)?;
         }
         let file = words.next()?;
         let op = match words.next()? {
@@ -61,7 +61,8 @@ impl Fio {
             b"trim" => Op::Discard,
             b"sync" | b"datasync" => Op::Flush,
             b"wait" if self.version == Version::Two => {
-                self.now = Time::from_ns(self.now.as_ns().checked_add(ns(words.next()?)?)?);
+                let wait = self.times.parse(words.next()?)?;
+                self.now = Time::from_ns(self.now.as_ns().checked_add(wait.as_ns())?);
                 return Some(Line::Other);
             }
             b"open" => {

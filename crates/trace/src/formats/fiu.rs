@@ -3,29 +3,29 @@
 
 use std::io::{self, Write};
 
-use iosched::{Op, Time};
+use iosched::Op;
 
 use crate::blktrace::ProcessName;
 use crate::names::{Labels, Names};
-use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
+use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
 /// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.
 const WORDS_MAX: usize = 24;
 const UNNAMED: &[u8] = b"?";
 
-pub(crate) struct Fiu;
+pub(crate) struct Fiu(pub(crate) BareTimes);
 
 impl LineFormat for Fiu {
     const EXPECTED: &'static str = "\"ns pid process LBA sectors R|W major minor md5\", LBA and sectors of 512 bytes";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
-        request(line, names).map_or(Line::Bad, Line::Request)
+        request(line, self.0, names).map_or(Line::Bad, Line::Request)
     }
 }
 
 /// Fields are counted from both ends: in the middle is the name.
-fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
+fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequest> {
     let words: Vec<&[u8]> = Words::new(line).take(WORDS_MAX + 1).collect();
     let op_of = |word: &[u8]| match word {
         b"R" | b"Read" => Some(Op::Read),
@@ -37,7 +37,7 @@ fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         return None;
     }
     let op_at = [count - 4, count - 3].into_iter().find(|&at| at >= 5 && op_of(words[at]).is_some())?;
-    let arrival = Time::from_ns(number(words[0])?);
+    let arrival = times.parse(words[0])?;
     let pid = number_u32(words[1])?;
     let name = words[2..op_at - 2].join(&b' ');
     let sector = number(words[op_at - 2])?;

@@ -4,11 +4,13 @@
 mod alibaba;
 mod blkparse;
 mod blkreplay;
+mod cause;
 mod columns;
 mod csv;
 mod detect;
 mod event_text;
 mod fio;
+mod fio_log;
 mod fiu;
 mod mqsim;
 mod msr;
@@ -29,7 +31,8 @@ use crate::blktrace::binary::BinaryReader;
 use crate::blktrace::merge::Merge;
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};
-use crate::text::{RecordFormat, RequestSource, TextReader};
+use crate::reading::ReadOptions;
+use crate::text::{BareTimes, RecordFormat, RequestSource, TextReader};
 
 /// The properties of a file's times that its reader needs first.
 pub(crate) struct Times {
@@ -40,9 +43,9 @@ pub(crate) struct Times {
 }
 
 /// The properties of a file's times.
-pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>) -> Times {
+pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) -> Times {
     match format {
-        Format::Csv => csv::times(input.peek(HEAD_BYTES), columns),
+        Format::Csv => csv::times(input.peek(HEAD_BYTES), options.columns.as_ref()),
         Format::Tracepoints => Times {
             as_written: false,
             resolution_ns: tracepoints::resolution_ns(input.peek(HEAD_BYTES)),
@@ -50,7 +53,10 @@ pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>
         },
         _ => Times {
             as_written: !format.spec().from_first,
-            resolution_ns: format.resolution_ns(),
+            resolution_ns: match options.time_unit {
+                Some(_) => BareTimes::of(format, options.time_unit).resolution_ns(input.peek(HEAD_BYTES)),
+                None => format.resolution_ns(),
+            },
             of_completions: false,
         },
     }
@@ -66,22 +72,23 @@ pub(crate) fn event_source(mut inputs: Vec<Input>, format: Format) -> Box<dyn Ev
 }
 
 /// The reader of a format that has requests, not events.
-pub(crate) fn reader(mut input: Input, format: Format, columns: Option<&Columns>) -> Box<dyn RequestSource> {
+pub(crate) fn reader(mut input: Input, format: Format, options: &ReadOptions) -> Box<dyn RequestSource> {
+    let times = BareTimes::of(format, options.time_unit);
     match format {
         Format::Vscsi => {
             let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
             Box::new(vscsi::VscsiReader::new(input, version))
         }
-        Format::FioV2 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Two))),
-        Format::FioV3 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Three))),
+        Format::FioV2 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Two, times))),
+        Format::FioV3 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Three, times))),
         Format::Msr => Box::new(TextReader::new(input, msr::Msr)),
         Format::Spc => Box::new(TextReader::new(input, spc::Spc)),
-        Format::Fiu => Box::new(TextReader::new(input, fiu::Fiu)),
-        Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba)),
-        Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent)),
-        Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
+        Format::Fiu => Box::new(TextReader::new(input, fiu::Fiu(times))),
+        Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba(times))),
+        Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent(times))),
+        Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim(times))),
         Format::Csv => {
-            let table = columns.cloned().map_or_else(csv::Csv::new, csv::Csv::of);
+            let table = options.columns.clone().map_or_else(csv::Csv::new, csv::Csv::of);
             Box::new(TextReader::new(input, table))
         }
         Format::Blktrace | Format::Blkparse | Format::Tracepoints | Format::Blkreplay => {
@@ -92,18 +99,19 @@ pub(crate) fn reader(mut input: Input, format: Format, columns: Option<&Columns>
 
 /// The writer of a format of requests; `None` of one that has events or cannot be written.
 pub(crate) fn writer(format: Format) -> Option<Box<dyn RecordFormat>> {
+    let times = BareTimes::of(format, None);
     Some(match format {
         Format::Blktrace | Format::Blkparse | Format::Tracepoints => return None,
         Format::FioV2 => Box::new(fio::FioWriter::new(fio::Version::Two)),
         Format::FioV3 => Box::new(fio::FioWriter::new(fio::Version::Three)),
         Format::Msr => Box::new(msr::Msr),
         Format::Spc => Box::new(spc::Spc),
-        Format::Fiu => Box::new(fiu::Fiu),
-        Format::Alibaba => Box::new(alibaba::Alibaba),
-        Format::Tencent => Box::new(tencent::Tencent),
+        Format::Fiu => Box::new(fiu::Fiu(times)),
+        Format::Alibaba => Box::new(alibaba::Alibaba(times)),
+        Format::Tencent => Box::new(tencent::Tencent(times)),
         Format::Blkreplay => Box::new(blkreplay::Blkreplay::new()),
         Format::Vscsi => Box::new(vscsi::VscsiWriter::default()),
-        Format::Mqsim => Box::new(mqsim::Mqsim),
+        Format::Mqsim => Box::new(mqsim::Mqsim(times)),
         Format::Csv => Box::new(csv::Csv::new()),
     })
 }

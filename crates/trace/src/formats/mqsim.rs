@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use iosched::{Op, Time};
+use iosched::Op;
 
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
-use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
+use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 
-pub(crate) struct Mqsim;
+pub(crate) struct Mqsim(pub(crate) BareTimes);
 
 impl LineFormat for Mqsim {
     const EXPECTED: &'static str = "\"arrival_ns device sector sectors type\", type 0 (write) or 1 (read)";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
-        request(line).map_or(Line::Bad, Line::Request)
+        request(line, self.0).map_or(Line::Bad, Line::Request)
     }
 }
 
@@ -26,9 +26,9 @@ impl RecordFormat for Mqsim {
     }
 }
 
-fn request(line: &[u8]) -> Option<TraceRequest> {
+fn request(line: &[u8], times: BareTimes) -> Option<TraceRequest> {
     let mut words = Words::new(line);
-    let arrival = Time::from_ns(number(words.next()?)?);
+    let arrival = times.parse(words.next()?)?;
     let device = number_u32(words.next()?)?;
     let sector = number(words.next()?)?;
     let nr_sectors = number_u32(words.next()?)?;

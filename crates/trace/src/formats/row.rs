@@ -3,11 +3,11 @@
 
 use iosched::{Flags, IoClass, IoPriority, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
-use super::columns::{Column, decimal};
+use super::columns::Column;
 use crate::blktrace::Category;
 use crate::names::Names;
 use crate::record::TraceRequest;
-use crate::text::{number, number_u32, plain, sectors_of_bytes};
+use crate::text::{decimal, number, number_u32, plain, sectors_of_bytes};
 
 /// Flags beside sync, which is a column of its own.
 const FLAGS: [(Flags, u8); 5] =

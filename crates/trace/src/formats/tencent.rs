@@ -3,20 +3,20 @@
 
 use std::io::{self, Write};
 
-use iosched::{Op, SECOND_NS, Time};
+use iosched::{Op, SECOND_NS};
 
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
-use crate::text::{Line, LineFormat, RecordFormat, comma_fields, number, number_u32, plain};
+use crate::text::{BareTimes, Line, LineFormat, RecordFormat, comma_fields, number, number_u32, plain};
 
-pub(crate) struct Tencent;
+pub(crate) struct Tencent(pub(crate) BareTimes);
 
 impl LineFormat for Tencent {
     const EXPECTED: &'static str =
         "\"timestamp,offset,size,type,volume\" in whole seconds and sectors, type 0 (read) or 1 (write)";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
-        match request(line) {
+        match request(line, self.0) {
             Some(request) => Line::Request(request),
             None if line.to_ascii_lowercase().starts_with(b"timestamp,") => Line::Other,
             None => Line::Bad,
@@ -24,9 +24,9 @@ impl LineFormat for Tencent {
     }
 }
 
-fn request(line: &[u8]) -> Option<TraceRequest> {
+fn request(line: &[u8], times: BareTimes) -> Option<TraceRequest> {
     let mut fields = comma_fields(line);
-    let arrival = Time::from_ns(number(fields.next()?)?.checked_mul(SECOND_NS)?);
+    let arrival = times.parse(fields.next()?)?;
     let sector = number(fields.next()?)?;
     let nr_sectors = number_u32(fields.next()?)?;
     let op = match fields.next()? {

@@ -1,0 +1,128 @@
+//! The most likely reason why a file is in no known format, in a sentence with the remedy.
+
+use std::borrow::Cow;
+
+use super::columns::{DELIMITERS, Delimiter, Fields};
+use super::detect::{LINES_MAX, is_passed_over};
+use super::{csv, tracepoints};
+use crate::error::Misfit;
+use crate::text::{Words, decimal};
+
+/// Columns of a table that can hold a time, an operation, a start and a length.
+const COLUMNS_MIN: usize = 4;
+
+/// The cause for a file that begins with `head`; `misfits` are the formats of text that were tried.
+pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static, str> {
+    if let Some(known) = known_content(head) {
+        return known.into();
+    }
+    if !is_text {
+        return "it is binary data, and holds no records of blktrace or vscsiStats".into();
+    }
+    if let Some(known) = likely_text(head) {
+        return known.into();
+    }
+    if let Some(problem) = csv::lacking(head) {
+        let table = "it is a table whose heading says too little";
+        return format!("{table}: {problem}; name its columns with --columns").into();
+    }
+    let nearest = misfits.iter().max_by_key(|misfit| misfit.records).filter(|misfit| misfit.records > 0);
+    let table = table(head);
+    let is_headed = table.is_some() && first_line(head).is_some_and(|line| !line.iter().any(u8::is_ascii_digit));
+    let nearest = nearest.filter(|_| !is_headed);
+    if let Some(Misfit { format, line: Some(line), found, expected, .. }) = nearest {
+        return format!(
+            "some of its lines are records of {format}, but not line {line}: found {found:?}, expected {expected}; read it \
+             with --input-format {format} and --partial"
+        )
+        .into();
+    }
+    match table {
+        Some((columns, between)) => format!(
+            "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the columns, \
+             as in --columns time_s,op,offset_bytes,length_bytes,-"
+        )
+        .into(),
+        None => "its lines are neither records of a format nor rows of a table; --input-format names the format, and \
+                 --columns the columns of a table"
+            .into(),
+    }
+}
+
+fn first_line(head: &[u8]) -> Option<&[u8]> {
+    head.split(|&b| b == b'\n').find(|line| !is_passed_over(line))
+}
+
+/// How many columns most lines have, and what is between these; lines of numbers among them.
+fn table(head: &[u8]) -> Option<(usize, &'static str)> {
+    let lines: Vec<&[u8]> = head.split(|&b| b == b'\n').filter(|line| !is_passed_over(line)).take(LINES_MAX).collect();
+    DELIMITERS.into_iter().find_map(|delimiter| {
+        let of_line = |line: &&[u8]| Fields::new(line, delimiter).count();
+        let columns = of_line(lines.last()?);
+        let is_row = |line: &&[u8]| {
+            let numbers = Fields::new(line, delimiter).filter(|field| decimal(field, 1).is_some()).count();
+            of_line(line) == columns && numbers > 1
+        };
+        let rows = lines.iter().filter(|line| is_row(line)).count();
+        let between = match delimiter {
+            Delimiter::Byte(b',') => "commas",
+            Delimiter::Byte(b'\t') => "tabs",
+            Delimiter::Byte(b';') => "semicolons",
+            Delimiter::Byte(_) => "bars",
+            Delimiter::Blanks => "blanks",
+        };
+        (columns >= COLUMNS_MIN && 2 * rows > lines.len()).then_some((columns, between))
+    })
+}
+
+/// What people give instead of a trace, and what is to be done with it.
+fn known_content(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16: convert it, as with iconv -f UTF-16 -t UTF-8",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz: decompress it first, as with xz -dc",
+        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: decompress it first, as with bzip2 -dc",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4: decompress it first, as with lz4 -dc",
+        [b'P', b'K', 3, 4, ..] => "it is a zip archive: unpack it first",
+        head if head.get(257..262) == Some(b"ustar") => "it is a tar archive: unpack it first",
+        head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
+            "it is full of zero bytes: its data were lost; copy it again"
+        }
+        head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
+            "it is a table of rates, as iostat and sar print it, and does not say what was asked: `iosched trace info` \
+             reads it, and `iosched record` makes a trace"
+        }
+        head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), and no trace",
+        head if head.trim_ascii_start().starts_with(b"{") => "it is JSON, and no trace; traces of requests are lines",
+        _ => return None,
+    })
+}
+
+/// The most likely kind of a text in no format, by its first lines.
+fn likely_text(head: &[u8]) -> Option<&'static str> {
+    let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
+    let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
+    let is_action = |word: &&[u8]| {
+        [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
+    };
+    let is_number = |word: &&[u8]| decimal(word, 1).is_some();
+    match first[..] {
+        [_, action, ..] if is_action(&action) => Some(
+            "the first line `fio version 2 iolog` is missing; put it above the others, or say --input-format fio-v2",
+        ),
+        [time, _, action, ..] if is_number(&time) && is_action(&action) => Some(
+            "the first line `fio version 3 iolog` is missing; put it above the others, or say --input-format fio-v3",
+        ),
+        [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
+            "it looks like a trace of DiskSim or SSDsim, whose unit of time is not known; name it, as in --time-unit ms, or \
+             name the columns, as in --columns time_ms,device,sector,nr_sectors,op=1:read",
+        ),
+        [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
+            "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
+        ),
+        _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
+            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events at its \
+             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use `iosched record`",
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Which of fio's logs a file is, and what is wrong with those that are no traces.
+//!
+//! fio writes all of them alike (`write_lat_log`, `write_bw_log`, `write_iops_log`): `time in ms, value, direction,
+//! block size`, with `log_offset` the offset, and later versions have the priority and the time of the issue behind.
+//! Only latencies with offsets are a trace.
+
+use iosched::MILLISECOND_NS;
+
+use super::columns::{Delimiter, Fields};
+use crate::text::number;
+
+/// Shorter times are no latencies of a device, ns.
+const LATENCY_MIN_NS: f64 = 1_000.0;
+/// I/Os in flight that latencies make plausible.
+const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
+/// fio's bandwidth of one I/O is its bytes by its latency, in KiB/s: a latency in ns is bytes times this by the value.
+const NS_KIB: f64 = 1e9 / 1_024.0;
+
+/// The values of a line.
+struct Sample {
+    time_ms: u64,
+    value: u64,
+    bytes: u64,
+    /// What stands behind the block size.
+    rest: Vec<u64>,
+}
+
+fn sample(line: &[u8]) -> Option<Sample> {
+    // fio puts a blank behind each comma; others do not.
+    let blanks = line.windows(2).filter(|pair| pair == b", ").count();
+    let fields: Vec<&[u8]> = Fields::new(line, Delimiter::Byte(b',')).collect();
+    if !(4..=7).contains(&fields.len()) || blanks + 1 != fields.len() || !matches!(fields[2], b"0" | b"1" | b"2") {
+        return None;
+    }
+    let value = |field: &[u8]| match field.strip_prefix(b"0x") {
+        Some(digits) => u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok(),
+        None => number(field),
+    };
+    let rest = fields[4..].iter().map(|field| value(field)).collect::<Option<_>>()?;
+    Some(Sample { time_ms: number(fields[0])?, value: number(fields[1])?, bytes: number(fields[3])?, rest })
+}
+
+/// Why a file called `name` that begins with `lines` is no trace, if it is a log of fio.
+pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
+    let lines = || lines.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    sample(lines().next()?)?;
+    let samples: Vec<Sample> = lines().filter_map(sample).collect();
+    let is_called = |kind: &str| name.contains(kind);
+    Some(if is_called("_bw.") {
+        "it is a bandwidth log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
+         write_iolog"
+    } else if is_called("_iops.") || samples.len() > 1 && samples.iter().all(|own| own.value == 1) {
+        "it is an IOPS log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
+         write_iolog"
+    } else if is_called("_slat.") {
+        "it is a log of fio's submission latencies, which end before the I/Os do; take the log whose name has _lat or \
+         _clat"
+    } else if samples.iter().all(|own| own.bytes == 0) {
+        "it is a log of fio's averages (log_avg_msec), which holds no single I/Os; record without log_avg_msec and with \
+         log_offset=1"
+    } else if samples.iter().all(|own| own.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
+        "it is a log of fio without offsets; record with log_offset=1"
+    } else if is_called("_lat.") || is_called("_clat.") {
+        return None;
+    } else {
+        return by_values(&samples);
+    })
+}
+
+/// Latencies and bandwidths make different numbers of I/Os in flight.
+fn by_values(samples: &[Sample]) -> Option<&'static str> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let span_ns = ((last.time_ms.saturating_sub(first.time_ms)) * MILLISECOND_NS) as f64;
+    let is_plausible = |latency_ns: fn(&Sample) -> f64| {
+        let shortest = samples.iter().map(latency_ns).fold(f64::INFINITY, f64::min);
+        let sum: f64 = samples.iter().map(latency_ns).sum();
+        shortest >= LATENCY_MIN_NS && DEPTH_PLAUSIBLE.contains(&(sum / span_ns))
+    };
+    let are_latencies = span_ns <= 0.0 || is_plausible(|own| own.value as f64);
+    let are_bandwidths = is_plausible(|own| own.bytes as f64 * NS_KIB / own.value as f64);
+    match (are_latencies, are_bandwidths) {
+        (true, false) => None,
+        (false, true) => Some(
+            "it seems to be a bandwidth log of fio, which holds no single I/Os; record with write_lat_log and \
+             log_offset=1; if its values are latencies, read it with --input-format csv",
+        ),
+        _ => Some(
+            "it is a log of fio, and neither its name (_lat, _bw, _iops) nor its values say of what; if its values are \
+             latencies, read it with --input-format csv; bandwidths and IOPS are no single I/Os",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of I/Os of 4 KiB, one after another, each of `latency_us`.
+    fn log(latency_us: u64, value: impl Fn(u64) -> u64, rest: &str) -> String {
+        let line = |at: u64| format!("{}, {}, 0, 4096, {}{rest}\n", at * latency_us / 1_000, value(at), at * 4_096);
+        (1..200).map(line).collect()
+    }
+
+    #[test]
+    fn logs_are_told_apart_by_name_or_by_values() {
+        let of = |text: &str, name: &str| refusal(text.as_bytes(), name).unwrap_or("a trace");
+        for latency_us in [100, 8_000] {
+            let latencies = log(latency_us, |at| latency_us * 1_000 + at, ", 0x0000");
+            let bandwidths = log(latency_us, |_| 4_000_000 / latency_us, ", 0x0000");
+            assert_eq!(of(&latencies, "a_lat.1.log"), "a trace");
+            assert_eq!(of(&latencies, "a_clat.1.log.gz"), "a trace");
+            assert!(of(&latencies, "a_bw.1.log").contains("a bandwidth log"));
+            assert!(of(&latencies, "a_iops.log").contains("an IOPS log"));
+            assert!(of(&latencies, "a_slat.log").contains("submission latencies"));
+            assert!(of(&bandwidths, "log").contains("log of fio"), "{latency_us}");
+        }
+        assert_eq!(of(&log(8_000, |_| 8_000_000, ""), "log"), "a trace");
+        assert!(of(&log(8_000, |_| 512, ""), "log").contains("seems to be a bandwidth log"));
+        assert!(of(&log(100, |_| 60_000, ""), "log").contains("neither its name"));
+        assert!(of(&log(100, |_| 1, ""), "log").contains("an IOPS log"));
+    }
+
+    #[test]
+    fn averages_and_logs_without_offsets_are_no_traces() {
+        let of = |text: &str| refusal(text.as_bytes(), "x.log").unwrap_or("a trace");
+        assert!(of("500, 2048, 0, 0, 0\n1000, 2060, 1, 0, 0\n").contains("averages"));
+        assert!(of("5, 2048000, 0, 4096, 0\n10, 2060000, 1, 4096, 0\n").contains("without offsets"));
+        assert!(of("5, 2048000, 0, 4096\n10, 2060000, 1, 4096\n").contains("without offsets"));
+        assert_eq!(of("1538323200,12910952,128,0,1063\n"), "a trace");
+    }
+}
