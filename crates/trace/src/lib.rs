@@ -53,6 +53,7 @@ mod source;
 mod stages;
 mod summary;
 mod survey;
+mod table;
 mod text;
 mod transform;
 mod write;

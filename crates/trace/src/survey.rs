@@ -24,6 +24,8 @@ const COARSER: u64 = 10;
 const RATE_MAX: f64 = 1e7;
 /// The same where the unit of times is only a convention: few devices take as many.
 const BARE_RATE_MAX: f64 = 1e6;
+/// A log of fio with fewer requests a second has times in a shorter unit, or a job that hardly does anything.
+const FIO_RATE_MIN: f64 = 10.0;
 /// Requests from which a rate means anything.
 const RATE_REQUESTS_MIN: u64 = 16;
 /// The rate that a unit of time is judged by, requests a second: the middle of what disks and SSDs do.
@@ -63,6 +65,15 @@ pub enum Oddity {
         units: Option<(TimeUnit, TimeUnit)>,
         /// Whether the unit is only a convention of the format, so that another one can be given.
         bare: bool,
+    },
+    /// Fewer requests a second than a load generator makes.
+    Slow {
+        /// The requests.
+        requests: u64,
+        /// The time that they take, ns.
+        span_ns: u64,
+        /// The units that the times are read in and that they may be in.
+        units: (TimeUnit, TimeUnit),
     },
     /// Requests end beyond the end of any device.
     Extent {
@@ -148,6 +159,13 @@ impl fmt::Display for Oddity {
                     None => f.write_str("the times may be in another unit"),
                 }
             }
+            Self::Slow { requests, span_ns, units: (read, likely) } => write!(
+                f,
+                "{} requests in {} s are few for a log of fio; the times may be in {likely}, not {read}: if so, read them with \
+                 --time-unit {likely}",
+                grouped(*requests),
+                *span_ns as f64 / SECOND_NS as f64
+            ),
             Self::Extent { bytes } => write!(
                 f,
                 "requests end at {} bytes, beyond the end of any device; offsets may be in bytes, not sectors: \
@@ -260,7 +278,8 @@ impl Survey {
     pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
-        let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0;
+        // Equal times of a coarse clock are one tick of it.
+        let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && written_ns < COARSE_NS;
         if is_timeless {
             found.push(Oddity::NoTimes { requests: self.requests });
         }
@@ -272,6 +291,12 @@ impl Survey {
             let read = given.or_else(|| assumed_unit(format, written_ns));
             let units = read.and_then(|read| Some((read, likely_unit(read, rate)?)));
             found.push(Oddity::Rate { requests: self.requests, span_ns, units, bare });
+        }
+        // fio makes load; recordings of machines may be as slow as that.
+        let is_slow = format.keeps_order() && self.requests >= REQUESTS_MIN && span_ns > 0 && rate < FIO_RATE_MIN;
+        if is_slow && given.is_none() {
+            let units = (TimeUnit::Us, TimeUnit::Ns);
+            found.push(Oddity::Slow { requests: self.requests, span_ns, units });
         }
         if self.end_bytes > EXTENT_MAX || is_fast && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes });
@@ -366,6 +391,22 @@ mod tests {
     fn equal_times_are_no_times() {
         assert!(told(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no times"));
         assert_eq!(told(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
+        let second = survey((0..200).map(|i| (0, i, 8)));
+        let told: Vec<_> = second.oddities(Format::Tencent, SECOND_NS, None, StepsBack::default());
+        assert_eq!(told, [Oddity::Coarse { resolution_ns: SECOND_NS }], "one tick of a coarse clock");
+    }
+
+    #[test]
+    fn logs_of_fio_that_are_too_slow_may_be_in_ns() {
+        let slow = || survey((0..300).map(|i| (i * 700_000_000, i, 8)));
+        let told = told(&slow(), Format::FioV3);
+        assert!(
+            told[0].starts_with("300 requests in 209.3 s are few for a log of fio; the times may be in ns"),
+            "{told:?}"
+        );
+        assert_eq!(super::tests::told(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
+        let given = slow().oddities(Format::FioV3, 1_000, Some(TimeUnit::Us), StepsBack::default());
+        assert!(given.is_empty(), "{given:?}");
     }
 
     #[test]

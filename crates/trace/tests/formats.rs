@@ -361,3 +361,23 @@ fn every_format_reads_its_example() {
         assert!(reader.warnings().is_empty(), "{format}: {:?}", reader.warnings());
     }
 }
+
+#[test]
+fn tables_keep_their_columns_apart() {
+    // Sizes of 11 characters and more, long names of files, and counts of seeks.
+    let lines = |file: &str| {
+        (0..40u64)
+            .map(|at| format!("{} {file} read {} 65536\n", at * 50_000, at * 9_999_999_999_872))
+            .collect::<String>()
+    };
+    let text =
+        format!("fio version 3 iolog\n{}{}", lines("/dev/a"), lines("/mnt/very/long/path/to/some/image.of.a.disk"));
+    let summary = summarize(&mut open(text.as_bytes()).unwrap()).unwrap().to_string();
+    for table in summary.split("\n\n").filter(|table| table.starts_with("device") || table.starts_with("time")) {
+        let columns: Vec<usize> =
+            table.lines().map(|line| line.split("  ").filter(|cell| !cell.trim().is_empty()).count()).collect();
+        assert!(columns.len() > 2 && columns[1..].iter().all(|count| *count == columns[1]), "{table}");
+        let widths: Vec<usize> = table.lines().map(str::len).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
+    }
+}

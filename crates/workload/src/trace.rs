@@ -537,10 +537,11 @@ impl Trace {
         &self.oddities
     }
 
-    /// Whether it has no times: all are equal, and there are more than a few.
+    /// Whether it has no times: all are equal, and there are more than a few. Equal times of a coarse clock are one tick of
+    /// it.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
-        self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0
+        self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0 && self.resolution_ns() < COARSE_NS
     }
 
     /// By less than this a recorded completion may be later than it was, ns, because times and latencies are rounded.

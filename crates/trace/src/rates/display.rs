@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread};
 use crate::grouped::grouped;
+use crate::table::{Align, Table};
 
 const MB: f64 = 1e6;
 /// What iostat and sar call a device, and each figure, with its unit.
@@ -38,19 +39,10 @@ impl fmt::Display for RatesSummary {
             let intervals = grouped(intervals);
             writeln!(f, "{tool}: {intervals} intervals{left_out}; means, and the largest in brackets\n")?;
         }
-        let mut rows = vec![HEADING.map(str::to_owned)];
-        rows.extend(self.devices.iter().map(DeviceRates::row));
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<_> = (0..HEADING.len()).map(width).collect();
-        for row in &rows {
-            // A format's width is at most 65,535, and a file may have longer names of devices.
-            let blanks = |column: usize| " ".repeat(widths[column] - row[column].chars().count());
-            write!(f, "{}{}", row[0], blanks(0))?;
-            for (column, cell) in row.iter().enumerate().skip(1) {
-                write!(f, "  {}{cell}", blanks(column))?;
-            }
-            writeln!(f)?;
-        }
+        let mut table = Table::new(std::iter::once(Align::Left(0)).chain([Align::Right(0); HEADING.len() - 1]));
+        table.row(HEADING);
+        self.devices.iter().for_each(|device| table.row(device.row()));
+        writeln!(f, "{table}")?;
         writeln!(f)?;
         for device in &self.devices {
             writeln!(f, "{}: {}", device.device, device.meaning())?;

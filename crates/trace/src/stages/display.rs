@@ -5,6 +5,7 @@ use std::fmt;
 use super::{DeviceStages, SeekSummary, Span, StageSummary};
 use crate::grouped::grouped;
 use crate::summary::display::kib;
+use crate::table::{Align, Table};
 
 /// What the stages are, in words.
 const MEANINGS: [&str; 8] = [
@@ -20,90 +21,90 @@ const MEANINGS: [&str; 8] = [
 
 impl fmt::Display for StageSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:44}", "stage         µs")?;
-        ["min", "mean", "max", "times"].iter().try_for_each(|head| write!(f, "{head:>15}"))?;
+        let mut table = Table::new(std::iter::once(Align::Left(44)).chain([Align::Right(15); 4]));
+        table.row(["stage         µs", "min", "mean", "max", "times"]);
         for ((name, span), meaning) in self.all.named().into_iter().zip(MEANINGS) {
-            write!(f, "\n{name:6}{meaning:38}")?;
-            stage(f, span)?;
+            table.row(std::iter::once(format!("{name:6}{meaning}")).chain(stage(span)));
         }
+        write!(f, "{table}")?;
         self.merges(f)?;
         self.seeks(f)?;
         self.plugs(f)
     }
 }
 
-fn stage(f: &mut fmt::Formatter<'_>, span: &Span) -> fmt::Result {
-    match span.mean_ns() {
-        Some(mean_ns) => {
-            let us = |ns: f64| ns / 1e3;
-            write!(f, "{:>15.3}{:>15.3}", us(span.min_ns as f64), us(mean_ns))?;
-            write!(f, "{:>15.3}{:>15}", us(span.max_ns as f64), grouped(span.count))
-        }
-        None => write!(f, "{:>15}{:>15}{:>15}{:>15}", "-", "-", "-", 0),
-    }
+fn stage(span: &Span) -> [String; 4] {
+    let Some(mean_ns) = span.mean_ns() else { return ["-", "-", "-", "0"].map(str::to_owned) };
+    let [min, mean, max] = [span.min_ns as f64, mean_ns, span.max_ns as f64].map(|ns| format!("{:.3}", ns / 1e3));
+    [min, mean, max, grouped(span.count)]
 }
 
 impl StageSummary {
     fn merges(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n\n{:14}{:>10}{:>10}", "device", "queued", "issued")?;
-        write!(f, "{:>10}", "ratio")?;
-        ["min KiB", "mean KiB", "max KiB", "KiB"].iter().try_for_each(|head| write!(f, "{head:>15}"))?;
+        let columns = std::iter::once(Align::Left(14)).chain([Align::Right(10); 3]).chain([Align::Right(15); 4]);
+        let mut table = Table::new(columns);
+        table.row(["device", "queued", "issued", "ratio", "min KiB", "mean KiB", "max KiB", "KiB"]);
         for device in &self.devices {
-            write!(f, "\n{:14}{:>10}{:>10}", device.name, grouped(device.queued), grouped(device.issued))?;
-            match device.merge_ratio() {
-                Some(ratio) => write!(f, "{ratio:>10.2}")?,
-                None => write!(f, "{:>10}", "-")?,
-            }
             let bytes = device.issued_bytes as f64;
-            for bytes in [
+            let lengths = [
                 device.issued_min_bytes as f64,
                 bytes / device.issued.max(1) as f64,
                 device.issued_max_bytes as f64,
                 bytes,
-            ] {
-                write!(f, "{:>15}", kib(bytes))?;
-            }
+            ];
+            let ratio = device.merge_ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+            let counts = [device.name.clone(), grouped(device.queued), grouped(device.issued), ratio];
+            table.row(counts.into_iter().chain(lengths.map(kib)));
         }
-        Ok(())
+        write!(f, "\n\n{table}")
     }
 
     fn seeks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n\n{:44}", "seeks         sectors")?;
-        ["seeks", "mean", "median", "mode", "times"].iter().try_for_each(|head| write!(f, "{head:>15}"))?;
+        let columns = [Align::Left(14), Align::Left(30)].into_iter().chain([Align::Right(15); 5]);
+        let mut table = Table::new(columns);
+        table.row(["seeks", "sectors", "seeks", "mean", "median", "mode", "times"]);
         let rows =
             |device: &DeviceStages| [("submissions", device.queue_seeks), ("requests issued", device.issue_seeks)];
         for device in &self.devices {
             for (what, seeks) in rows(device) {
                 if let Some(seeks) = seeks {
-                    write!(f, "\n{:14}{what:30}", device.name)?;
-                    seek(f, &seeks)?;
+                    table.row([device.name.clone(), what.to_owned()].into_iter().chain(seek(&seeks)));
                 }
             }
         }
-        Ok(())
+        write!(f, "\n\n{table}")
     }
 
     fn plugs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.devices.iter().all(|device| device.plugs.is_none()) {
             return Ok(());
         }
-        write!(f, "\n\n{:14}{:>10}{:>10}", "plugs", "plugs", "by timer")?;
-        write!(f, "{:>15}{:>20}{:>20}", "time plugged %", "requests/unplug", "requests/timer")?;
+        let columns = [Align::Left(14), Align::Right(10), Align::Right(10), Align::Right(15)];
+        let mut table = Table::new(columns.into_iter().chain([Align::Right(20); 2]));
+        table.row(["plugs", "plugs", "by timer", "time plugged %", "requests/unplug", "requests/timer"]);
         for device in &self.devices {
             let Some(plugs) = &device.plugs else { continue };
             let mean = |mean: Option<f64>| mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1}"));
-            write!(f, "\n{:14}{:>10}{:>10}", device.name, grouped(plugs.plugs), grouped(plugs.by_timer))?;
-            let plugged = plugs.plugged.map_or_else(|| "?".to_owned(), |plugged| format!("{:.3}", plugged * 100.0));
-            write!(f, "{plugged:>15}{:>20}", mean(plugs.requests_per_unplug))?;
-            write!(f, "{:>20}", mean(plugs.requests_per_timer_unplug))?;
+            table.row([
+                device.name.clone(),
+                grouped(plugs.plugs),
+                grouped(plugs.by_timer),
+                plugs.plugged.map_or_else(|| "?".to_owned(), |plugged| format!("{:.3}", plugged * 100.0)),
+                mean(plugs.requests_per_unplug),
+                mean(plugs.requests_per_timer_unplug),
+            ]);
         }
-        Ok(())
+        write!(f, "\n\n{table}")
     }
 }
 
-fn seek(f: &mut fmt::Formatter<'_>, seeks: &SeekSummary) -> fmt::Result {
+fn seek(seeks: &SeekSummary) -> [String; 5] {
     let known = |sectors: Option<i64>| sectors.map_or_else(|| "?".to_owned(), |sectors| sectors.to_string());
-    let times = seeks.mode_count.map_or_else(|| "?".to_owned(), grouped);
-    write!(f, "{:>15}{:>15.1}{:>15}", grouped(seeks.count), seeks.mean_sectors, known(seeks.median_sectors))?;
-    write!(f, "{:>15}{times:>15}", known(seeks.mode_sectors))
+    [
+        grouped(seeks.count),
+        format!("{:.1}", seeks.mean_sectors),
+        known(seeks.median_sectors),
+        known(seeks.mode_sectors),
+        seeks.mode_count.map_or_else(|| "?".to_owned(), grouped),
+    ]
 }

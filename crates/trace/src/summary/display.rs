@@ -6,6 +6,7 @@ use iosched::SECTOR_BYTES;
 
 use super::{Count, TimeBin, TraceSummary};
 use crate::grouped::grouped;
+use crate::table::{Align, Table};
 
 /// Most rows of processes and of time.
 const ROWS_MAX: usize = 16;
@@ -26,12 +27,10 @@ impl fmt::Display for TraceSummary {
 
 impl TraceSummary {
     fn kinds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["requests", "sync", "KiB", "mean KiB", "min KiB", "max KiB"];
-        write!(f, "{:16}", "")?;
-        head.iter().try_for_each(|head| write!(f, "{head:>12}"))?;
-        writeln!(f)?;
+        let mut table = Table::new(std::iter::once(Align::Left(16)).chain([Align::Right(12); 6]));
+        table.row(["", "requests", "sync", "KiB", "mean KiB", "min KiB", "max KiB"]);
         let (requests, sync) = (grouped(self.all.requests), grouped(self.all.sync));
-        writeln!(f, "{:16}{requests:>12}{sync:>12}{:>12}", "all", kib(self.all.bytes as f64))?;
+        table.row(["all".to_owned(), requests, sync, kib(self.all.bytes as f64)]);
         let kinds = [
             ("reads", &self.reads),
             ("writes", &self.writes),
@@ -39,77 +38,87 @@ impl TraceSummary {
             ("zeroing writes", &self.write_zeroes),
         ];
         for (name, count) in kinds.into_iter().filter(|(_, count)| count.requests > 0) {
-            row(f, name, count)?;
+            table.row(row(name, count));
         }
         if self.flushes.requests > 0 {
-            let (requests, sync) = (grouped(self.flushes.requests), grouped(self.flushes.sync));
-            writeln!(f, "{:16}{requests:>12}{sync:>12}", "flushes")?;
+            table.row(["flushes".to_owned(), grouped(self.flushes.requests), grouped(self.flushes.sync)]);
         }
-        Ok(())
+        writeln!(f, "{table}")
     }
 
     fn lengths(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.sizes.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n{:16}{:>12}{:>12}", "length      KiB", "reads", "writes")?;
+        let mut table = Table::new([Align::Left(6), Align::Right(9), Align::Right(13), Align::Right(12)]);
+        table.row(["length", "KiB", "reads", "writes"]);
         for bucket in &self.sizes {
-            let up_to = format!("up to {:>9}", kib(bucket.up_to_bytes as f64));
-            writeln!(f, "{up_to:16}{:>12}{:>12}", grouped(bucket.reads), grouped(bucket.writes))?;
+            let up_to = kib(bucket.up_to_bytes as f64);
+            table.row(["up to".to_owned(), up_to, grouped(bucket.reads), grouped(bucket.writes)]);
         }
-        Ok(())
+        writeln!(f, "\n{table}")
     }
 
     fn latencies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(latency) = &self.latency else { return Ok(()) };
-        write!(f, "\n{:16}", "latency       ms")?;
-        ["mean", "p50", "p95", "p99", "max"].iter().try_for_each(|head| write!(f, "{head:>12}"))?;
-        write!(f, "\n{:16}", "recorded")?;
-        let figures = [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.max_ns];
-        write!(f, "{:>12.3}", latency.mean_ns / 1e6)?;
-        figures.iter().try_for_each(|&ns| write!(f, "{:>12.3}", ns as f64 / 1e6))?;
-        if latency.requests < self.all.requests {
-            write!(f, "   of {} requests", grouped(latency.requests))?;
-        }
-        writeln!(f)
+        let columns = std::iter::once(Align::Left(16)).chain([Align::Right(12); 5]).chain([Align::Left(0)]);
+        let mut table = Table::new(columns);
+        table.row(["latency       ms", "mean", "p50", "p95", "p99", "max"]);
+        let figures = [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.max_ns].map(|ns| ns as f64);
+        let figures = std::iter::once(latency.mean_ns).chain(figures).map(|ns| format!("{:.3}", ns / 1e6));
+        let is_part = latency.requests < self.all.requests;
+        let of = is_part.then(|| format!("   of {} requests", grouped(latency.requests)));
+        table.row(std::iter::once("recorded".to_owned()).chain(figures).chain(of));
+        writeln!(f, "\n{table}")
     }
 
     fn who(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_processes = self.processes.iter().any(|process| process.pid != 0);
-        if has_processes {
-            let head = ["requests", "reads", "KiB", "sequential %"];
-            write!(f, "\n{:<10}{:18}", "pid", "process")?;
-            head.iter().try_for_each(|head| write!(f, "{head:>13}"))?;
-            let has_priorities = self.processes.iter().any(|process| !process.priorities.is_empty());
-            writeln!(f, "{}", if has_priorities { "  ionice" } else { "" })?;
-            for process in self.processes.iter().take(ROWS_MAX) {
-                write!(f, "{:<10}{:18}", process.pid, printable(process.name.as_deref().unwrap_or("?")))?;
-                write!(f, "{:>13}{:>13}", grouped(process.requests), grouped(process.reads))?;
-                write!(f, "{:>13}{:>13}", kib(process.bytes as f64), percent(process.sequential, process.requests))?;
-                match process.priorities.is_empty() {
-                    true if has_priorities => writeln!(f, "  ?")?,
-                    true => writeln!(f)?,
-                    false => writeln!(f, "  {}", process.priorities.join(", "))?,
-                }
-            }
-            let rest = self.processes.iter().skip(ROWS_MAX).map(|process| process.requests).sum::<u64>();
-            let others = rest + self.other_processes_requests;
-            if others > 0 {
-                let known = self.processes.len().saturating_sub(ROWS_MAX);
-                let more = if self.other_processes_requests > 0 { "or more" } else { "" };
-                let who = format!("{} others {more}", grouped(known as u64));
-                writeln!(f, "{:28}{:>13}", who.trim_end(), grouped(others))?;
-            }
+        if self.processes.iter().any(|process| process.pid != 0) {
+            writeln!(f, "\n{}", self.processes_table())?;
         }
         if self.devices.len() > 1 {
-            writeln!(f, "\n{:28}{:>13}{:>13}", "device", "requests", "size KiB")?;
+            let mut table = Table::new([Align::Left(28), Align::Right(13), Align::Right(13)]);
+            table.row(["device", "requests", "size KiB"]);
             for device in &self.devices {
                 let name = printable(device.name.as_deref().unwrap_or("?"));
                 let size = kib(device.size_sectors as f64 * SECTOR_BYTES as f64);
-                writeln!(f, "{name:28}{:>13}{size:>13}", grouped(device.requests))?;
+                table.row([name, grouped(device.requests), size]);
             }
+            writeln!(f, "\n{table}")?;
         }
         Ok(())
+    }
+
+    fn processes_table(&self) -> Table {
+        let columns = [Align::Left(10), Align::Left(18)].into_iter().chain([Align::Right(13); 4]);
+        let mut table = Table::new(columns.chain([Align::Left(0)]));
+        let has_priorities = self.processes.iter().any(|process| !process.priorities.is_empty());
+        let ionice = if has_priorities { "  ionice" } else { "" };
+        table.row(["pid", "process", "requests", "reads", "KiB", "sequential %", ionice]);
+        for process in self.processes.iter().take(ROWS_MAX) {
+            let priorities = match process.priorities.is_empty() {
+                true if has_priorities => "  ?".to_owned(),
+                true => String::new(),
+                false => format!("  {}", process.priorities.join(", ")),
+            };
+            table.row([
+                process.pid.to_string(),
+                printable(process.name.as_deref().unwrap_or("?")),
+                grouped(process.requests),
+                grouped(process.reads),
+                kib(process.bytes as f64),
+                percent(process.sequential, process.requests),
+                priorities,
+            ]);
+        }
+        let rest = self.processes.iter().skip(ROWS_MAX).map(|process| process.requests).sum::<u64>();
+        let others = rest + self.other_processes_requests;
+        if others > 0 {
+            let known = self.processes.len().saturating_sub(ROWS_MAX);
+            let more = if self.other_processes_requests > 0 { "others or more" } else { "others" };
+            table.row([grouped(known as u64), more.to_owned(), grouped(others)]);
+        }
+        table
     }
 
     fn time(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,31 +128,27 @@ impl TraceSummary {
         let joined = self.over_time.len().div_ceil(ROWS_MAX);
         let row_ns = self.bin_ns.saturating_mul(joined as u64);
         let has_depth = self.latency.is_some();
-        write!(f, "\n{:16}{:>13}{:>13}", "time           s", "requests/s", "KiB/s")?;
-        if has_depth {
-            write!(f, "{:>13}{:>13}", "in flight", "most")?;
-        }
-        writeln!(f)?;
+        let mut table = Table::new(std::iter::once(Align::Right(16)).chain([Align::Right(13); 4]));
+        let head = ["time           s", "requests/s", "KiB/s", "in flight", "most"];
+        table.row(&head[..if has_depth { 5 } else { 3 }]);
         for (at, bins) in self.over_time.chunks(joined).enumerate() {
             let start_ns = row_ns.saturating_mul(at as u64);
             let width_ns = row_ns.min(self.span_ns.saturating_sub(start_ns)).max(1);
             let per_second = 1e9 / width_ns as f64;
             let requests = bins.iter().map(|bin| bin.requests).sum::<u64>() as f64 * per_second;
             let bytes = bins.iter().map(|bin| bin.bytes as f64).sum::<f64>() * per_second;
-            let start = format!("{:.6}", start_ns as f64 / 1e9);
-            write!(
-                f,
-                "{start:>16}{:>13}{:>13}",
+            let mut row = vec![
+                format!("{:.6}", start_ns as f64 / 1e9),
                 grouped(requests.round() as u64),
-                grouped((bytes / KIB).round() as u64)
-            )?;
+                grouped((bytes / KIB).round() as u64),
+            ];
             if has_depth {
-                write!(f, "{:>13.2}", self.depth_mean(bins, start_ns, width_ns))?;
-                write!(f, "{:>13}", bins.iter().filter_map(|bin| bin.depth_max).max().unwrap_or(0))?;
+                row.push(format!("{:.2}", self.depth_mean(bins, start_ns, width_ns)));
+                row.push(bins.iter().filter_map(|bin| bin.depth_max).max().unwrap_or(0).to_string());
             }
-            writeln!(f)?;
+            table.row(row);
         }
-        Ok(())
+        writeln!(f, "\n{table}")
     }
 
     /// Of bins from `start_ns` on, `width_ns` together.
@@ -205,12 +210,11 @@ impl TraceSummary {
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, name: &str, count: &Count) -> fmt::Result {
-    write!(f, "{name:16}{:>12}{:>12}", grouped(count.requests), grouped(count.sync))?;
+fn row(name: &str, count: &Count) -> Vec<String> {
     let figures =
         [count.bytes as f64, count.size_mean_bytes(), count.size_min_bytes as f64, count.size_max_bytes as f64];
-    figures.iter().try_for_each(|&bytes| write!(f, "{:>12}", kib(bytes)))?;
-    writeln!(f)
+    let numbers = [name.to_owned(), grouped(count.requests), grouped(count.sync)];
+    numbers.into_iter().chain(figures.map(kib)).collect()
 }
 
 /// Bytes as KiB: whole ones whole, others to a tenth.
