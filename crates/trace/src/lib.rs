@@ -56,6 +56,7 @@ mod survey;
 mod table;
 mod text;
 mod transform;
+mod unit;
 mod write;
 
 pub use blktrace::follow::WHOLE_RECORDING;
@@ -77,7 +78,7 @@ pub use rates::{
     BUSY_PERCENT, DeviceRates, QUEUED_MIN, RATES_BYTES_MAX, RatesSummary, RatesTool, Spread, rates_of, read_rates,
 };
 pub use reader::TraceReader;
-pub use reading::{InCgroup, Ionice, ReadOptions, TimeUnit};
+pub use reading::{InCgroup, Ionice, ReadOptions};
 pub use record::{DeviceName, TraceRequest};
 pub use source::Source;
 pub use stages::{
@@ -90,4 +91,5 @@ pub use summary::{
 };
 pub use survey::{COARSE_NS, Oddity, StepsBack, Survey, TIMELESS_MIN, common_divisor, decimal_grain};
 pub use transform::{Chain, Filter, Step};
+pub use unit::TimeUnit;
 pub use write::{TraceWriter, WriteReport, convert, convert_with};

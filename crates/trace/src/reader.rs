@@ -13,12 +13,13 @@ use crate::format::Format;
 use crate::formats::{self, Times};
 use crate::input::Input;
 use crate::names::{DeviceNames, Names, ProcessNames};
-use crate::reading::{Accept, ReadOptions, TimeUnit, format_of, input_of, unreadable};
+use crate::reading::{Accept, ReadOptions, format_of, input_of, unreadable};
 use crate::record::TraceRequest;
 use crate::reorder::Reorder;
 use crate::source::Source;
 use crate::survey::StepsBack;
 use crate::text::RequestSource;
+use crate::unit::TimeUnit;
 
 /// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;

@@ -8,8 +8,8 @@ use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, SECTOR_BYTES};
 
 use crate::format::Format;
 use crate::grouped::grouped;
-use crate::reading::TimeUnit;
 use crate::record::TraceRequest;
+use crate::unit::TimeUnit;
 
 /// Times of this resolution or a worse one are coarse, ns: a fast device does an I/O in less.
 pub const COARSE_NS: u64 = 100_000;

@@ -6,10 +6,8 @@ use std::io::{self, Write};
 use iosched::{Op, SECTOR_BYTES, Time};
 
 use crate::error::{TracePlace, WarningKind, Warnings};
-use crate::format::Format;
 use crate::input::{Input, excerpt};
 use crate::names::{Labels, Names};
-use crate::reading::TimeUnit;
 use crate::record::TraceRequest;
 
 /// What a line is.
@@ -89,7 +87,7 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             };
             let parsed = self.format.parse(line, names);
             let is_blank = line.trim_ascii().is_empty();
-            let is_bad = matches!(parsed, Line::Bad) && !is_blank;
+            let is_bad = matches!(parsed, Line::Bad) && !is_blank && !is_comment(line);
             let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);
             if !self.input.line_ended() && self.input.has_failed() {
@@ -109,6 +107,11 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             warnings.push(place(), WarningKind::NoLength);
         }
     }
+}
+
+/// Whether a line that is no record is a comment.
+pub(crate) fn is_comment(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"#")
 }
 
 /// What stands in a bad line, and what belongs there: a part of it, if the format tells which.
@@ -138,38 +141,6 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
         nr_sectors,
         latency_ns: None,
         ioprio: None,
-    }
-}
-
-/// How times that are bare numbers are read.
-#[derive(Clone, Copy)]
-pub(crate) struct BareTimes {
-    unit_ns: u64,
-    /// Whether they may have decimals, since somebody named the unit.
-    decimals: bool,
-}
-
-impl BareTimes {
-    /// In the unit that the format assumes, or in the one that is given.
-    pub(crate) fn of(format: Format, given: Option<TimeUnit>) -> Self {
-        Self { unit_ns: given.map_or(format.resolution_ns(), TimeUnit::ns), decimals: given.is_some() }
-    }
-
-    #[inline]
-    pub(crate) fn parse(self, text: &[u8]) -> Option<Time> {
-        let ns = if self.decimals { decimal(text, self.unit_ns)? } else { number(text)?.checked_mul(self.unit_ns)? };
-        Some(Time::from_ns(ns))
-    }
-
-    /// How exact they are, ns, by the words of some lines: only times have decimals.
-    pub(crate) fn resolution_ns(self, head: &[u8]) -> u64 {
-        let words = head.split(|&b| b.is_ascii_whitespace() || b == b',');
-        let decimals = words.filter(|word| decimal(word, 1).is_some()).filter_map(|word| {
-            let dot = word.iter().position(|&b| b == b'.')?;
-            Some(word.len() - dot - 1)
-        });
-        let digits = if self.decimals { decimals.max().unwrap_or(0) } else { 0 };
-        (0..digits).fold(self.unit_ns, |ns, _| ns / 10).max(1)
     }
 }
 

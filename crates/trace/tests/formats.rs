@@ -381,3 +381,19 @@ fn tables_keep_their_columns_apart() {
         assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
     }
 }
+
+#[test]
+fn comments_and_blank_lines_change_nothing() {
+    for format in Format::ALL.into_iter().filter(|format| !format.is_binary()) {
+        let example = format.spec().example;
+        let lines: Vec<&str> = example.lines().collect();
+        let around =
+            |end: &str| format!("# of host a{end}{end}{}{end}  # noted{end}{end}", lines.join(&format!("{end}{end}")));
+        for text in [around("\n"), around("\r\n"), format!("\u{feff}{}", around("\n"))] {
+            let mut reader = strictly(text.as_bytes(), &ReadOptions::default()).unwrap();
+            let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+            assert_eq!((reader.format(), requests.len()), (format, 1), "{text:?}");
+            assert!(reader.warnings().is_empty(), "{format}: {:?}", reader.warnings());
+        }
+    }
+}

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use iosched::{MICROSECOND_NS, Op};
 
+use super::bare::BareTimes;
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
 use crate::text::{
-    BareTimes, Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
+    Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
 };
 
 pub(crate) struct Alibaba(pub(crate) BareTimes);

@@ -173,18 +173,10 @@ impl Columns {
         let mut columns = Vec::new();
         let mut op_words = Vec::new();
         for name in &names {
-            let column = match name.split_once('=') {
-                Some(("op", words)) => {
-                    op_words = words_of(words).map_err(wrong)?;
-                    Some(Column::Op)
-                }
-                Some((other, _)) => {
-                    return Err(wrong(format!(
-                        "only op takes words and their meanings, as in op=1:read; not {other:?}"
-                    )));
-                }
-                None => Column::of_name(name),
-            };
+            if let Some((other, _)) = name.split_once('=').filter(|(other, _)| *other != "op") {
+                return Err(wrong(format!("only op takes words and their meanings, as in op=1:read; not {other:?}")));
+            }
+            let column = meaning(name, &mut op_words).map_err(wrong)?;
             columns.push(column.ok_or_else(|| {
                 wrong(format!("{name:?} is not the name of a column; the names are {}", Self::known()))
             })?);
@@ -224,7 +216,8 @@ impl Columns {
 
     /// The value of a column as [`TableRow`](super::TableRow) takes it. `None` if it is not among the words that the
     /// operations have.
-    pub(crate) fn value<'v>(&self, column: Column, value: Cow<'v, [u8]>) -> Option<Cow<'v, [u8]>> {
+    #[must_use]
+    pub fn value<'v>(&self, column: Column, value: Cow<'v, [u8]>) -> Option<Cow<'v, [u8]>> {
         if column != Column::Op || self.op_words.is_empty() {
             return Some(value);
         }
@@ -232,7 +225,9 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    pub(crate) fn op_takes(&self) -> Option<String> {
+    /// The words that its operations have, for messages; `None` if they have the usual ones.
+    #[must_use]
+    pub fn op_takes(&self) -> Option<String> {
         let words: Vec<_> = self.op_words.iter().map(|(word, _)| String::from_utf8_lossy(word)).collect();
         (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
     }
@@ -293,9 +288,12 @@ impl Columns {
     /// As [`Columns::parse`], unknown names aside.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, TraceError> {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let columns = names.iter().map(|name| Column::of_name(name).unwrap_or(Column::Unknown)).collect();
         let text = names.join(",");
-        Self::new(columns, names).map_err(|problem| TraceError::Columns { columns: text, problem })
+        let wrong = |problem| TraceError::Columns { columns: text.clone(), problem };
+        let mut op_words = Vec::new();
+        let columns = names.iter().map(|name| Ok(meaning(name, &mut op_words)?.unwrap_or(Column::Unknown)));
+        let columns = columns.collect::<Result<_, String>>().map_err(wrong)?;
+        Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
 
     /// Names and meanings, in the order of a line.
@@ -369,7 +367,8 @@ impl Columns {
     }
 
     /// Whether times are those of completions.
-    pub(crate) fn has_completions(&self) -> bool {
+    #[must_use]
+    pub fn has_completions(&self) -> bool {
         self.columns.iter().any(|column| matches!(column, Column::Completion(_)))
     }
 
@@ -390,6 +389,17 @@ impl std::str::FromStr for Columns {
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
         Self::parse(text)
+    }
+}
+
+/// The column of a name; `op=1:read` gives the words of operations, too. `None` if the name is unknown.
+fn meaning(name: &str, op_words: &mut Vec<(Vec<u8>, Op)>) -> Result<Option<Column>, String> {
+    match name.split_once('=') {
+        Some(("op", words)) => {
+            *op_words = words_of(words)?;
+            Ok(Some(Column::Op))
+        }
+        _ => Ok(Column::of_name(name)),
     }
 }
 

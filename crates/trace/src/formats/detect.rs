@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::bare::BareTimes;
 use super::{
     alibaba, blkparse, blkreplay, cause, csv, event_text, fio, fio_log, fiu, mqsim, msr, spc, tencent, tracepoints,
     vscsi,
@@ -11,8 +12,8 @@ use crate::error::{Misfit, TraceError};
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
 use crate::names::Names;
-use crate::reading::TimeUnit;
-use crate::text::{BareTimes, Line, LineFormat};
+use crate::text::{Line, LineFormat};
+use crate::unit::TimeUnit;
 
 /// Lines that are looked at.
 pub(super) const LINES_MAX: usize = 100;

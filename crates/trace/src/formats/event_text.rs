@@ -8,7 +8,7 @@ use crate::blktrace::{Action, BlkEvent, Category, EventSource, Payload, ProcessN
 use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::{Input, excerpt};
 use crate::names::{NAMES_MAX, Names};
-use crate::text::{Line, LineFormat, bad_line, plain};
+use crate::text::{Line, LineFormat, bad_line, is_comment, plain};
 
 /// What a line is.
 pub(crate) enum EventLine {
@@ -83,7 +83,7 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
             };
             let parsed = self.format.parse(line);
             let line = line.trim_ascii();
-            let is_bad = matches!(parsed, EventLine::Bad) && !line.is_empty();
+            let is_bad = matches!(parsed, EventLine::Bad) && !line.is_empty() && !is_comment(line);
             let found = if is_bad { excerpt(line) } else { String::new() };
             warnings.tally.lines += u64::from(!line.is_empty());
             if !self.input.line_ended() && self.input.has_failed() {

@@ -14,9 +14,10 @@ use std::io::{self, Write};
 
 use iosched::{MICROSECOND_NS, Op, Time};
 
+use super::bare::BareTimes;
 use crate::names::{Labels, NAMES_MAX, Names};
 use crate::record::TraceRequest;
-use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
+use crate::text::{Line, LineFormat, RecordFormat, Words, bytes_of, is_comment, number, plain, sectors_of_bytes};
 
 /// Most files told apart.
 const FILES_MAX: usize = NAMES_MAX;
@@ -111,7 +112,7 @@ fn version_of(line: &[u8]) -> Option<Version> {
 
 /// The version, if `head` is the start of such a file.
 pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
-    version_of(head.split(|&b| b == b'\n').next()?)
+    version_of(head.split(|&b| b == b'\n').find(|line| !line.trim_ascii().is_empty() && !is_comment(line))?)
 }
 
 /// Writes either version.

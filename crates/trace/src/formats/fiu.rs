@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use iosched::Op;
 
+use super::bare::BareTimes;
 use crate::blktrace::ProcessName;
 use crate::names::{Labels, Names};
-use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
+use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
 /// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.

@@ -2,6 +2,7 @@
 //! [`Format`]. blktrace's own records have a folder of their own, [`blktrace`](crate::blktrace).
 
 mod alibaba;
+mod bare;
 mod blkparse;
 mod blkreplay;
 mod cause;
@@ -20,6 +21,7 @@ mod tencent;
 mod tracepoints;
 mod vscsi;
 
+use bare::BareTimes;
 pub use columns::{Column, Columns};
 pub(crate) use detect::detect;
 use event_text::EventTextReader;
@@ -32,7 +34,7 @@ use crate::blktrace::merge::Merge;
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};
 use crate::reading::ReadOptions;
-use crate::text::{BareTimes, RecordFormat, RequestSource, TextReader};
+use crate::text::{RecordFormat, RequestSource, TextReader};
 
 /// The properties of a file's times that its reader needs first.
 pub(crate) struct Times {

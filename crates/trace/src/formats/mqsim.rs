@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use iosched::Op;
 
+use super::bare::BareTimes;
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
-use crate::text::{BareTimes, Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
+use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 
 pub(crate) struct Mqsim(pub(crate) BareTimes);
 

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use iosched::{Op, SECOND_NS};
 
+use super::bare::BareTimes;
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
-use crate::text::{BareTimes, Line, LineFormat, RecordFormat, comma_fields, number, number_u32, plain};
+use crate::text::{Line, LineFormat, RecordFormat, comma_fields, number, number_u32, plain};
 
 pub(crate) struct Tencent(pub(crate) BareTimes);
 
