@@ -405,3 +405,59 @@ def test_any_values_are_a_trace_or_an_error(rows):
         return
     assert len(trace) == len(rows)
     assert pickle.loads(pickle.dumps(trace)) == trace
+
+
+def test_numbers_stand_for_operations_as_in_the_command(table):
+    ops = pa.array([1, 0, 1])
+    expected = ["read", "write", "read"]
+    for name in ["op=1:read", "op=0:write/1:read"]:
+        for values in [ops, ops.cast(pa.float64()), pa.array([True, False, True]), pa.array(["1", "0", "1"])]:
+            trace = iosched.Trace.from_arrow(table.set_column(1, name, values))
+            assert trace.to_arrow().to_dict()["op"] == expected
+    with pytest.raises(iosched.TraceError, match=r"row 1, column op=1:read: found 2, expected an operation \(1, 0\)"):
+        iosched.Trace.from_arrow(table.set_column(1, "op=1:read", pa.array([1, 2, 1])))
+    with pytest.raises(iosched.TraceError, match="gives no word its meaning"):
+        iosched.Trace.from_arrow(table.set_column(1, "op=1:look", ops))
+
+
+def test_arrivals_are_completions_less_latencies(table):
+    frame = table.drop_columns(["time_us", "latency_ns"]).to_pandas()
+    ends = pd.to_datetime(["2024-03-31 00:00:01", "2024-03-31 00:00:02", "2024-03-31 00:00:03"])
+    expected = [0, 1_200_000_000, 2_100_000_000]
+    for name, times in [
+        ("completed", ends),
+        ("end", ends - ends[0]),
+        ("end_s", [1, 2, 3]),
+        ("completed_ms", [1e3, 2e3, 3e3]),
+    ]:
+        for latency in [{"latency_ms": [500, 300, 400]}, {"latency": pd.to_timedelta([500, 300, 400], unit="ms")}]:
+            rows = iosched.Trace.from_arrow(frame.assign(**{name: times}, **latency)).to_arrow().to_dict()
+            assert rows["arrival_ns"] == expected, name
+            assert rows["latency_ns"] == [500_000_000, 300_000_000, 400_000_000]
+    with pytest.raises(iosched.TraceError, match="completed_ns needs a latency"):
+        iosched.Trace.from_arrow(frame.assign(completed=ends))
+
+
+def test_ionice_gives_processes_a_priority(table, tmp_path):
+    trace = iosched.Trace.from_arrow(table, ionice=["a=idle", "8=best-effort:2"])
+    assert trace.to_arrow().to_dict()["ioprio"] == ["idle", "be/2", "idle"]
+    assert pickle.loads(pickle.dumps(trace)) == trace
+    path = tmp_path / "trace.csv"
+    iosched.Trace.from_arrow(table).write(path)
+    assert iosched.read_trace(path, ionice=["a=idle", "*=none:4"]).to_arrow().to_dict()["ioprio"] == [
+        "idle",
+        "none/4",
+        "idle",
+    ]
+    with pytest.raises(iosched.UsageError, match="PROCESS=CLASS") as caught:
+        iosched.read_trace(path, ionice=["a"])
+    assert caught.value.argument == "ionice"
+
+
+def test_a_bare_time_takes_its_unit(tmp_path):
+    path = tmp_path / "trace.ascii"
+    path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")
+    rows = iosched.read_trace(path, time_unit="ms").to_arrow().to_dict()
+    assert rows["arrival_ns"] == [0, 3_211_002]
+    with pytest.raises(iosched.UsageError, match="units of time are ns, us, ms and s"):
+        iosched.read_trace(path, time_unit="min")

@@ -86,10 +86,15 @@ pub(crate) fn trace(
 /// The columns of a table. A time that has its unit in its type may be called `time`, and a latency `latency`.
 fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns> {
     let mut names = Vec::new();
+    let has_arrivals = schema
+        .fields()
+        .iter()
+        .any(|field| field.name() == "time" || matches!(Column::of_name(field.name()), Some(Column::Arrival(_))));
     for field in schema.fields() {
         let own = field.name().as_str();
         let meant = match own {
-            "time" | "latency" if has_unit(field.data_type()) => format!("{own}_ns"),
+            "time" | "latency" | "queue" if has_unit(field.data_type()) => format!("{own}_ns"),
+            "completed" | "end" if has_unit(field.data_type()) && !has_arrivals => format!("{own}_ns"),
             "time" | "latency" => {
                 let unit =
                     format!("is of type {}, which has no unit; call it {own}_ns, _us, _ms or _s", field.data_type());
@@ -185,8 +190,10 @@ impl<'n> Rows<'n> {
         for prepared in columns {
             text.clear();
             prepared.cells.write(at, prepared.column, text);
-            if made.take(prepared.column, text, &mut self.names).is_none() {
-                return Err(fault(prepared, prepared.column.takes()));
+            let value = self.columns.value(prepared.column, text.as_slice().into());
+            if value.and_then(|value| made.take(prepared.column, &value, &mut self.names)).is_none() {
+                let words = self.columns.op_takes().filter(|_| prepared.column == Column::Op);
+                return Err(fault(prepared, words.unwrap_or_else(|| prepared.column.takes())));
             }
         }
         let request = made.request(&mut self.names).map_err(|expected| {
@@ -252,7 +259,8 @@ impl<'n> Rows<'n> {
             }
             warn(py, &format!("{name}: {dropped} of {count} rows were dropped; the first: {first}"))?;
         }
-        if *unordered > 0 {
+        // Rows in the order of completion are older than others by their latencies.
+        if *unordered > 0 && !self.columns.has_completions() {
             let first = self.first_unordered;
             warn(
                 py,
@@ -304,12 +312,12 @@ impl Cells {
     /// `None`: the column takes nothing of that type.
     fn of(values: &ArrayRef, column: Column) -> Result<Option<Self>, ArrowError> {
         let as_type = |kind: &DataType| cast(values, kind);
-        let is_time = matches!(column, Column::Arrival(_));
+        let is_time = matches!(column, Column::Arrival(_) | Column::Completion(_));
         Ok(Some(match values.data_type() {
             DataType::Dictionary(_, of) => return Self::of(&as_type(of)?, column),
             DataType::Null => Self::Missing,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text(as_type(&DataType::LargeUtf8)?),
-            DataType::Boolean if column == Column::Sync => Self::Bool(values.clone()),
+            DataType::Boolean if matches!(column, Column::Sync | Column::Op) => Self::Bool(values.clone()),
             kind if kind.is_signed_integer() => Self::Signed(as_type(&DataType::Int64)?),
             kind if kind.is_unsigned_integer() => Self::Unsigned(as_type(&DataType::UInt64)?),
             kind if kind.is_floating() => Self::Float(as_type(&DataType::Float64)?),
@@ -317,7 +325,7 @@ impl Cells {
             DataType::Timestamp(unit, _) if is_time => {
                 Self::Time { values: as_type(&DataType::Int64)?, unit_ns: ns_of(*unit), is_moment: true }
             }
-            DataType::Duration(unit) if is_time || matches!(column, Column::Latency(_)) => {
+            DataType::Duration(unit) if is_time || matches!(column, Column::Latency(_) | Column::Queued(_)) => {
                 Self::Time { values: as_type(&DataType::Int64)?, unit_ns: ns_of(*unit), is_moment: is_time }
             }
             _ => return Ok(None),
@@ -328,7 +336,9 @@ impl Cells {
     const fn column(&self, column: Column) -> Column {
         match (self, column) {
             (Self::Time { .. }, Column::Arrival(_)) => Column::Arrival(1),
+            (Self::Time { .. }, Column::Completion(_)) => Column::Completion(1),
             (Self::Time { .. }, Column::Latency(_)) => Column::Latency(1),
+            (Self::Time { .. }, Column::Queued(_)) => Column::Queued(1),
             _ => column,
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
-    Format, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter, WriteReport, flag_letters, ioprio_text,
+    Format, Ionice, ProcessName, ReadOptions, TraceReader, TraceRequest, TraceWriter, WriteReport, flag_letters,
+    ioprio_text,
 };
 use iosched_workload::{Entry, Trace as Inner};
 use pyo3::prelude::*;
@@ -54,6 +55,15 @@ impl Trace {
     fn read(name: &str, stream: impl Read + Send + 'static, options: &ReadOptions) -> PyResult<Self> {
         let reader = TraceReader::from_reader(stream, name, options).map_err(|error| of_trace(&error))?;
         Ok(Self::of(Inner::read(name, reader).map_err(|error| of_workload(&error))?))
+    }
+
+    /// With these priorities of its processes.
+    fn prioritised(mut self, priorities: &[Ionice]) -> PyResult<Self> {
+        if !priorities.is_empty() {
+            let inner = Arc::get_mut(&mut self.inner).unwrap_or_else(|| unreachable!("nobody else has it yet"));
+            inner.prioritise(priorities).map_err(|error| of_workload(&error)).about("ionice")?;
+        }
+        Ok(self)
     }
 
     fn requests(&self) -> impl Iterator<Item = (TraceRequest, &str)> {
@@ -145,21 +155,32 @@ pub(crate) fn words<'w>(
 /// Reads a trace: a path, an open file in binary mode, or a URL that fsspec opens. Of a name without a file, the
 /// per-CPU files that begin with it. Parquet files need pyarrow.
 ///
-/// `format` is told by the content unless given; `columns` names those of a table; `partial` takes what is there of a
-/// recording that is not whole.
+/// `format` is recognised by the content unless given; `columns` names those of a table; `time_unit` (ns, us, ms or s) is
+/// the unit of times that are bare numbers; `partial` takes what is there of a recording that is not whole. `ionice` gives
+/// processes a priority, such as ["backup=idle", "db*=best-effort:2"]; the first that fits a process counts.
 #[pyfunction]
-#[pyo3(signature = (source, *, format=None, columns=None, partial=false, name=None))]
+#[pyo3(signature = (source, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new(), name=None))]
+#[pyo3(text_signature = "(source, *, format=None, columns=None, time_unit=None, partial=False, ionice=(), name=None)")]
 pub(crate) fn read_trace(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = plain)] format: Option<String>,
     #[pyo3(from_py_with = plain)] columns: Option<String>,
+    #[pyo3(from_py_with = plain)] time_unit: Option<String>,
     #[pyo3(from_py_with = plain)] partial: bool,
+    #[pyo3(from_py_with = plain)] ionice: Vec<String>,
     #[pyo3(from_py_with = plain)] name: Option<String>,
 ) -> PyResult<Trace> {
-    let options = reading(format.as_deref(), columns.as_deref(), partial)?;
-    let trace = read(source, &options, name.as_deref()).about("source")?;
+    let options = reading(format.as_deref(), columns.as_deref(), time_unit.as_deref(), partial)?;
+    let priorities = priorities(&ionice)?;
+    let trace = read(source, &options, name.as_deref()).about("source")?.prioritised(&priorities)?;
     warn_of_gaps(source.py(), &trace.inner)?;
     Ok(trace)
+}
+
+/// Priorities of processes, as `--ionice` of the command has them.
+fn priorities(ionice: &[String]) -> PyResult<Vec<Ionice>> {
+    let parse = |text: &String| text.parse().map_err(|problem| wrong("ionice", format_args!("{text:?} {problem}")));
+    ionice.iter().map(parse).collect()
 }
 
 fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) -> PyResult<Trace> {
@@ -173,7 +194,11 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
     let path: PathBuf = plain(source)?;
     let text = path.to_string_lossy().into_owned();
     if text.ends_with(".parquet") {
-        for (argument, is_given) in [("format", options.format.is_some()), ("columns", options.columns.is_some())] {
+        for (argument, is_given) in [
+            ("format", options.format.is_some()),
+            ("columns", options.columns.is_some()),
+            ("time_unit", options.time_unit.is_some()),
+        ] {
             if is_given {
                 return Err(wrong(argument, "is for files of text; a Parquet file names its columns itself"));
             }
@@ -214,23 +239,28 @@ impl Trace {
     /// offset_bytes, nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, ioprio, latency_ns. A column of
     /// datetimes or timedeltas may be called time. `resolution_ns` says how exact the times are.
     ///
+    /// A column may be called op=1:read or op=0:write/1:read, if numbers stand for operations. The time may be that of the
+    /// completion (completed_us, end_ms ...) if there is a latency. `ionice` gives processes a priority, as in read_trace.
+    ///
     /// A row that is no I/O is a TraceError, which names row and column. `on_error="drop"` leaves such rows out, with a
     /// warning. Rows that are not in order of time are sorted, with a warning.
     #[staticmethod]
     #[pyo3(
-        signature = (table, name="table".to_owned(), resolution_ns=1, *, on_error="raise".to_owned()),
-        text_signature = "(table, name='table', resolution_ns=1, *, on_error='raise')"
+        signature = (table, name="table".to_owned(), resolution_ns=1, *, on_error="raise".to_owned(), ionice=Vec::new()),
+        text_signature = "(table, name='table', resolution_ns=1, *, on_error='raise', ionice=())"
     )]
     fn from_arrow(
         table: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = plain)] name: String,
         #[pyo3(from_py_with = plain)] resolution_ns: u64,
         #[pyo3(from_py_with = plain)] on_error: String,
+        #[pyo3(from_py_with = plain)] ionice: Vec<String>,
     ) -> PyResult<Self> {
         let on_error = OnError::of(&on_error)?;
+        let priorities = priorities(&ionice)?;
         let mut inner = frame::trace(table.py(), rows(table).about("table")?, &name, on_error)?;
         inner.set_resolution_ns(resolution_ns);
-        Ok(Self::of(inner))
+        Self::of(inner).prioritised(&priorities)
     }
 
     /// A table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio, sector, nr_sectors,

@@ -289,13 +289,25 @@ impl Hash for Workload {
 }
 
 /// How a trace is read, of what Python gives.
-pub(crate) fn reading(format: Option<&str>, columns: Option<&str>, partial: bool) -> PyResult<ReadOptions> {
+pub(crate) fn reading(
+    format: Option<&str>,
+    columns: Option<&str>,
+    time_unit: Option<&str>,
+    partial: bool,
+) -> PyResult<ReadOptions> {
     let format = format.map(|name| {
         let unknown = || wrong("format", format_args!("{name}: formats are {}", Format::names()));
         Format::from_name(name).ok_or_else(unknown)
     });
     let columns = columns.map(|text| Columns::parse(text).map_err(|error| usage(error).about("columns")));
-    Ok(ReadOptions { format: format.transpose()?, columns: columns.transpose()?, partial, ..ReadOptions::default() })
+    let time_unit = time_unit.map(|text| text.parse().map_err(|problem| wrong("time_unit", problem)));
+    Ok(ReadOptions {
+        format: format.transpose()?,
+        columns: columns.transpose()?,
+        time_unit: time_unit.transpose()?,
+        partial,
+        ..ReadOptions::default()
+    })
 }
 
 impl Workload {
@@ -327,7 +339,7 @@ impl Workload {
         columns: Option<String>,
         partial: bool,
     ) -> PyResult<Self> {
-        let reading = reading(format.as_deref(), columns.as_deref(), partial)?;
+        let reading = reading(format.as_deref(), columns.as_deref(), None, partial)?;
         let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
         if let Inner::Trace(trace) = &inner {
             warn_of_gaps(py, trace)?;

@@ -2,7 +2,7 @@
 
 import builtins
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 __version__: Final[str]
@@ -117,7 +117,12 @@ class Workload:
 class Trace:
     @staticmethod
     def from_arrow(
-        table: Any, name: str = "table", resolution_ns: int = 1, *, on_error: Literal["raise", "drop"] = "raise"
+        table: Any,
+        name: str = "table",
+        resolution_ns: int = 1,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        ionice: Sequence[str] = (),
     ) -> Trace: ...
     def to_arrow(self) -> Table: ...
     def write(self, path: _Path, format: str | None = None) -> int: ...
@@ -347,7 +352,9 @@ def read_trace(
     *,
     format: str | None = None,
     columns: str | None = None,
+    time_unit: Literal["ns", "us", "ms", "s"] | None = None,
     partial: bool = False,
+    ionice: Sequence[str] = (),
     name: str | None = None,
 ) -> Trace: ...
 def devices() -> list[str]: ...
