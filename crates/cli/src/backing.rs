@@ -28,9 +28,10 @@ pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let path = path.display();
     if !force {
         return Err(usage(format!(
-            "{path}: is in use: {used}; two who write to it destroy its data. End that, or say --force to serve it all the same"
+            "{path}: is in use: {used}; two writers destroy its data. End the other use, or serve it anyway with \
+             --force"
         )));
     }
-    say!("warning: {path}: is in use: {used}; it is served all the same");
+    say!("warning: {path}: is in use: {used}; it is served anyway");
     Ok(())
 }

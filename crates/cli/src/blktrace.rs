@@ -24,8 +24,9 @@ impl BlockTrace {
 
 /// Makes the directory, if it is not there, and names a file for every setting on every device.
 pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut Outputs) -> Result<Vec<BlockTrace>> {
-    std::fs::create_dir_all(directory)
-        .map_err(|error| usage(format_args!("{}: no directory for block traces: {error}", directory.display())))?;
+    std::fs::create_dir_all(directory).map_err(|error| {
+        usage(format_args!("{}: cannot create the directory for block traces: {error}", directory.display()))
+    })?;
     let several = experiment.profiles().len() > 1;
     let (mut bases, mut traces): (Vec<String>, Vec<BlockTrace>) = Default::default();
     for (device, profile) in experiment.profiles().enumerate() {

@@ -28,7 +28,8 @@ pub(crate) fn answer(command: fn() -> Command) {
 pub(crate) fn registration(shell: Shell) -> Result<String> {
     let shells = Shells::builtins();
     let name = shell.to_string();
-    let found = shells.completer(&name).ok_or_else(|| anyhow!("{name}: nothing is known of this shell"))?;
+    let found =
+        shells.completer(&name).ok_or_else(|| anyhow!("{name}: there is no completion script for this shell"))?;
     let mut text = Vec::new();
     found.write_registration(VARIABLE, COMMAND, COMMAND, COMMAND, &mut text)?;
     Ok(String::from_utf8(text)?)
@@ -90,7 +91,7 @@ fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The kernel's disks, and live ones that have names.
 fn disks(current: &OsStr) -> Vec<CompletionCandidate> {
     let kernels = BlockDevice::disks(&Roots::default()).into_iter().map(|disk| (disk.name().to_owned(), ""));
-    let lives = lives().into_iter().map(|name| (format!("live:{name}"), "a live disk"));
+    let lives = lives().into_iter().map(|name| (format!("live:{name}"), "a served disk"));
     let mut found = beginning(text(current), kernels.chain(lives));
     found.extend(paths(current));
     found

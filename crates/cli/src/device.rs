@@ -65,7 +65,7 @@ pub(crate) enum DeviceCommand {
 fn family(text: &str) -> Result<&'static Family, String> {
     Family::named(text).ok_or_else(|| {
         let known: Vec<&str> = Family::ALL.iter().map(|own| own.name).collect();
-        format!("there is no family {text:?}; there is {}", known.join(", "))
+        format!("{text:?} is not a family; families are {}", known.join(", "))
     })
 }
 
@@ -191,20 +191,21 @@ fn as_text(profile: &Profile, sheet: &DataSheet) -> String {
 fn near(fit: Fit) -> String {
     let Fit { rate_error_percent, tail_error_percent, .. } = fit;
     let errors = format!(
-        "rates are off by up to {rate_error_percent} %, p99 by up to {tail_error_percent} %, in four cases of five"
+        "in four cases of five, rates are off by up to {rate_error_percent} % and p99 by up to {tail_error_percent} %"
     );
     match fit.validated {
         None if fit.rates_only => format!(
-            "rates at saturation are all that was measured: they may be off by {rate_error_percent} %, latencies by any factor up to two or more"
+            "only saturated rates were measured: they may be off by {rate_error_percent} %, latencies by a factor of \
+             two or more"
         ),
-        None => format!("calibrated: {errors}; not tried on the device: iosched validate DEVICE --profile FILE"),
+        None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
-                0 => "no order of schedulers was told wrongly".to_owned(),
-                1 => "one order of schedulers was told wrongly".to_owned(),
-                orders => format!("{orders} orders of schedulers were told wrongly"),
+                0 => "no order of schedulers was predicted wrongly".to_owned(),
+                1 => "one order of schedulers was predicted wrongly".to_owned(),
+                orders => format!("{orders} orders of schedulers were predicted wrongly"),
             };
-            format!("tried on the device: trust {trust_percent} %; {errors}; {orders}")
+            format!("validated on the device: trust {trust_percent} %; {errors}; {orders}")
         }
     }
 }
@@ -245,12 +246,15 @@ fn answer(figures: &[Measured]) -> String {
     let off: Vec<_> = known.iter().filter(|(_, deviation)| deviation.abs() > TOLERANCE).collect();
     let worst = known.iter().map(|(_, deviation)| deviation.abs()).fold(0.0, f64::max) * 100.0;
     match (known.len(), off.len()) {
-        (0, _) => "nothing is known of the real device: the profile has no anchors".to_owned(),
-        (1, 0) => format!("the figure known of the real device is met within {worst:.1} %"),
-        (all, 0) => format!("the {all} figures known of the real device are met within {worst:.1} %"),
+        (0, _) => "the profile has no measurements of the real device (anchors)".to_owned(),
+        (1, 0) => format!("the model meets the one measurement of the real device within {worst:.1} %"),
+        (all, 0) => format!("the model meets all {all} measurements of the real device within {worst:.1} %"),
         (all, some) => {
             let names: Vec<_> = off.iter().map(|(figure, _)| figure.title()).collect();
-            format!("{some} of the {all} figures known of the real device off by more than 10 %: {}", names.join("; "))
+            format!(
+                "the model misses {some} of {all} measurements of the real device by more than 10 %: {}",
+                names.join("; ")
+            )
         }
     }
 }

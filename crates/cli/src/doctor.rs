@@ -60,7 +60,7 @@ const WIDTH: usize = 80;
 pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
     let roots = Roots::default();
     let name = args.disk.as_deref().map(|given| find(&roots, given)).transpose()?;
-    fs::read_dir(SYS_BLOCK).map_err(|error| anyhow!("{SYS_BLOCK}: {error}; nothing is known of disks without it"))?;
+    fs::read_dir(SYS_BLOCK).map_err(|error| anyhow!("{SYS_BLOCK}: {error}; iosched finds no disks without it"))?;
     let machine = Snapshot::of(&roots);
     let mut findings = examine(&machine);
     if let Some(file) = &args.rates {
@@ -85,15 +85,18 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     let from = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
     // Once: what comes through a pipe is not there a second time.
     let text = read_text(from, RATES_BYTES_MAX).map_err(|error| {
-        of_file(format!("--rates {shown}: {error}; it is a file that iostat -x or sar -d printed"), &error)
+        of_file(format!("--rates {shown}: {error}; give a file with the output of iostat -x or sar -d"), &error)
     })?;
-    let rates = rates_of(&text).ok_or_else(|| usage(format!("{shown}: is not what iostat -x or sar -d print")))?;
+    let rates = rates_of(&text).ok_or_else(|| usage(format!("{shown}: is not the output of iostat -x or sar -d")))?;
     let found = load(machine, &rates, &shown.to_string());
     if found.is_empty() {
         let seen: Vec<&str> = rates.devices.iter().map(|own| own.device.as_str()).collect();
         let disks: Vec<&str> = machine.disks.iter().map(|own| own.name.as_str()).collect();
         let (seen, disks) = (seen.join(", "), disks.join(", "));
-        return Err(usage(format!("{shown}: is of {seen}; none of these has a scheduler here, where {disks} are")));
+        return Err(usage(format!(
+            "{shown}: shows {seen}; none of these has a scheduler on this machine, whose disks \
+             are {disks}"
+        )));
     }
     Ok(found)
 }
@@ -104,7 +107,7 @@ fn find(roots: &Roots, given: &Path) -> Result<String> {
         Ok(device) => Ok(device.disk_name().to_owned()),
         Err(FindError::Unknown { name, known }) => {
             let meant = nearest(&name, known.split(", "));
-            let told = meant.map_or_else(|| format!("there are {known}"), |meant| format!("did you mean {meant}?"));
+            let told = meant.map_or_else(|| format!("disks are {known}"), |meant| format!("did you mean {meant}?"));
             Err(usage(format!("{name}: there is no such disk; {told}")))
         }
         Err(FindError::Io { path, error }) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -112,7 +115,7 @@ fn find(roots: &Roots, given: &Path) -> Result<String> {
             let disks = BlockDevice::disks(roots);
             let near = nearest(last, disks.iter().map(BlockDevice::name)).filter(|_| path.starts_with("/dev"));
             let told = near.map_or_else(String::new, |near| format!("; did you mean /dev/{near}?"));
-            Err(usage(format!("{}: there is nothing of that name{told}", path.display())))
+            Err(usage(format!("{}: no such file or directory{told}", path.display())))
         }
         Err(error) => Err(error.into()),
     }
@@ -146,8 +149,7 @@ impl<'m> Report<'m> {
         let disks = machine.way(name);
         if disks.is_empty() {
             return Err(usage(format!(
-                "{name}: is memory, a loop device without a file, or a drive without a medium: nothing is scheduled \
-                 there"
+                "{name}: is memory, a loop device without a file, or a drive without a medium; it has no scheduler"
             )));
         }
         let above = machine.above(name);
@@ -223,7 +225,7 @@ fn about(disk: &Disk) -> String {
         parts.push(if queues == 1 { "1 hardware queue".to_owned() } else { format!("{queues} hardware queues") });
     }
     if let (Some(requests), true) = (disk.nr_requests, disk.scheduler.is_some()) {
-        let depth = disk.queue_depth.map_or_else(String::new, |depth| format!(", the driver takes {depth}"));
+        let depth = disk.queue_depth.map_or_else(String::new, |depth| format!(", driver queue depth {depth}"));
         parts.push(format!("{requests} requests{depth}"));
     }
     parts.extend(disk.is_rotational.map(|is| if is { "rotating" } else { "not rotating" }.to_owned()));

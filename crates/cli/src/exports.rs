@@ -44,7 +44,7 @@ impl ExportArgs {
         each.extend(exports.as_slice().iter().filter(|&export| !each.contains(export)).cloned().collect::<Vec<_>>());
         if each.len() != sockets {
             return Err(usage(format!(
-                "--socket: {sockets} sockets for {} exports: each virtual machine has a socket and an export of its own",
+                "--socket: {sockets} sockets for {} exports; each virtual machine needs one socket and one export",
                 each.len()
             )));
         }

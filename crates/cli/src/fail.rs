@@ -150,7 +150,7 @@ fn meant(error: &anyhow::Error) -> String {
         return match near {
             Some(near) => format!("; did you mean the program {near}?"),
             None if is_command => {
-                format!("; the programs that can be simulated are {}, fio", known())
+                format!("; iosched can simulate the programs {}, fio", known())
             }
             None => String::new(),
         };
@@ -159,7 +159,8 @@ fn meant(error: &anyhow::Error) -> String {
         && std::fs::metadata(file).is_ok_and(|metadata| metadata.file_type().is_block_device())
     {
         return format!(
-            "; for the real device there are iosched compare --on {file}, and iosched calibrate {file}, which makes a profile of it"
+            "; to use the real device, run iosched compare --on {file}, or make a profile of it with iosched \
+             calibrate {file}"
         );
     }
     if let Some(FindError::Unknown { name, known }) = error.downcast_ref() {
@@ -180,9 +181,9 @@ fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
 /// The options that help.
 fn hint(error: &anyhow::Error) -> &'static str {
     match of_trace(error) {
-        Some(TraceError::Partial { .. }) => "; or take what is there with --partial",
+        Some(TraceError::Partial { .. }) => "; to read it anyway, add --partial",
         Some(TraceError::BadLines { .. }) => {
-            "; say what it is with --input-format or --columns, and take what is there with --partial as well"
+            "; name its format with --input-format or --columns, and add --partial to skip bad lines"
         }
         _ => "",
     }

@@ -32,10 +32,10 @@ pub(crate) fn found(roots: &Roots) -> String {
     }
     let name = &first.name;
     let commands = [
-        (format!("iosched doctor {name}"), "what is in force, and what does nothing"),
-        (format!("iosched record {name} --for 60"), "what it is asked, as a trace (as root)"),
-        (format!("iosched advise {name} --workload {name}.blktrace.0"), "what to set on it, and how one knows"),
-        ("iosched top".to_owned(), "what disks do now, and who waits"),
+        (format!("iosched doctor {name}"), "check which settings take effect"),
+        (format!("iosched record {name} --for 60"), "record its requests as a trace (as root)"),
+        (format!("iosched advise {name} --workload {name}.blktrace.0"), "recommend settings, with evidence"),
+        ("iosched top".to_owned(), "load and waits of all disks"),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     for (number, (command, what)) in commands.iter().enumerate() {

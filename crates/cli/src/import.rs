@@ -82,22 +82,23 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
     let file = args.file.display().to_string();
     let text = read(&args.file)?;
     let all = iosched_disk::io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
-        Ok(_) => {
-            usage(format!("{file}: is a profile already; see iosched device show {}", quoted(&as_path(&args.file))))
-        }
+        Ok(_) => usage(format!(
+            "{file}: is already a profile; show it with iosched device show {}",
+            quoted(&as_path(&args.file))
+        )),
         Err(_) => usage(format!("{file}: {error}")),
     })?;
     let names = || all.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
     let found = match &args.of {
         Some(name) => all.iter().find(|own| own.name.eq_ignore_ascii_case(name)),
         None if all.len() > 1 => {
-            return Err(usage(format!("{file}: describes {} devices; say --of which: {}", all.len(), names())));
+            return Err(usage(format!("{file}: describes {} devices; choose one with --of: {}", all.len(), names())));
         }
         None => all.first(),
     };
     let Some(found) = found else {
         let name = args.of.as_deref().unwrap_or_default();
-        return Err(usage(format!("{file}: there is no {name:?}; there are {}", names())));
+        return Err(usage(format!("{file}: has no device {name:?}; it has {}", names())));
     };
     let name = if found.name.is_empty() { &file } else { &found.name };
     let about = format!("{name}: {} GB, depth {}, rates of io.cost.model, no latencies", args.size, args.depth);
@@ -106,8 +107,8 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
     let spread = Spread { runs: 1, percent };
     let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread)?;
     let preface = format!(
-        "# A model of {name}, made of its io.cost.model by iosched {}: servers that reach those rates. Nobody measured \
-         latencies.\n# {}\n{}\n",
+        "# A model of {name}, made from its io.cost.model by iosched {}: servers that reach these rates. Latencies \
+         were not measured.\n# {}\n{}\n",
         env!("CARGO_PKG_VERSION"),
         found.model.line(),
         found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))

@@ -3,20 +3,25 @@
 use std::fmt::Write as _;
 
 use iosched_advise::io_cost::{IoCost, hwdb_path};
-use iosched_disk::io_cost::TOLD;
+use iosched_disk::io_cost::{PERMANENT, TOLD};
 use iosched_lab::grouped;
 
 /// The lines for the kernel's files, the entry of hwdb, and what each figure comes from.
 pub(crate) fn text(own: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{TOLD}, behind the device's number:\n  {}", own.model.line());
-    let _ = writeln!(text, "for /sys/fs/cgroup/io.cost.qos, likewise:\n  {}", own.qos.line());
+    let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", own.model.line());
+    let _ =
+        writeln!(text, "for /sys/fs/cgroup/io.cost.qos, also after the number of the device:\n  {}", own.qos.line());
     let path = hwdb_path(model_name);
-    let _ = writeln!(text, "for good, as {path}, and then systemd-hwdb update && udevadm trigger:");
+    let _ = writeln!(
+        text,
+        "{PERMANENT}, write this to {path}, then run systemd-hwdb update && udevadm \
+         trigger:"
+    );
     own.hwdb(model_name).lines().for_each(|line| {
         let _ = writeln!(text, "  {line}");
     });
-    text.push_str("what comes from what:\n");
+    text.push_str("sources of the values:\n");
     for origin in &own.origins {
         let unit = match origin.name {
             "rbps" | "wbps" => "B/s",

@@ -37,15 +37,15 @@ impl LastingRules {
     pub(crate) fn prepare(directory: &Path, disks: &Disks, files: &[Named], write: WriteArgs) -> Result<Self> {
         if !disks.are_the_kernels {
             return Err(usage(
-                "--persist is for the kernel's disks; what a live disk is to be like is said when it is served, as by \
-                 iosched serve --scheduler",
+                "--persist is only for disks of the kernel; configure a served disk when you serve it, for example \
+                 with iosched serve --scheduler",
             ));
         }
         let mut outputs = Outputs::new(write);
         let mut rules: Vec<Rule> = Vec::new();
         for file in files {
             if file.of_disk().strip_prefix(QUEUE).is_none() {
-                return Err(usage(format_args!("{}: --persist is for attributes of the queue", file.name)));
+                return Err(usage(format_args!("{}: --persist is only for attributes of the queue", file.name)));
             }
             let disk = &file.disk.name;
             if rules.iter().any(|rule| rule.disk == *disk) {

@@ -113,7 +113,7 @@ fn of_cgroups(disks: &[OfKernel]) -> String {
 /// Live disks that have names, for whoever lists the kernel's.
 fn live(names: &[String]) -> String {
     let named: Vec<_> = names.iter().map(|name| format!("live:{name}")).collect();
-    if named.is_empty() { String::new() } else { format!("live disks: {}\n", named.join(", ")) }
+    if named.is_empty() { String::new() } else { format!("served disks: {}\n", named.join(", ")) }
 }
 
 const UNKNOWN: &str = "-";

@@ -47,10 +47,13 @@ fn find(root: Command, names: &[String]) -> Result<Command> {
         at = found.ok_or_else(|| {
             let known: Vec<&str> = at.get_subcommands().map(Command::get_name).collect();
             match known[..] {
-                [] => usage(format_args!("{of} has no commands below it, so there is no page of {of} {name}")),
+                [] => usage(format_args!("{of} has no subcommands, so there is no page of {of} {name}")),
                 _ => {
                     let meant = did_you_mean(name, known.iter().copied());
-                    usage(format_args!("there is no page of {of} {name}; {of} has {}{meant}", known.join(", ")))
+                    usage(format_args!(
+                        "there is no page of {of} {name}; commands of {of} are {}{meant}",
+                        known.join(", ")
+                    ))
                 }
             }
         })?;
@@ -80,7 +83,7 @@ fn by_man(page: &str) -> Result<()> {
         // Whoever leaves the page early has seen enough.
         let _ = input.write_all(page.as_bytes());
     }
-    if man.wait()?.success() { Ok(()) } else { Err(anyhow!("man cannot show it")) }
+    if man.wait()?.success() { Ok(()) } else { Err(anyhow!("man cannot display the page")) }
 }
 
 fn write_all(root: Command, directory: &Path, write: WriteArgs) -> Result<()> {

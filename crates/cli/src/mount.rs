@@ -84,7 +84,7 @@ fn hides_nothing(directory: &Path) -> Result<()> {
     match some {
         None => Ok(()),
         Some(entry) => Err(usage(format!(
-            "{}: is not empty: {:?} and what else is there would be out of sight; name an empty directory",
+            "{}: is not empty; the mount would hide {:?} and all other files: name an empty directory",
             directory.display(),
             entry.file_name()
         ))),

@@ -92,22 +92,22 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if let Some(error) = &no_room {
         let seconds = recorded_for.as_secs_f64();
         eprintln!(
-            "warning: {error}: recording ended after {seconds:.1} s; what was recorded until then is kept. Make room, or \
-             name a file on another disk with -o"
+            "warning: {error}: recording ended after {seconds:.1} s and is kept up to there. Free some space, or name \
+             a file on another disk with -o"
         );
     } else if recorded_for.as_secs_f64() < args.seconds {
         let (recorded, asked) = (recorded_for.as_secs_f64(), args.seconds);
-        eprintln!("ended early: {recorded:.1} s of the {asked} s asked for were recorded, and are kept");
+        eprintln!("ended early: {recorded:.1} s of {asked} s were recorded and are kept");
     }
     if lost > 0 {
         eprintln!(
-            "warning: the kernel had no room for {} events: the trace is a part of what was asked; record for a shorter time, \
-             or when less else runs",
+            "warning: the kernel dropped {} events for lack of room, so the trace is incomplete; record for a shorter \
+             time, or when the machine is less busy",
             grouped(lost)
         );
     }
     if foreign_bytes > 0 {
-        eprintln!("warning: something else has begun to trace meanwhile; {foreign_bytes} bytes of it were left out");
+        eprintln!("warning: another program began to trace too; {foreign_bytes} bytes of its events were left out");
     }
     let code = if lost > 0 || no_room.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     if !out.is_file() {
@@ -158,7 +158,7 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
         return format!("{name}: no request in {seconds:.1} s; {} has none\n", path.display());
     }
     let mut lines = vec![format!(
-        "{name}: {} requests in {seconds:.1} s ({:.0} a second): {} reads, {} writes, {} MB{}",
+        "{name}: {} requests in {seconds:.1} s ({:.0} per second): {} reads, {} writes, {} MB{}",
         grouped(seen.all.requests),
         seen.all.requests as f64 / seconds,
         grouped(seen.reads.requests),
@@ -169,7 +169,7 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
     if let Some(latency) = &seen.latency {
         let ms = |ns: u64| ns as f64 / MILLISECOND_NS as f64;
         lines.push(format!(
-            "submitted until completed: mean {:.2} ms, p50 {:.2}, p99 {:.2}, longest {:.2}",
+            "from submission to completion: mean {:.2} ms, p50 {:.2}, p99 {:.2}, longest {:.2}",
             latency.mean_ns / MILLISECOND_NS as f64,
             ms(latency.p50_ns),
             ms(latency.p99_ns),

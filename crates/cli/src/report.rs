@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
         return list();
     }
     if args.records.is_none() && !args.last {
-        return Err(usage("name a file of records, or say --last for those of the last comparison"));
+        return Err(usage("name a file of records, or use those of the last comparison with --last"));
     }
     match &args.plot {
         _ if args.csv => csv(args.records.as_deref()),
@@ -76,7 +76,7 @@ fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
     if others.into_iter().any(|kind| kind.recognises(path).unwrap_or(false)) {
-        return Err(usage(format!("{}: {option} is of records of a comparison", path.display())));
+        return Err(usage(format!("{}: {option} is only for records of a comparison", path.display())));
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let names = || iosched_report::plots().map(|(name, _)| name);
     if !names().any(|name| name == plot) {
         let (all, meant) = (names().collect::<Vec<_>>().join(", "), did_you_mean(plot, names()));
-        return Err(usage(format!("--plot {plot}: there is no plot of that name; there are {all}{meant}")));
+        return Err(usage(format!("--plot {plot}: there is no plot of that name; plots are {all}{meant}")));
     }
     let (path, default) = match &args.records {
         Some(path) => {
@@ -110,7 +110,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let records = open(&path)?;
     let svg = iosched_report::plot_svg(&records, plot).map_err(|reason| match reason {
         NoPlot::Unknown => usage(format!("--plot {plot}: there is no plot of that name")),
-        NoPlot::Empty => usage(format!("--plot {plot}: {}: these records have nothing to draw there", path.display())),
+        NoPlot::Empty => usage(format!("--plot {plot}: {}: these records have no data for this plot", path.display())),
     })?;
     let bytes = format.convert(svg)?;
     out.write(|writer| Ok(writer.write_all(&bytes)?))?;
@@ -135,12 +135,12 @@ impl Format {
             Some("png") => Self::Png,
             Some("pdf") => Self::Pdf,
             Some(_) => {
-                return Err(usage(format!("{}: a picture's name ends in .svg, .png or .pdf", file.display())));
+                return Err(usage(format!("{}: the name of a picture must end in .svg, .png or .pdf", file.display())));
             }
         };
         if format != Self::Svg && !cfg!(feature = "pictures") {
-            let problem =
-                "this build of iosched makes SVG alone, one with --features full makes PNG and PDF, too: name it .svg";
+            let problem = "this build of iosched draws only SVG; name the file *.svg, or build with --features full for PNG and \
+                 PDF";
             return Err(usage(format!("{}: {problem}", file.display())));
         }
         Ok(format)
@@ -153,7 +153,7 @@ impl Format {
             Self::Png => iosched_report::png(&svg),
             Self::Pdf => iosched_report::pdf(&svg),
         };
-        made.map_err(|problem| anyhow::anyhow!("the picture cannot be made: {problem}"))
+        made.map_err(|problem| anyhow::anyhow!("the picture cannot be drawn: {problem}"))
     }
 
     #[cfg(not(feature = "pictures"))]
@@ -173,7 +173,8 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
     if Kind::Validation.recognises(&path).unwrap_or(false) {
         let shown = quoted(&path.to_string_lossy());
         return Err(usage(format!(
-            "{}: is of a validation, which has no page: iosched validate --from {shown} --profile P shows it",
+            "{}: is from iosched validate, which has no report; show it with iosched validate --from {shown} \
+             --profile P",
             path.display()
         )));
     }

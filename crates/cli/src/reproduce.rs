@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     }
     let options =
         ReproduceOptions { runs: args.runs, seed: args.seed, case: args.case.clone(), command: command(args) };
-    let mut outputs = Outputs::new(args.write).prints("what was found");
+    let mut outputs = Outputs::new(args.write).prints("the result");
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let mut records = match &args.records {
         Some(path) => outputs.records(path, Kind::Reproduction)?,
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let recorded = records.finish();
     let elapsed_s = started.elapsed().as_secs_f64();
     if finished.runs.is_empty() {
-        eprintln!("interrupted before a run was finished: there is nothing to tell");
+        eprintln!("interrupted before a run finished: there is no result");
         recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     }

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         match restore_tracer(&roots, &state, options.dry_run) {
             Ok(LeftTracer::Nothing) => {}
             Ok(LeftTracer::InUse { pid }) => {
-                told.say(&format!("the kernel's tracer: left alone: process {pid} records"))?
+                told.say(&format!("the kernel's tracer: left alone: process {pid} is recording"))?
             }
             Ok(LeftTracer::PutBack) if options.dry_run => told.say("the kernel's tracer: would be put back")?,
             Ok(LeftTracer::PutBack) => told.say("the kernel's tracer: put back")?,
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
             Vec::new()
         };
         if !of_root.is_empty() {
-            anyhow::bail!("root changed settings of {}: only root may put them back", of_root.join(", "));
+            anyhow::bail!("root changed settings of {}: run restore as root", of_root.join(", "));
         }
         output::print("nothing to put back\n")?;
     }
@@ -170,7 +170,7 @@ impl Messages {
                 if left.is_empty() { done } else { format!("{done}; {}", left_alone(left)) }
             }
             Restoration::Rebooted { changes } if changes.is_empty() => {
-                "the machine has started since; it is as it was".to_owned()
+                "the machine was restarted since; it is as it was".to_owned()
             }
             Restoration::Rebooted { changes } => {
                 // In the other direction: how it was, and how it is.
@@ -178,10 +178,10 @@ impl Messages {
                     format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
                 };
                 let differs: Vec<_> = changes.iter().map(was).collect();
-                format!("the machine has started since, and its own settings are in force: {}", differs.join(", "))
+                format!("the machine was restarted since, and its own settings are in force: {}", differs.join(", "))
             }
-            Restoration::Forgotten if options.dry_run => "the device is gone; it would be forgotten".to_owned(),
-            Restoration::Forgotten => "the device is gone, and forgotten".to_owned(),
+            Restoration::Forgotten if options.dry_run => "the device is gone; its record would be discarded".to_owned(),
+            Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
             Restoration::Nothing => "nothing to put back".to_owned(),
             Restoration::Kept { reason } => {
                 // What is at work is no left-over.
@@ -203,7 +203,7 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             LeftCgroup::Gone => format!("cgroup {name}: is gone"),
-            LeftCgroup::InUse { pid } => format!("cgroup {name}: left alone: process {pid} works in it"),
+            LeftCgroup::InUse { pid } => format!("cgroup {name}: left alone: process {pid} is in it"),
         };
         self.say(&text)
     }
@@ -214,10 +214,10 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             Cleared::Gone => format!("{name}: is gone"),
-            Cleared::InUse { pid } => format!("{name}: left alone: process {pid} works in it"),
+            Cleared::InUse { pid } => format!("{name}: left alone: process {pid} is in it"),
             Cleared::NotOurs { path } => {
                 self.all_well = false;
-                format!("{}: left alone: it does not look like a directory that iosched made", path.display())
+                format!("{}: left alone: it does not look like a directory made by iosched", path.display())
             }
         };
         self.say(&text)
@@ -228,7 +228,7 @@ impl Messages {
 fn left_alone(left: &[Change]) -> String {
     let one = |own: &Change| format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to);
     let all: Vec<_> = left.iter().map(one).collect();
-    format!("left as something else has set it since: {}; --force sets this back, too", all.join(", "))
+    format!("not restored, because something else has set it since: {}; --force restores it too", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {
@@ -237,8 +237,8 @@ fn list(changes: &[Change]) -> String {
 
 fn why(reason: &LeftAlone) -> String {
     match reason {
-        LeftAlone::InUse { pid } => format!("process {pid} changes its settings at the moment"),
-        LeftAlone::Gone => "there is no such device now; --forget forgets it".to_owned(),
+        LeftAlone::InUse { pid } => format!("process {pid} is changing its settings now"),
+        LeftAlone::Gone => "there is no such device now; --forget discards its record".to_owned(),
         LeftAlone::Another { then, now } => {
             let of = |identity: &iosched_kernel::block::Identity| {
                 let size = crate::served::size(identity.size_bytes);
@@ -247,13 +247,14 @@ fn why(reason: &LeftAlone) -> String {
                 named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
             };
             format!(
-                "it was another device then ({}) than now ({}), of which nothing was changed; --forget forgets that one",
+                "the record is of another device ({}) than the present one ({}), which was not changed; --forget \
+                 discards the record",
                 of(then),
                 of(now)
             )
         }
         LeftAlone::Damaged { path } => {
-            format!("what is written in {} cannot be understood; remove it once its settings are right", path.display())
+            format!("the record {} cannot be understood; remove it once the settings are right", path.display())
         }
     }
 }

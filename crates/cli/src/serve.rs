@@ -103,7 +103,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let exports = args.exports.load(&args.disk.name())?;
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
-        return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
+        return Err(usage("--tcp needs --tls DIR, or --insecure to let everyone who reaches the port use the disk"));
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
@@ -156,7 +156,7 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             let exports = match own.load(&name) {
                 Ok(exports) => exports,
                 Err(error) => {
-                    say!("warning: {error}; the exports stay as they were");
+                    say!("warning: {error}; the exports are unchanged");
                     continue;
                 }
             };
@@ -168,11 +168,11 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             }
             let changes = changes(&declared, &exports);
             changes.iter().for_each(|change| say!("export {change}"));
-            say!("exports are read again; changes: {}", changes.len());
+            say!("exports read again; changes: {}", changes.len());
             declared = exports;
         }
     };
-    thread::Builder::new().name("exports".to_owned()).spawn(reread).context("there is no thread for exports")?;
+    thread::Builder::new().name("exports".to_owned()).spawn(reread).context("cannot start a thread for exports")?;
     Ok(())
 }
 
@@ -194,9 +194,8 @@ struct Doors {
 }
 
 fn of_systemd() -> Result<Vec<Listener>> {
-    Listener::from_systemd().map_err(|error| {
-        usage(format!("LISTEN_FDS: {error}: a socket that was handed over is none that clients can connect to"))
-    })
+    Listener::from_systemd()
+        .map_err(|error| usage(format!("LISTEN_FDS: {error}: an inherited socket is not a listening socket")))
 }
 
 fn doors(args: &ServeArgs) -> Result<Doors> {
@@ -204,9 +203,9 @@ fn doors(args: &ServeArgs) -> Result<Doors> {
     if !doors.listeners.is_empty() {
         let count = doors.listeners.len();
         doors.places.push(if count == 1 {
-            "a socket of systemd".to_owned()
+            "a socket from systemd".to_owned()
         } else {
-            format!("{count} sockets of systemd")
+            format!("{count} sockets from systemd")
         });
     }
     if let Some(address) = &args.tcp {

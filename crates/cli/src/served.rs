@@ -131,7 +131,8 @@ impl DiskArgs {
         let name = self.name();
         if name.is_empty() || name.contains('/') || !name.chars().all(is_printable) {
             return Err(usage(format!(
-                "{name:?} cannot be the name of a disk: say --name NAME, without slashes and control characters"
+                "{name:?} cannot be the name of a disk: choose one with --name NAME, without slashes and control \
+                 characters"
             )));
         }
         Ok(())
@@ -248,7 +249,7 @@ impl Ending {
                 self.begin(&mut phase, stop);
             }
             Phase::Asked | Phase::Stopping => {
-                say!("ended at once; what was not flushed may be lost");
+                say!("ended at once; data that was not flushed may be lost");
                 output::exit(BY_SIGNAL + signal);
             }
         }
@@ -303,12 +304,13 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     if let Some(path) = gone {
         let path = path.display();
         say!(
-            "warning: {path}: has been deleted or replaced while it was served: what was written is not in a file of that name"
+            "warning: {path}: was deleted or replaced while it was served; the data written is not in a file of that \
+             name"
         );
     }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
         if lost > 0 {
-            say!("warning: {lost} events are not in the trace: its file was too slow for them");
+            say!("warning: the trace lacks {lost} events, because its file was too slow");
         }
         result.map_err(|error| anyhow!("the trace ends early: {error}"))
     });
@@ -320,7 +322,10 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     if let Err(error) = trace {
         say!("error: {error}");
     }
-    Err(anyhow!("the last flush failed: {errno}; what was written since the last good one may not be on the backing"))
+    Err(anyhow!(
+        "the last flush failed: {errno}; data written since the last successful flush may not be on the \
+         backing"
+    ))
 }
 
 /// Serves what is under way, flushes, and ends.
@@ -348,7 +353,7 @@ pub(crate) fn warn_if_ignored(disk: &Handle, declared: Option<Shares>, way: impl
     // A disk that has ended ignores nothing.
     let ignored = disk.control(move |disk, _| disk.ignores(shares).then(|| disk.queue().scheduler()));
     if let Ok(Some(scheduler)) = ignored {
-        say!("warning: {scheduler} ignores the declared {}; {}, which keeps them", shares.declared(), way(shares));
+        say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), way(shares));
     }
 }
 
@@ -361,7 +366,7 @@ pub(crate) fn by_options(shares: Shares) -> String {
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;
     if listener.has_replaced() {
-        say!("{}: left by a server that has ended; it is replaced", path.display());
+        say!("{}: replaced the socket of a server that has ended", path.display());
     }
     Ok(listener)
 }
@@ -377,7 +382,7 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
             } else {
                 format!("{other} and {option} name it")
             };
-            return Err(usage(format!("{}: {twice}; each needs a socket of its own", path.display())));
+            return Err(usage(format!("{}: {twice}; each needs its own socket", path.display())));
         }
         known.push((option, place));
     }

@@ -31,9 +31,9 @@ pub(crate) fn on_signal_and_hangup(
 
 fn on(wanted: impl IntoIterator<Item = i32>, mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     TOLD.store(true, Ordering::SeqCst);
-    let mut signals = Signals::new(wanted).context("signals cannot be waited for")?;
+    let mut signals = Signals::new(wanted).context("cannot wait for signals")?;
     let wait = move || signals.forever().for_each(&mut asked);
-    thread::Builder::new().name("signals".to_owned()).spawn(wait).context("there is no thread for signals")?;
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).context("cannot start a thread for signals")?;
     Ok(())
 }
 

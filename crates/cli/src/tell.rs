@@ -51,13 +51,13 @@ fn named_policy(name: &str) -> Result<&'static About> {
     let is_named = |policy: &&About| policy.name == name || policy.files.iter().any(|file| file.name == name);
     policies().iter().find(is_named).ok_or_else(|| {
         let known: Vec<&str> = policies().iter().map(|policy| policy.name).collect();
-        usage(format!("{name:?} is not a policy beside the elevator; there are {}", known.join(", ")))
+        usage(format!("{name:?} is not a controller; controllers are {}", known.join(", ")))
     })
 }
 
 fn show_policy(text: &mut String, policy: &About) {
     let _ = writeln!(text, "{}: {}\n", policy.name, policy.about);
-    let _ = writeln!(text, "{:12}{} to today, beside elevators of blk-mq", "in Linux", policy.since);
+    let _ = writeln!(text, "{:12}{} to today, with blk-mq schedulers", "in Linux", policy.since);
     for (title, lines) in [("use it for", &[policy.when][..]), ("decides", policy.how), ("harms", policy.harms)] {
         for (number, line) in lines.iter().enumerate() {
             let _ = writeln!(text, "{:12}{line}", if number == 0 { title } else { "" });
@@ -98,7 +98,7 @@ pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
             text.push('\n');
             let tunables = (elevator.tunables)();
             if tunables.is_empty() {
-                let _ = writeln!(text, "nothing can be set of it");
+                let _ = writeln!(text, "it has no tunables");
             } else {
                 specs(&mut text, "tunable", &tunables);
             }

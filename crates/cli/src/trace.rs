@@ -298,10 +298,11 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
     let fit = placement.fit();
     write_from(&source, files, vec![Step::Remap(placement)], &files.reading.options())?;
     match fit {
-        Fit::AsIs => say!("it fits as it is: {} sectors of {capacity_sectors}", extent.end_sector()),
+        Fit::AsIs => say!("the trace fits as it is: {} of {capacity_sectors} sectors", extent.end_sector()),
         Fit::GapsShrunk { gap_percent } => say!("gaps were shrunk to {gap_percent:.1} %"),
         Fit::Wrapped { touched_sectors } => say!(
-            "warning: it touches {touched_sectors} sectors, more than the {capacity_sectors} there are: positions wrap around"
+            "warning: the trace touches {touched_sectors} sectors, more than the {capacity_sectors} of the device: \
+             positions wrap around"
         ),
     }
     Ok(())
@@ -386,7 +387,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
         ))
     };
     match there_is() {
-        Ok(there_is) => usage(format_args!("nothing is left of {}, which {there_is}", source.title())),
+        Ok(there_is) => usage(format_args!("no request matches in {}, which {there_is}", source.title())),
         Err(error) => error.into(),
     }
 }
@@ -435,13 +436,13 @@ fn warn(warnings: &Warnings) {
     }
     let more = warnings.total() - warnings.kept().len() as u64;
     if more > 0 {
-        say!("warning: and {} more", grouped(more));
+        say!("warning: {} more warnings of this kind are left out", grouped(more));
     }
 }
 
 fn say(report: &WriteReport) {
     if report.written + report.left_out == 0 {
-        say!("warning: nothing is left of the trace");
+        say!("warning: the result has no requests");
     }
     say!("{report}");
 }
@@ -455,10 +456,10 @@ fn no_format(path: &Path) -> anyhow::Error {
     let first = writable.filter_map(|format| format.spec().extensions.first().copied());
     let endings: Vec<_> = first.map(|ending| format!(".{ending}")).collect();
     if path == Path::new("-") {
-        return usage("standard output has no name that tells the format: say --format FORMAT, as --format csv");
+        return usage("standard output has no name that shows the format; add --format FORMAT, such as --format csv");
     }
     usage(format_args!(
-        "{}: the name does not tell the format; say --format FORMAT, or end it in one of {}",
+        "{}: the name does not show the format; add --format FORMAT, or use one of the endings {}",
         path.display(),
         endings.join(", ")
     ))
@@ -485,12 +486,12 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 
 fn time(text: &str) -> Result<Time, String> {
     if text.starts_with('-') {
-        return Err("times count from the trace's beginning, which is 0".to_owned());
+        return Err("times count from the start of the trace, which is 0".to_owned());
     }
     let ns = any_duration(text).map(|seconds| (seconds * SECOND_NS as f64).round());
     let ns = ns.filter(|ns| (0.0..1.8e19).contains(ns));
     let time = ns.map(|ns| Time::from_ns(ns as u64));
-    time.ok_or_else(|| "a time is a number of s, or with one of ns, us, ms, s, m and h".to_owned())
+    time.ok_or_else(|| "give a time in seconds, or with a unit: ns, us, ms, s, m or h".to_owned())
 }
 
 fn capacity(text: &str) -> Result<Sector, String> {
@@ -510,12 +511,12 @@ fn capacity(text: &str) -> Result<Sector, String> {
     };
     let sectors = unit_bytes.and_then(|bytes| scaled(number, bytes)).map(|bytes| bytes / iosched::SECTOR_BYTES);
     sectors.filter(|&sectors| sectors > 0).ok_or_else(|| {
-        "a size is at least 512 bytes: a number, or with one of kB, MB, GB, TB, KiB, MiB, GiB and TiB".to_owned()
+        "give a size of at least 512 bytes, as a number or with kB, MB, GB, TB, KiB, MiB, GiB or TiB".to_owned()
     })
 }
 
 fn sectors(text: &str) -> Result<Range<Sector>, String> {
-    let problem = || "a range is FROM-TO, FROM- or -TO, in sectors, FROM not above TO".to_owned();
+    let problem = || "give FROM-TO, FROM- or -TO, in sectors, with FROM not above TO".to_owned();
     let (from, to) = text.split_once('-').filter(|_| text != "-").ok_or_else(problem)?;
     let from: Sector = if from.is_empty() { 0 } else { from.parse().map_err(|_| problem())? };
     let to: Sector = if to.is_empty() { Sector::MAX } else { to.parse().map_err(|_| problem())? };

@@ -194,7 +194,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let tuning = plan(args)?;
-    let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.device).reads_all(&args.machine);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.device).reads_all(&args.machine);
     outputs = outputs.reads_all(args.workload.iter().flat_map(|own| options::files(own)));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let records = match &args.records {
@@ -208,7 +208,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let tuned = search(&tuning, &mut watched, &control)?;
     let recorded = watched.records.finish();
     let Some(Tuned { header, runs, interrupted }) = tuned else {
-        eprintln!("interrupted before a run was finished: there is nothing to tell");
+        eprintln!("interrupted before a run finished: there is no result");
         recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     };
@@ -277,7 +277,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
         tuning.baseline = baseline.clone();
     }
     if tuning.space.size() <= 1 && args.schedulers.len() == 1 && !args.vary.is_empty() {
-        return Err(usage("everything that --vary names is fixed: there is nothing to search"));
+        return Err(usage("--vary names only fixed tunables: there is nothing to search"));
     }
     Ok(tuning)
 }

@@ -174,7 +174,7 @@ pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |_| {
         control.interrupt();
-        say!("\nending after the current runs; Ctrl-C again ends those, too");
+        say!("\nending after the current runs; Ctrl-C again ends them too");
     })
 }
 

@@ -134,7 +134,7 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
         let (_, err) = iosched(&here, &[&["advise"], args].concat(), 2);
         assert!(err.contains(said), "{args:?}: {err}");
     };
-    refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is known in simulation only");
+    refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is measured only in simulation");
     refused(&[on, "-w", "read.toml", "--scheduler", "cfg"], "--scheduler cfg: ");
     refused(&[on, "-w", "absent.toml"], "absent.toml");
     refused(&["/dev/absent", "-w", "read.toml"], "absent");
@@ -142,7 +142,7 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
     refused(&[on, "-w", "read.toml", "--runs", "1"], "--runs");
     fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
     let into_file = [on, "-w", "read.toml", "--profile", "slow.toml", "--output", "read.toml"];
-    refused(&into_file, "--output read.toml: is a file, and everything is kept in a directory");
+    refused(&into_file, "--output read.toml: is a file; name a directory");
     refused(&[on, "-w", "write.toml", "--profile", "slow.toml", "-o", "kept"], "--destroy-data");
     assert_eq!(scheduler(&device), before);
     assert!(!here.join("kept").exists());

@@ -30,9 +30,12 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     fs::write(&device, DEVICE).unwrap();
     let (code, out, err) = run(&["calibrate", &device, "-o", &profile, "--records", &records]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    for part in
-        ["workloads that the fit did not see", "random read 4 KiB, depth 1 ", "server fits: ", "next: iosched compare"]
-    {
+    for part in [
+        "workloads that were not used for the fit",
+        "random read 4 KiB, depth 1 ",
+        "server fits: ",
+        "next: iosched compare",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let text = fs::read_to_string(&profile).unwrap();
@@ -93,7 +96,7 @@ fn a_rotating_disk_is_fitted_to_what_it_served() {
     fs::write(&trace, served(&Profile::named("cheetah9LP").unwrap(), 1_200)).unwrap();
     let (code, out, err) = run(&["calibrate", "--trace", &trace, "--start", "cheetah9LP", "-o", &profile]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    for part in ["1,200 requests, one at a time", "what no fit saw", "rpm; reads ahead after "] {
+    for part in ["1,200 requests, one at a time", "held-out requests", "rpm; reads ahead after "] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let made = Profile::load(&profile).unwrap();
@@ -121,7 +124,7 @@ fn what_cannot_be_calibrated_is_refused_with_what_would_be_right() {
     let file = file.to_string_lossy();
     for (args, said) in [
         (vec!["calibrate"], "required"),
-        (vec!["calibrate", &*file], "give a file of 64 MiB and more, or a directory"),
+        (vec!["calibrate", &*file], "give a file of at least 64 MiB, or a directory"),
         (vec!["calibrate", &*file, "--destroy-data", &*file], "is a file, which is only read"),
         (vec!["calibrate", "/dev/no-such-disk"], "no-such-disk"),
         (vec!["calibrate", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
@@ -154,7 +157,7 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
     let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
     assert_eq!(validated.wrong_orders, 0);
     let (code, out_of_show, _) = run(&["device", "show", &told]);
-    assert!(code == 0 && out_of_show.contains("tried on the device: trust 100 %; "), "{out_of_show}");
+    assert!(code == 0 && out_of_show.contains("validated on the device: trust 100 %; "), "{out_of_show}");
     let (code, _, err) = run(&["report", &records, "-o", &path("page.html")]);
     assert!(code == 2 && err.contains("validate --from"), "{err}");
     // Again from what was measured, and another profile beside it, which is not like the device.

@@ -67,7 +67,7 @@ fn rates_are_held_against_the_disks_that_are_here() {
         assert!(errors.starts_with(&format!("error: --rates {given}: {said}")), "{errors}");
     }
     let (code, _, errors) = rates("nothing of the kind\n");
-    assert_eq!((code, errors.contains("is not what iostat -x or sar -d print")), (2, true), "{errors}");
+    assert_eq!((code, errors.contains("is not the output of iostat -x or sar -d")), (2, true), "{errors}");
     // Through a pipe, which gives everything once.
     let piped = here.join("pipe");
     assert!(Command::new("mkfifo").arg(&piped).status().unwrap().success());
@@ -85,14 +85,14 @@ fn rates_are_held_against_the_disks_that_are_here() {
         let said = asked.wait_with_output().unwrap();
         let errors = String::from_utf8(said.stderr).unwrap();
         assert_eq!(
-            (said.status.code(), errors.contains("is of nosuchdisk; none of these")),
+            (said.status.code(), errors.contains("shows nosuchdisk; none of these")),
             (Some(2), true),
             "{errors}"
         );
     }
     let report = |name: &str| format!("Device r/s w/s r_await w_await aqu-sz %util\n{name} 1 1 4.0 2.0 8.0 99\n");
     let (code, _, errors) = rates(&report("nosuchdisk"));
-    assert_eq!((code, errors.contains("is of nosuchdisk; none of these")), (2, true), "{errors}");
+    assert_eq!((code, errors.contains("shows nosuchdisk; none of these")), (2, true), "{errors}");
     let (_, json, _) = run(&["doctor", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let known = document["disks"].as_array().unwrap().iter().find(|disk| disk["scheduler"].is_string());

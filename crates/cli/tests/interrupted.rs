@@ -53,6 +53,6 @@ fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
     let child = start(&here, &["sweep", "plan.toml", "-o", "out", "-j", "1"]);
     wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|made| made.count() > 2));
     let (out, err) = interrupt(child);
-    assert!(err.contains("ending after the comparisons under way; Ctrl-C again ends those, too"), "{err}");
+    assert!(err.contains("ending after the current comparisons; Ctrl-C again ends them too"), "{err}");
     assert!(out.contains("are still to be made, by the same command"), "{out}");
 }

@@ -31,7 +31,7 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
         assert!(off.abs() < 0.05, "{name}: {made} for {given}");
     }
     let (_, out, _) = run(&["device", "show", profile]);
-    assert!(out.contains("rates at saturation are all that was measured"), "{out}");
+    assert!(out.contains("only saturated rates were measured"), "{out}");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_it_printed_itself_is_taken_and_what_it_made_is_known() {
     let (code, _, err) = run(&["import", "io-cost", &profile]);
     assert_eq!(
         (code, err),
-        (2, format!("error: {profile}: is a profile already; see iosched device show {profile}\n"))
+        (2, format!("error: {profile}: is already a profile; show it with iosched device show {profile}\n"))
     );
 }
 
@@ -88,11 +88,11 @@ fn which_of_several_is_said_and_what_is_wrong_is_told() {
     let import = |more: &[&str]| run(&[&["import", "io-cost", file.to_str().unwrap()], more].concat());
     let (code, _, err) = import(&[]);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("describes 2 devices; say --of which: 8:0, 8:16"), "{err}");
+    assert!(err.contains("describes 2 devices; choose one with --of: 8:0, 8:16"), "{err}");
     let (code, out, _) = import(&["--of", "8:16"]);
     assert!(code == 0 && out.contains("rates_only = true"), "{out}");
     let (code, _, err) = import(&["--of", "8:32"]);
-    assert!(code == 2 && err.contains("there is no \"8:32\"; there are 8:0, 8:16"), "{err}");
+    assert!(code == 2 && err.contains("has no device \"8:32\"; it has 8:0, 8:16"), "{err}");
     fs::write(&file, "rbps=1").unwrap();
     let (code, _, err) = import(&[]);
     assert!(code == 2 && err.contains("line 1: rseqiops is missing"), "{err}");
@@ -116,7 +116,7 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
     let (code, out, err) = import();
     assert_eq!(code, 0, "{err}");
     assert!(
-        out.starts_with("# A model of ACME 1, made of its io.cost.model by iosched ")
+        out.starts_with("# A model of ACME 1, made from its io.cost.model by iosched ")
             && out.contains("rates_only = true"),
         "{out}"
     );
@@ -135,7 +135,7 @@ fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
     assert_eq!(code, 0);
     assert_eq!(out.lines().filter(|line| line.starts_with("samsung_ssd_970_evo_500gb ")).count(), 1, "{out}");
     let (code, _, err) = run(&["device", "list", "--family", "hdd"]);
-    assert!(code == 2 && err.contains("there is ssd"), "{err}");
+    assert!(code == 2 && err.contains("families are ssd"), "{err}");
     let settings = ["--scheduler", "none", "--scheduler", "bfq", "--runs", "3", "--details"];
     let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/db-beside-backup.fio");
     let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];

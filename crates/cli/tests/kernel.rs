@@ -109,7 +109,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     let told = set(&[name, "scheduler=mq-deadline"]);
     assert!(told.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{told}");
     let with_it =
-        format!("{name}: nr_requests was {requests} and is {}: the kernel changed it, too", was("nr_requests"));
+        format!("{name}: nr_requests was {requests} and is {}: the kernel changed it too", was("nr_requests"));
     assert!(told.contains(&with_it), "{told}");
     let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
     assert!(told.contains(&undo) && told.ends_with(&format!("or: iosched restore {name}\n")), "{told}");
@@ -179,7 +179,7 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, told) = set("");
-    assert!(code == Some(2) && told.contains("the root file system is on it") && told.contains("--yes"), "{told}");
+    assert!(code == Some(2) && told.contains("holds the root file system") && told.contains("--yes"), "{told}");
     let (code, told) = set("--yes");
     assert!(code == Some(0) && told.contains("nomerges="), "{told}");
     assert_eq!(run(&["set", &assignment]).0, 0, "a script is not asked");
@@ -214,7 +214,10 @@ fn what_was_left_is_put_back_and_told() {
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "32").unwrap();
     let (code, out, _) = restore(&state, &[name]);
-    assert!(code == 0 && out.contains("left as something else has set it since: read_ahead_kb is 32"), "{out}");
+    assert!(
+        code == 0 && out.contains("not restored, because something else has set it since: read_ahead_kb is 32"),
+        "{out}"
+    );
     device
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();
@@ -224,7 +227,7 @@ fn what_was_left_is_put_back_and_told() {
     let other = text.replace("\"sequence\": ", "\"sequence\": 9");
     fs::write(&journal, other).unwrap();
     let (code, out, _) = restore(&state, &[]);
-    assert!(code == 1 && out.contains("it was another device then"), "{out}");
+    assert!(code == 1 && out.contains("the record is of another device"), "{out}");
     assert_eq!(restore(&state, &["--force"]).1, format!("{name}: is as it was\n"));
 }
 
@@ -307,9 +310,9 @@ fn top_names_the_process_that_writes_through_the_page_cache() {
         (text, document)
     });
     assert_eq!(code, 0, "{err}");
-    let line = out.lines().find(|line| line.contains("written by, to any disk: ")).unwrap_or_else(|| panic!("{out}"));
+    let line = out.lines().find(|line| line.contains("writers, to any disk: ")).unwrap_or_else(|| panic!("{out}"));
     assert!(line.contains(&format!("({}) ", std::process::id())), "{line}");
-    assert!(document.contains("written by, to any disk"), "{document}");
+    assert!(document.contains("writers, to any disk"), "{document}");
 }
 
 #[test]
@@ -380,7 +383,7 @@ fn who_is_not_root_is_told_so() {
         return;
     };
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && err.contains("only its owner may do that"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("only its owner may do this"), "{err}");
     drop(here);
 }
 

@@ -118,7 +118,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
         (
             ["set", "scheduler=bogus"],
             2,
-            "scheduler: \"bogus\" is not an elevator; there are noop, anticipatory, deadline, cfq",
+            "scheduler: \"bogus\" is not a scheduler; schedulers are noop, anticipatory, deadline, cfq",
         ),
         (["set", "quantum=no"], 2, "quantum: \"no\" is not a whole number; quantum takes 1..="),
         (["set", "rotational=0"], 1, "read-only"),
@@ -327,12 +327,15 @@ fn a_mount_whose_server_was_killed_is_explained() {
     let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
     let at = mounted.at.clone();
     let (code, _, err) = run(&["mount", "memory:1M", at.to_str().unwrap()]);
-    assert!(code == 2 && err.contains("a disk is mounted there already"), "{err}");
+    assert!(code == 2 && err.contains("a disk is already mounted there"), "{err}");
     mounted.child.kill().unwrap();
     mounted.child.wait().unwrap();
     for args in [["mount", "memory:1M"], ["ls", "--at"]] {
         let (code, _, err) = run(&[&args[..], &[at.to_str().unwrap()]].concat());
-        assert!(code == 2 && err.contains("whose server is gone") && err.contains("fusermount3 -u"), "{args:?}: {err}");
+        assert!(
+            code == 2 && err.contains("the server of this mount has ended") && err.contains("fusermount3 -u"),
+            "{args:?}: {err}"
+        );
     }
     sh("umount -l \"$1\"", &[&at]);
     drop(mounted);
@@ -373,13 +376,13 @@ fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
     assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
     assert_eq!(run(&["get", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n", "or without --at");
     let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
-    assert!(code == 2 && err.contains("scheduler: \"bogus\" is not an elevator; there are noop"), "{err}");
+    assert!(code == 2 && err.contains("scheduler: \"bogus\" is not a scheduler; schedulers are noop"), "{err}");
     let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
     assert!(code == 2 && err.contains("nothing: there is no such attribute; sda has"), "{err}");
     child.kill().unwrap();
     child.wait().unwrap();
     let (code, _, err) = run(&["ls", "--at", at]);
-    assert!(code == 2 && err.contains("the server of this control socket is gone"), "{err}");
+    assert!(code == 2 && err.contains("the server of this control socket has ended"), "{err}");
 }
 
 #[test]
@@ -400,7 +403,7 @@ fn a_live_disk_with_a_name_is_found_by_it() {
     let mut child = iosched(&serve).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(told.any(|line| line == "control: iosched ls live:db"));
-    assert!(said(&["ls"]).1.lines().any(|line| line.starts_with("live disks: ") && line.contains("live:db")));
+    assert!(said(&["ls"]).1.lines().any(|line| line.starts_with("served disks: ") && line.contains("live:db")));
     assert_eq!(
         said(&["set", "live:db", "scheduler=cfq", "slice_idle=3"]),
         (0, "scheduler=cfq\nslice_idle=3\n".to_owned())
@@ -408,7 +411,7 @@ fn a_live_disk_with_a_name_is_found_by_it() {
     assert_eq!(said(&["get", "live:db", "slice_idle", "-n"]), (0, "3\n".to_owned()));
     let (code, top) = said(&["top", "live:db", "--once", "-i", "0.1", "--json"]);
     assert!(code == 0 && top.contains("0 clients"), "{top}");
-    for (name, told) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without a slash")] {
+    for (name, told) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without slashes")] {
         let (code, said) = said(&["get", name]);
         assert!(code == 2 && said.contains(told), "{name}: {said}");
     }
@@ -433,12 +436,12 @@ fn what_cannot_be_mounted_is_told_before_anything_is() {
     fs::create_dir(&at).unwrap();
     let (at, gone) = (at.to_str().unwrap(), here.join("gone"));
     for (args, said) in [
-        (vec!["mount", "memory:1M", gone.to_str().unwrap()], "name a directory that is there"),
+        (vec!["mount", "memory:1M", gone.to_str().unwrap()], "name an existing directory"),
         (vec!["mount", "memory:lots", at], "not a size"),
         (vec!["mount", "model:none-such", at], "none-such"),
         (vec!["mount", gone.to_str().unwrap(), at], "gone"),
-        (vec!["mount", "memory:1M", at, "--scheduler", "bogus"], "\"bogus\" is not an elevator; there are noop"),
-        (vec!["mount", "memory:1M", at, "--name", "block"], "\"block\" cannot be the disk's name"),
+        (vec!["mount", "memory:1M", at, "--scheduler", "bogus"], "\"bogus\" is not a scheduler; schedulers are noop"),
+        (vec!["mount", "memory:1M", at, "--name", "block"], "\"block\" cannot be the name of the disk"),
         (vec!["mount", "memory:1M", at, "--depth", "0"], "0 is not in 1.."),
     ] {
         let (code, out, err) = run(&args);

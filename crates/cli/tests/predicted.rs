@@ -194,7 +194,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     let path = file.to_str().unwrap();
     let (code, out, err) = run(&["validate", "recording", path]);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.ends_with(" decisions of the disk's queue, and the simulator takes the same\n"), "{out}");
+    assert!(out.ends_with(" decisions of the disk's queue; the simulator makes the same ones\n"), "{out}");
     let (code, out, _) = run(&["validate", "recording", "--json", path]);
     assert!(code == 0 && out.contains("\"identical\": true"), "{out}");
 
@@ -210,7 +210,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the engine has");
     refused(&text.replacen(" turn", " tern", 1), 1, "there is no record \"tern\"");
     refused(&text[..text.len() / 2], 1, "changed.rec: ");
-    refused("timestamp,host\n", 2, "is no recording of a disk's queue");
+    refused("timestamp,host\n", 2, "is not a recording of a disk's queue");
     let (code, _, err) = run(&["validate", "recording", "/nowhere"]);
     assert!(code != 0 && err.contains("/nowhere: No such file"), "{err}");
     // The disk's own data is not written over.

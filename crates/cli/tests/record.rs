@@ -145,7 +145,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     let args = ["record", device.device.to_str().unwrap(), "--for", "60", "-o", "small/r.blktrace.0"];
     let (out, err) = iosched(&here, &args, 1);
     drop(reader);
-    assert!(err.contains("No space left") && err.contains("what was recorded until then is kept"), "{err}");
+    assert!(err.contains("No space left") && err.contains("is kept up to there"), "{err}");
     assert!(out.contains(" requests in "), "{out}");
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");

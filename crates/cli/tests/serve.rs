@@ -146,7 +146,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
         let told = &server.told;
         match warned {
             None => assert!(told.contains(&format!("{cfq}{announced}")) && !told.contains("warning"), "{told}"),
-            Some(way) => assert!(told.contains(&format!(" ignores the declared {way}, which keeps them")), "{told}"),
+            Some(way) => assert!(told.contains(&format!(" ignores the declared {way} to apply them")), "{told}"),
         }
         for (name, value) in ["slice_idle", "device/queue_depth"].into_iter().zip(in_force) {
             if !value.is_empty() {
@@ -169,7 +169,7 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
         String::from_utf8(output.stderr).unwrap()
     };
     let said = set(&["groups/db/weight=800"]);
-    let way = said.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(','));
+    let way = said.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(" to apply them"));
     // The command does what it says.
     assert_eq!(set(&way.unwrap().0.split(' ').collect::<Vec<_>>()), "");
     assert_eq!(set(&["groups/db/weight=700"]), "");
@@ -199,7 +199,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
         "[export.db]\nweight = 700\nclass = \"rt\"\nlevel = 2\nsync = \"all\"\nread_only = true\n\
          [export.new]\n[export.same]\nweight = 400\n",
     );
-    hang_up("exports are read again; changes: 3");
+    hang_up("exports read again; changes: 3");
     assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
     assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
     assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
@@ -307,14 +307,14 @@ fn a_disk_and_a_socket_have_one_server() {
     let here = directory("serve-twice");
     image(&here, "disk.img", 1 << 20);
     let server = Server::serving(&here, &["disk.img"]);
-    refused(&here, &["disk.img", "--unix", "other"], 1, "served already");
-    refused(&here, &["memory:1M", "--unix", "s"], 1, "another server listens there");
+    refused(&here, &["disk.img", "--unix", "other"], 1, "already served");
+    refused(&here, &["memory:1M", "--unix", "s"], 1, "another server is listening there");
     assert!(!here.join("other").exists(), "a refused server leaves no socket");
     drop(server);
     // It was killed, and has left its sockets.
     assert!(here.join("s").exists());
     let next = Server::start(&here, &["disk.img"]);
-    assert!(next.ready().contains("s: left by a server that has ended; it is replaced"));
+    assert!(next.ready().contains("s: replaced the socket of a server that has ended"));
     assert_eq!(read_error(&mut next.connect(), 0), 0);
     assert_eq!(next.stop(), Some(0));
 }
@@ -339,7 +339,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         (&["memory:5Q"], "K, M, G or T"),
         (&["model:none"], "sata-7200"),
         (&["none.img"], "none.img: No such file"),
-        (&["."], "neither a file nor a block device"),
+        (&["."], "is not a file or block device"),
     ] {
         refused(&here, args, 2, said);
     }

@@ -31,7 +31,7 @@ fn a_build_without_sweeps_says_so() {
     let here = directory("sweep");
     let (code, out, err) = run(&["sweep", &plan(&here, PLAN), "-o", &here.join("out").display().to_string()]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("one with --features full does"), "{err}");
+    assert!(err.contains("build it with --features full"), "{err}");
 }
 
 #[cfg(feature = "sweep")]
@@ -93,6 +93,6 @@ mod with_sweeps {
         }
         let remote = super::plan(&here, &PLAN.replace("a.csv", "s3://b/a.csv"));
         let (_, _, err) = run(&["sweep", &remote, "-o", &out]);
-        assert!(err.contains("s3://b/a.csv: is read by python -m iosched.sweep"), "{err}");
+        assert!(err.contains("s3://b/a.csv: can be read by python -m iosched.sweep"), "{err}");
     }
 }

@@ -91,7 +91,7 @@ fn what_cannot_be_searched_is_an_error_of_usage() {
     };
     assert!(error(&["-s", "cfq", "-g", "p99"]).contains("whose? write p99(sync)"));
     assert!(error(&["-s", "cfq", "-g", "p99(writer)"]).contains("lookup, scan"));
-    assert!(error(&["-s", "cqf", "-g", "throughput"]).contains("is not an elevator"));
+    assert!(error(&["-s", "cqf", "-g", "throughput"]).contains("is not a scheduler"));
     assert!(error(&["-s", "cfq", "-g", "throughput", "--vary", "slice_idel"]).contains("slice_idle"));
     assert!(error(&["-s", "cfq", "-g", "throughput", "--subject-to", "p99(sync) < 5"]).contains(">= or <="));
     assert!(error(&["-s", "cfq", "-g", "throughput", "--budget", "3"]).contains("at least"));

@@ -145,7 +145,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     let one = ["memory:1M", "--socket", "a", "--export", "x", "--export", "y"];
     refused(&one, 2, "1 sockets for 2 exports");
     let twice = ["memory:1M", "--socket", "a", "--export", "x", "--socket", "./a", "--export", "y"];
-    refused(&twice, 2, "./a: --socket names it twice; each needs a socket of its own");
+    refused(&twice, 2, "./a: --socket names it twice; each needs its own socket");
     refused(&["memory:1M", "--socket", "a", "--nbd", "a"], 2, "a: --socket and --nbd name it");
     refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen there");
 }

@@ -64,7 +64,7 @@ pub enum RegistryError {
 
 /// No elevator of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not an elevator; there are {}", known.join(", "))]
+#[error("{name:?} is not a scheduler; schedulers are {}", known.join(", "))]
 pub struct UnknownElevator {
     /// The name given.
     pub name: String,

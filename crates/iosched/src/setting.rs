@@ -463,8 +463,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_before_anything_runs() {
         let wrong = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
-        assert!(wrong("nop").starts_with("\"nop\" is not an elevator; there are noop"), "{}", wrong("nop"));
-        assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
+        assert!(wrong("nop").starts_with("\"nop\" is not a scheduler; schedulers are noop"), "{}", wrong("nop"));
+        assert!(wrong("present").starts_with("\"present\" is not a scheduler"), "{}", wrong("present"));
         assert!(wrong("noop:quantum").contains("is not name=value"));
         assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
         assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=4294967295 requests");

@@ -394,7 +394,7 @@ fn nr_requests_written_during_a_switch_outlives_it() {
 fn an_unknown_elevator_is_refused_and_named() {
     let error = iosched::Registry::linux().get("fastest").unwrap_err();
     let names = iosched::Registry::linux().names().join(", ");
-    assert_eq!(error.to_string(), format!("\"fastest\" is not an elevator; there are {names}"));
+    assert_eq!(error.to_string(), format!("\"fastest\" is not a scheduler; schedulers are {names}"));
 }
 
 #[test]

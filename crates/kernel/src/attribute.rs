@@ -95,7 +95,7 @@ pub enum AttributeError {
         source: TunableError,
     },
     /// Not a word that it takes.
-    #[error("{device}: {name} does not take {value:?}; it takes one of {takes}")]
+    #[error("{device}: {name} does not accept {value:?}; it takes one of {takes}")]
     NoChoice {
         /// The device.
         device: String,
@@ -120,7 +120,7 @@ pub enum AttributeError {
         source: CgroupValueError,
     },
     /// The kernel does not take it.
-    #[error("{device}: the kernel refuses {value:?} for {name} ({error}){takes}")]
+    #[error("{device}: the kernel does not accept {value:?} for {name} ({error}){takes}")]
     Refused {
         /// The device.
         device: String,
@@ -134,7 +134,7 @@ pub enum AttributeError {
         takes: String,
     },
     /// It was written, and reads as something else.
-    #[error("{device}: {written} was written to {name}, and {read} is what it took")]
+    #[error("{device}: the kernel stored {read} in {name} instead of {written}")]
     TookAnother {
         /// The device.
         device: String,
@@ -154,7 +154,7 @@ pub enum AttributeError {
         name: String,
     },
     /// Only root may.
-    #[error("{path}: only root may write it")]
+    #[error("{path}: only root may write to it")]
     Permission {
         /// The file.
         path: PathBuf,

@@ -157,23 +157,24 @@ impl Finding {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::WritebackThrottled { .. } => "compare with wbt_lat_usec=0 as well".to_owned(),
+            Self::WritebackThrottled { .. } => "also compare with wbt_lat_usec=0".to_owned(),
             Self::NothingQueues { driver_depth, .. } => format!("set nr_requests above {driver_depth}"),
             Self::DeepDriver { driver_depth } => {
                 format!(
-                    "keep more than {driver_depth} I/Os under way, or make the driver's queue shorter where it can be"
+                    "keep more than {driver_depth} I/Os in flight, or make the queue of the driver shorter, where \
+                     possible"
                 )
             }
-            Self::TakenForRotating { .. } => "compare with rotational=0 as well".to_owned(),
+            Self::TakenForRotating { .. } => "also compare with rotational=0".to_owned(),
             Self::LoopThroughCache => "attach it with losetup --direct-io=on".to_owned(),
-            Self::OtherLoad { .. } => "stop what uses it, or repeat when it is quiet".to_owned(),
+            Self::OtherLoad { .. } => "stop the other use, or repeat when the device is quiet".to_owned(),
             Self::LoadedCpus { .. } => "repeat when the machine is quiet".to_owned(),
             Self::Governor { .. } => {
-                "set the governor performance, for example with cpupower frequency-set -g performance".to_owned()
+                "set the governor to performance, for example with cpupower frequency-set -g performance".to_owned()
             }
-            Self::MissingScheduler { name, .. } => format!("modprobe {name}, or {name}-iosched"),
+            Self::MissingScheduler { name, .. } => format!("try modprobe {name}, or modprobe {name}-iosched"),
             Self::NoStatistics => "set iostats=1".to_owned(),
-            Self::NoIoUring { .. } => "sysctl kernel.io_uring_disabled=0, or depth 1".to_owned(),
+            Self::NoIoUring { .. } => "set sysctl kernel.io_uring_disabled=0, or use depth 1".to_owned(),
             Self::NoWeights => "start the kernel with the controller io (cgroup v2) or blkio (cgroup v1)".to_owned(),
             Self::Virtual { .. }
             | Self::OneCpu
@@ -191,52 +192,58 @@ impl fmt::Display for Finding {
             Self::WritebackThrottled { wbt_lat_us } => {
                 write!(
                     f,
-                    "the kernel holds buffered writes back while reads take longer than {wbt_lat_us} us (wbt_lat_usec)"
+                    "the kernel holds back buffered writes while reads take longer than {wbt_lat_us} us (wbt_lat_usec)"
                 )
             }
             Self::NothingQueues { nr_requests, driver_depth } => write!(
                 f,
-                "none and mq-deadline do the same: there can be no more than {nr_requests} requests (nr_requests), and the driver takes \
-                 {driver_depth}, so that none of them waits in the scheduler"
+                "none and mq-deadline behave the same: there are at most {nr_requests} requests (nr_requests), and \
+                 the driver accepts {driver_depth}, so none of them waits in the scheduler"
             ),
             Self::DeepDriver { driver_depth } => {
                 write!(
                     f,
-                    "none and mq-deadline do the same while no more than {driver_depth} requests are under way: the driver takes so many, and \
-                     none of them waits in the scheduler"
+                    "none and mq-deadline behave the same with up to {driver_depth} requests in flight: the driver \
+                     accepts that many, so none of them waits in the scheduler"
                 )
             }
             Self::TakenForRotating { kind } => {
-                write!(f, "the kernel takes it for a rotating disk (rotational=1), and it is {kind}")
+                write!(f, "the kernel treats it as a rotating disk (rotational=1), but it is {kind}")
             }
-            Self::Virtual { kind } => write!(f, "it is {kind}: what is below schedules, too"),
-            Self::LoopThroughCache => {
-                f.write_str("the loop device goes through the page cache of the file system that its file is on")
-            }
+            Self::Virtual { kind } => write!(f, "it is {kind}: the host schedules requests too"),
+            Self::LoopThroughCache => f.write_str("the loop device uses the page cache of the file system of its file"),
             Self::OtherLoad { device, iops, bytes_per_s, busy_percent, watched_ms } => write!(
                 f,
-                "others use {device}: {iops:.0} I/Os and {:.1} MB a second, busy {busy_percent:.0} % of the time, watched for {watched_ms} ms",
+                "other programs use {device}: {iops:.0} IOPS and {:.1} MB/s, busy {busy_percent:.0} % of the time, \
+                 over {watched_ms} ms",
                 bytes_per_s / 1e6
             ),
             Self::LoadedCpus { load, cpus } => write!(f, "the machine has other work: load {load:.2} on {cpus} CPUs"),
-            Self::OneCpu => f.write_str("there is one CPU: who asks for I/O and who does it wait for each other"),
-            Self::Governor { governor } => write!(f, "CPUs change their speed (governor {governor})"),
+            Self::OneCpu => f.write_str(
+                "there is one CPU: programs that request I/O and the kernel that performs it \
+                 wait for each other",
+            ),
+            Self::Governor { governor } => write!(f, "the speed of the CPUs varies (governor {governor})"),
             Self::WriteCache => f.write_str(
-                "the device has a volatile write cache: writes are done before they are on the medium, unless flushed",
+                "the device has a volatile write cache: writes complete before they are on the medium, unless flushed",
             ),
             Self::MissingScheduler { name, available } => {
                 write!(f, "the kernel has no scheduler {name}; it has {}", available.join(", "))
             }
             Self::ReadAhead { read_ahead_kb } => {
-                write!(f, "sequential buffered reads are read ahead of by up to {read_ahead_kb} KiB (read_ahead_kb)")
+                write!(
+                    f,
+                    "the kernel reads up to {read_ahead_kb} KiB ahead of sequential buffered reads \
+                     (read_ahead_kb)"
+                )
             }
             Self::NoStatistics => f.write_str("the kernel keeps no statistics of the device (iostats=0)"),
-            Self::NoIoUring { reason } => write!(f, "io_uring cannot be used: {reason}"),
-            Self::NoWeights => f.write_str("weights of cgroups cannot be set: there is no controller for I/O"),
+            Self::NoIoUring { reason } => write!(f, "io_uring is not available: {reason}"),
+            Self::NoWeights => f.write_str("cgroup weights cannot be set: there is no controller for I/O"),
             Self::OldKernel { release } => {
                 write!(
                     f,
-                    "Linux {release} is older than 5.0: its schedulers are others, though some names are the same"
+                    "Linux {release} is older than 5.0: it has different schedulers, though some names are the same"
                 )
             }
         }
@@ -337,7 +344,7 @@ fn without_io_uring(roots: &Roots, facts: &MachineFacts) -> Option<String> {
     match number::<u8>(&roots.proc("sys/kernel/io_uring_disabled")) {
         Some(2) => return Some("kernel.io_uring_disabled is 2".to_owned()),
         Some(1) if !rustix::process::geteuid().is_root() => {
-            return Some("kernel.io_uring_disabled is 1, and we are not root".to_owned());
+            return Some("kernel.io_uring_disabled is 1, and iosched does not run as root".to_owned());
         }
         _ => {}
     }
@@ -469,7 +476,7 @@ mod tests {
     fn what_others_do_is_told_and_a_quiet_disk_is_not() {
         let busy: Stat = "500 0 4000 9 500 0 4000 9 0 250 9".parse().unwrap();
         let told = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
-        assert_eq!(told, "others use sda: 1000 I/Os and 4.1 MB a second, busy 25 % of the time, watched for 1000 ms");
+        assert_eq!(told, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");
         assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
         assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);
     }

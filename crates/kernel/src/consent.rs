@@ -34,7 +34,7 @@ impl Consent {
     pub fn open(&self, options: &OpenOptions) -> io::Result<File> {
         let file = options.clone().write(true).open(self.device.path())?;
         if file.metadata()?.rdev() != self.claim.metadata()?.rdev() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "another device has its name now"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another device now has this name"));
         }
         Ok(file)
     }
@@ -44,13 +44,13 @@ impl Consent {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// Nobody said that its data may be destroyed.
-    #[error("{}: writing destroys its data; if that is what you want, say {OPTION} {}", path.display(), path.display())]
+    #[error("{}: writing destroys its data; to allow it, add {OPTION} {}", path.display(), path.display())]
     NotAsked {
         /// The device file.
         path: PathBuf,
     },
     /// Something else was typed.
-    #[error("{OPTION} {}: is not the name of the device that would be written, {}; nothing is written", typed.display(), path.display())]
+    #[error("{OPTION} {}: the device that would be written is {}; nothing is written", typed.display(), path.display())]
     AnotherName {
         /// What was typed.
         typed: PathBuf,
@@ -74,7 +74,7 @@ pub enum Refusal {
         usage: Usage,
     },
     /// Somebody has it for themselves, nobody can see who.
-    #[error("{}: somebody has opened it exclusively; fuser -v {} may tell who", path.display(), path.display())]
+    #[error("{}: another program has opened it exclusively; fuser -v {} may show it", path.display(), path.display())]
     Held {
         /// The device file.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum Refusal {
         what: &'static str,
     },
     /// Nobody said that its data may be destroyed, and what it has is not known.
-    #[error("{}: what it holds cannot be looked at: {}", path.display(), told(error))]
+    #[error("{}: its contents cannot be checked: {}", path.display(), told(error))]
     Unseen {
         /// The device file.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// The file of that name is not that device.
-    #[error("{}: is not block device {number}", path.display())]
+    #[error("{}: is not the block device {number}", path.display())]
     NotThatDevice {
         /// The device file.
         path: PathBuf,
@@ -127,7 +127,7 @@ pub enum Refusal {
 
 fn told(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "only root, and who it lets, may open it".to_owned(),
+        io::ErrorKind::PermissionDenied => "only root and permitted users may open it".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -211,9 +211,9 @@ mod tests {
             let root = format!("{}/", machine.path().display());
             refusal(&machine, name).to_string().replace(&root, "/")
         };
-        assert_eq!(told("sdb"), "/dev/sdb: is in use: sdb1 is swapped to");
-        assert_eq!(told("sdb1"), "/dev/sdb1: is in use: sdb1 is swapped to");
-        assert_eq!(told("sdd"), "/dev/sdd: is in use: loop1 is made of it");
+        assert_eq!(told("sdb"), "/dev/sdb: is in use: sdb1 is used for swap");
+        assert_eq!(told("sdb1"), "/dev/sdb1: is in use: sdb1 is used for swap");
+        assert_eq!(told("sdd"), "/dev/sdd: is in use: loop1 is built on it");
         assert_eq!(told("nvme0n1"), "/dev/nvme0n1: is in use: nvme0n1 is mounted on /srv/my data");
         for name in ["sda", "sda1", "sda2", "dm-0"] {
             assert!(told(name).contains("the root file system is on"), "{name}");
@@ -251,7 +251,7 @@ mod tests {
         fill(&image);
         assert!(told("sdc").ends_with("sdc: holds an XFS file system, which writing would destroy"), "{}", told("sdc"));
         fill(&[]);
-        assert!(told("sdc").contains("what it holds cannot be looked at"), "{}", told("sdc"));
+        assert!(told("sdc").contains("its contents cannot be checked"), "{}", told("sdc"));
     }
 
     #[test]

@@ -73,8 +73,8 @@ pub enum DirectoryError {
     },
     /// Root would work where another user may exchange files.
     #[error(
-        "{path}: {who} may rename files in this directory, and root runs a workload only where no other user may; make a directory \
-         for it: install -d -m 700 {path}/iosched-test; then give that directory", path = path.display()
+        "{path}: {who} may rename files in this directory; root runs workloads only where no other user may. Make a \
+         directory for it, and give that directory: install -d -m 700 {path}/iosched-test", path = path.display()
     )]
     Shared {
         /// The directory.

@@ -43,14 +43,15 @@ pub enum FileError {
         error: io::Error,
     },
     /// Something else has that name.
-    #[error("{}: is no regular file; give a file, a block device or a directory", path.display())]
+    #[error("{}: is not a regular file; give a file, a block device or a directory", path.display())]
     NotRegular {
         /// What has it.
         path: PathBuf,
     },
     /// It would be read from a cache.
     #[error(
-        "{}: has {} MiB, and so little soon comes from a cache; give a file of {} MiB and more, or a directory, in which one is made",
+        "{}: has {} MiB, which a cache can hold; give a file of at least {} MiB, or a directory, in which iosched \
+         creates one",
         path.display(), bytes >> 20, BYTES_MIN >> 20
     )]
     TooSmall {
@@ -61,8 +62,8 @@ pub enum FileError {
     },
     /// Part of it is nowhere on the disk.
     #[error(
-        "{}: {hole_bytes} of its {bytes} bytes were never written, and the disk is not asked for them; give a file that is full, as \
-         `cp --sparse=never` makes one, or a directory, in which one is made", path.display()
+        "{}: {hole_bytes} of its {bytes} bytes were never written, so the disk does not read them; give a full file, \
+         as `cp --sparse=never` makes one, or a directory, in which iosched creates one", path.display()
     )]
     Holes {
         /// The file.
@@ -74,7 +75,8 @@ pub enum FileError {
     },
     /// It can only be read through the page cache.
     #[error(
-        "{}: its file system does not let it be read past the page cache ({error}), so memory would be measured; give a file on a disk",
+        "{}: its file system does not allow reads past the page cache ({error}), so iosched would measure memory; \
+         give a file on a disk",
         path.display()
     )]
     NotDirect {

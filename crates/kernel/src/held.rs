@@ -85,8 +85,8 @@ impl Held {
             return Ok(made);
         }
         Err(io::Error::other(
-            "another user may write to the directory that was made here; use a directory in a file system that keeps \
-             owners and permissions, and that no other user may write",
+            "another user may write to the directory that iosched created here; use a file system that keeps owners \
+             and permissions, and a directory that no other user may write to",
         ))
     }
 
@@ -133,8 +133,8 @@ impl Held {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "the directory {} was exchanged or moved by another process while iosched used it; no file outside it was \
-             touched; use a directory that no other user may write",
+            "another process exchanged or moved the directory {} while iosched used it; no file outside it was \
+             touched. Use a directory that no other user may write to",
             self.path.display()
         )))
     }
@@ -227,7 +227,10 @@ impl Held {
             opened => opened,
         };
         opened.map_err(|error| match error {
-            Errno::LOOP => io::Error::other("is a symbolic link, or is behind one, and iosched does not follow it"),
+            Errno::LOOP => io::Error::other(
+                "is a symbolic link, or is reached through one, which iosched does not \
+                 follow",
+            ),
             error => error.into(),
         })
     }

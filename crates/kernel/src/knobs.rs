@@ -95,17 +95,22 @@ impl fmt::Display for Inert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} does nothing: ", self.knob)?;
         match &self.reason {
-            Reason::Ignored { scheduler, by_others } => write!(f, "{scheduler} does not look at it, {by_others} would"),
+            Reason::Ignored { scheduler, by_others } => write!(
+                f,
+                "{scheduler} ignores it, but {by_others} would use \
+                 it"
+            ),
             Reason::NothingWaits { outstanding_max, driver_depth } => write!(
                 f,
-                "no more than {outstanding_max} I/Os are under way, and the driver takes {driver_depth}: none waits in the scheduler"
+                "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth}: none waits in \
+                 the scheduler"
             ),
             Reason::NeverReached { outstanding_max, limit } => {
-                write!(f, "no more than {outstanding_max} I/Os are under way, and it limits them to {limit}")
+                write!(f, "at most {outstanding_max} I/Os are in flight, and it limits them to {limit}")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
-            Reason::Alone => f.write_str("it decides between processes, and there is one"),
-            Reason::Default { value } => write!(f, "{value} is what it has anyway"),
+            Reason::Alone => f.write_str("it decides between processes, and there is only one"),
+            Reason::Default { value } => write!(f, "{value} is its present value"),
         }
     }
 }
@@ -225,7 +230,7 @@ fn of_attribute(name: &str, value: &str, scheduler: &str, demand: &Demand) -> Op
         "read_ahead_kb" => without(demand.buffered_reads, "buffered reads"),
         "wbt_lat_usec" => without(demand.buffered_writes, "buffered writes"),
         "write_cache" => without(demand.flushes, "flushes"),
-        "io_poll" => without(false, "I/O that is polled for"),
+        "io_poll" => without(false, "polled I/O"),
         _ => None,
     }
 }
@@ -261,7 +266,7 @@ mod tests {
         }
         assert_eq!(
             told("none", 128, classes),
-            ["ioprio class does nothing: none does not look at it, mq-deadline and bfq would"]
+            ["ioprio class does nothing: none ignores it, but mq-deadline and bfq would use it"]
         );
         let levels = Demand { levels: true, weights: true, ..READERS };
         assert_eq!(told("mq-deadline", 128, levels).len(), 2);
@@ -273,7 +278,7 @@ mod tests {
         let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
         assert_eq!(
             told(setting, 128, READERS)[0],
-            "fifo_batch does nothing: no more than 16 I/Os are under way, and the driver takes 128: none waits in the scheduler"
+            "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128: none waits in the scheduler"
         );
         assert_eq!(told(setting, 128, READERS).len(), 2);
         assert!(told(setting, 8, READERS).is_empty());
@@ -289,7 +294,7 @@ mod tests {
     fn a_limit_that_is_never_reached_does_nothing() {
         assert_eq!(
             told("none:nr_requests=64", 128, READERS),
-            ["nr_requests does nothing: no more than 16 I/Os are under way, and it limits them to 64"]
+            ["nr_requests does nothing: at most 16 I/Os are in flight, and it limits them to 64"]
         );
         assert!(told("none:nr_requests=8", 128, READERS).is_empty());
         assert!(told("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");
@@ -311,7 +316,7 @@ mod tests {
             ("none:wbt_lat_usec=0", "buffered writes"),
             ("none:read_ahead_kb=0", "buffered reads"),
             ("none:write_cache=write through", "flushes"),
-            ("none:io_poll=1", "I/O that is polled for"),
+            ("none:io_poll=1", "polled I/O"),
         ] {
             let expected = format!("does nothing: the workload has no {what}");
             assert!(told(setting, 4, READERS)[0].ends_with(&expected), "{setting}: {:?}", told(setting, 4, READERS));
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_default_does_nothing_and_an_unknown_knob_is_not_judged() {
-        assert_eq!(told("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is what it has anyway"]);
+        assert_eq!(told("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is its present value"]);
         assert!(told("bfq:brand_new=8,nr_requests=x", 4, READERS).is_empty());
     }
 }

@@ -30,7 +30,8 @@ pub struct StateDirectory {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The system refuses.
-    #[error("{}: {error}; {VARIABLE} may name another directory for what must outlive a crash", path.display())]
+    #[error("{}: {error}; {VARIABLE} can name another directory for the records of settings, which must survive a \
+         crash", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -39,8 +40,8 @@ pub enum StateError {
     },
     /// Root would do what another user may have written.
     #[error(
-        "{path}: {who} may write this directory, and root restores what it says; make it root's alone: chown root {path}; \
-         chmod 755 {path}; or let {VARIABLE} name another directory", path = path.display()
+        "{path}: {who} may write to this directory, but root trusts its contents; make it root's alone: chown root \
+         {path}; chmod 755 {path}; or name another directory with {VARIABLE}", path = path.display()
     )]
     Shared {
         /// The directory.
@@ -49,7 +50,10 @@ pub enum StateError {
         who: String,
     },
     /// There is no place for it.
-    #[error("neither HOME nor XDG_STATE_HOME is set; {VARIABLE} may name a directory for what must outlive a crash")]
+    #[error(
+        "neither HOME nor XDG_STATE_HOME is set; {VARIABLE} can name a directory for the records of settings, \
+         which must survive a crash"
+    )]
     NoHome,
 }
 

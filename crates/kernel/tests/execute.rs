@@ -400,7 +400,7 @@ fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
             run.join().unwrap().err().or_else(|| prepared.run(&ExecuteOptions::default()).err())
         });
         let error = error.expect("the directory was exchanged").to_string();
-        assert!(error.contains("exchanged or moved by another process"), "{error}");
+        assert!(error.contains("another process exchanged or moved the directory"), "{error}");
         drop(prepared);
         drop(target);
         assert_eq!(std::fs::read(victim.join("0/0")).unwrap(), b"precious");

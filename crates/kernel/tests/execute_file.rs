@@ -73,8 +73,8 @@ fn what_tells_nothing_of_a_disk_is_refused_with_what_would_be_right() {
         assert!(error.contains(said), "{error}");
     };
     refused(&here.path().join("none"), "No such file");
-    refused(here.path(), "is no regular file");
-    refused(Path::new("/dev/null"), "is no regular file");
+    refused(here.path(), "is not a regular file");
+    refused(Path::new("/dev/null"), "is not a regular file");
     refused(
         &file(here.path(), MIB),
         "has 1 MiB, and so little soon comes from a cache; give a file of 64 MiB and more",

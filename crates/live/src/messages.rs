@@ -110,7 +110,7 @@ impl State {
         let mut text: String = self.lines.drain(..).collect();
         self.queued_bytes = 0;
         if self.untold > 0 {
-            text += &format!("warning: {} messages are lost: nobody took them in time\n", self.untold);
+            text += &format!("warning: {} messages were lost, because they were not read in time\n", self.untold);
             self.untold = 0;
             count += 1;
         }

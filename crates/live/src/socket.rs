@@ -29,14 +29,15 @@ const BACKLOG: i32 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Somebody else listens there.
-    #[error("{path}: another server listens there; stop that one, or name another socket", path = path.display())]
+    #[error("{path}: another server is listening there; stop it, or name another socket", path = path.display())]
     InUse {
         /// The socket.
         path: PathBuf,
     },
     /// The socket of a server that is gone, but of another user: it is not ours to remove.
     #[error(
-        "{path}: a server of another user (uid {uid}) has left its socket there; it is theirs to remove, so name another socket",
+        "{path}: is the socket of an ended server of another user (uid {uid}), who has to remove it; name another \
+         socket",
         path = path.display()
     )]
     NotOurs {
@@ -46,15 +47,15 @@ pub enum SocketError {
         uid: u32,
     },
     /// A file that is no socket: nothing is overwritten.
-    #[error("{path}: there is a file of that name, and it is not a socket; remove it, or name another", path = path.display())]
+    #[error("{path}: exists and is not a socket; remove it, or name another", path = path.display())]
     NotASocket {
         /// The file.
         path: PathBuf,
     },
     /// Another user owns the directory, and could put another server's socket there.
     #[error(
-        "{path}: its directory belongs to another user (uid {uid}), who could replace the socket; \
-         name a socket in a directory of your own",
+        "{path}: its directory belongs to another user (uid {uid}), who could replace the socket; name a socket in a \
+         directory of yours",
         path = path.display()
     )]
     DirectoryOfAnother {

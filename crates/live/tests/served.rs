@@ -100,7 +100,7 @@ fn a_file_is_served_once() {
     let first = served(path);
     let options = ServeOptions::new("again", path.parse().unwrap(), Setting::defaults("noop"));
     let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
-    assert!(error.to_string().contains("served already"), "{error}");
+    assert!(error.to_string().contains("already served"), "{error}");
     first.handle.stop();
     first.wait().flushed.unwrap();
 }
@@ -187,7 +187,7 @@ fn the_first_request_is_served_under_the_setting() {
     served.handle.stop();
     served.wait().flushed.unwrap();
     let wrong = |setting: &str| reactor::open(&under(setting)).unwrap_err().to_string();
-    assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
+    assert!(wrong("present").starts_with("\"present\" is not a scheduler"), "{}", wrong("present"));
     assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
     assert!(wrong("noop:io_poll=0").contains("io_poll: there is no such attribute"), "{}", wrong("noop:io_poll=0"));
     assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));

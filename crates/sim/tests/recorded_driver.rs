@@ -218,7 +218,7 @@ fn what_cannot_be_is_said_and_harms_nobody() {
     let (at, late) = (records[1].at, Time::from_ns(u64::MAX));
     assert!(with(1, at, What::Depth(0)).contains("a device of depth 0"));
     assert!(with(1, late, What::Depth(1)).contains("later than any disk has run"));
-    assert!(with(1, at, What::Switch("nop".to_owned())).contains("\"nop\" is not an elevator"));
+    assert!(with(1, at, What::Switch("nop".to_owned())).contains("\"nop\" is not a scheduler"));
     assert!(with(1, at, What::Requeue(7)).contains("does not have request 7"));
     let turn = records.iter().position(|record| record.what == What::Turn).unwrap();
     let completed = with(turn + 1, records[turn].at, What::Complete { request: 7, result: Ok(()) });

@@ -37,11 +37,11 @@ impl AdviceDirectory {
         let Some(path) = directory else { return Ok(Self::default()) };
         if path.exists() && !path.is_dir() {
             return Err(usage(format_args!(
-                "--output {}: is a file, and everything is kept in a directory: name one; --report FILE writes the page alone",
+                "--output {}: is a file; name a directory, or write only the report with --report FILE",
                 path.display()
             )));
         }
-        fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be made: {error}", path.display()))?;
+        fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be created: {error}", path.display()))?;
         let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
         let mut kept = Self {
             directory: Some(path.to_owned()),
@@ -106,7 +106,7 @@ impl AdviceDirectory {
         }
         if let Some(directory) = file.parent() {
             fs::create_dir_all(directory)
-                .map_err(|error| anyhow!("{}: cannot be made: {error}", directory.display()))?;
+                .map_err(|error| anyhow!("{}: cannot be created: {error}", directory.display()))?;
         }
         outputs.output("--output", file, Kind::Setting)?.text(text)
     }
@@ -203,6 +203,6 @@ mod tests {
         fs::write(&own, "[Service]\n").unwrap();
         let mut outputs = Outputs::new(WriteArgs { force: false });
         let refused = AdviceDirectory::open(Some(here), "sda", false, &mut outputs).err().unwrap().to_string();
-        assert!(refused.contains("50-iosched.conf: exists, and is no file of advice"), "{refused}");
+        assert!(refused.contains("50-iosched.conf: exists, and is not a file of advice"), "{refused}");
     }
 }

@@ -173,8 +173,8 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
         let kept =
-            kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));
-        eprintln!("interrupted before anything was confirmed on the device: there is no advice{kept}");
+            kept.directory().map_or_else(String::new, |own| format!("; the measurements are in {}", own.display()));
+        eprintln!("interrupted before any setting was confirmed on the device: there is no advice{kept}");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();

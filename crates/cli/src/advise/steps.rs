@@ -55,7 +55,7 @@ impl<'a> Plan<'a> {
         let (goals, constraints) = args.wanted()?;
         if goals.iter().any(|own| fairness(&own.measure)) || constraints.iter().any(|own| fairness(&own.measure)) {
             return Err(usage(
-                "fairness is known in simulation only; take worst or p99 of a task, as in \"p99(reader)\"",
+                "fairness is measured only in simulation; use worst or p99 of a task, as in \"p99(reader)\"",
             ));
         }
         let work = Work::Workload(workload.clone());
@@ -63,7 +63,10 @@ impl<'a> Plan<'a> {
         execute::check(&workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
         let Some(disk) = target.block_device().map(BlockDevice::disk) else {
             let on = args.on.display();
-            return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
+            return Err(usage(format!(
+                "{on}: is not on a block device of this machine, so there is no scheduler to \
+                 set; name a disk or a directory on one"
+            )));
         };
         let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
         let limits = args.length.limits();
@@ -139,11 +142,15 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>> {
     let there = disk.schedulers();
     let all = if named.is_empty() { &there } else { named };
     if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
-        return Err(usage(format!("--scheduler {unknown}: {} has {}", disk.path().display(), there.join(", "))));
+        return Err(usage(format!(
+            "--scheduler {unknown}: {} does not offer this scheduler; it offers {}",
+            disk.path().display(),
+            there.join(", ")
+        )));
     }
     let searchable = searchable(all);
     if searchable.is_empty() {
-        return Err(usage(format!("{}: has no scheduler that can be simulated", disk.path().display())));
+        return Err(usage(format!("{}: none of its schedulers can be simulated", disk.path().display())));
     }
     Ok(searchable)
 }

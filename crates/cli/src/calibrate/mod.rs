@@ -121,7 +121,7 @@ pub(crate) struct CalibrateArgs {
 /// A kind by its name.
 fn kind(text: &str) -> Result<ModelKind, String> {
     let known = ModelKind::ALL.into_iter().find(|kind| kind.name() == text);
-    known.ok_or_else(|| format!("there are {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
+    known.ok_or_else(|| format!("kinds of model are {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
 }
 
 const EXAMPLES: &str = "\
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     let measurements = match (&args.from, &args.target) {
         (Some(file), _) => read(file)?,
         (None, Some(target)) => measure_target(args, target, &mut records, &interrupt)?,
-        (None, None) => return Err(usage("there is nothing to calibrate: name a device")),
+        (None, None) => return Err(usage("missing the device to calibrate, such as /dev/sdb")),
     };
     for warning in &measurements.warnings {
         say!("warning: {warning}");
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     let calibration = match calibration {
         Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
             let kept = records.kept();
-            let kept = kept.map_or_else(String::new, |path| format!("; what was measured is in {}", path.display()));
+            let kept = kept.map_or_else(String::new, |path| format!("; the measurements are in {}", path.display()));
             say!("interrupted: {error}{kept}");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
@@ -239,11 +239,11 @@ fn measure_target(
     let flag = Arc::clone(interrupt);
     on_signal(move |_| {
         flag.store(true, Ordering::Relaxed);
-        say!("\nending; what was measured is kept");
+        say!("\nending; the measurements so far are kept");
     })?;
     if is_model(target) {
         if args.destroy_data.is_some() {
-            return Err(usage("--destroy-data is for block devices; a model has no data"));
+            return Err(usage("--destroy-data is only for block devices; a model has no data to destroy"));
         }
         let mut device = Simulated::new(Profile::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);

@@ -25,7 +25,7 @@ pub(crate) fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> R
     let (roots, path) = (Roots::default(), Path::new(name));
     if path.is_dir() {
         if destroy_data.is_some() {
-            return Err(usage(format_args!("{name}: is a directory; --destroy-data is for block devices")));
+            return Err(usage(format_args!("{name}: is a directory; --destroy-data is only for block devices")));
         }
         let bytes = file_size_mib << 20;
         let state = StateDirectory::usual()?;
@@ -35,7 +35,7 @@ pub(crate) fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> R
     if path.is_file() {
         if destroy_data.is_some() {
             return Err(usage(format_args!(
-                "{name}: is a file, which is only read; --destroy-data is for block devices"
+                "{name}: is a file, which is only read; --destroy-data is only for block devices"
             )));
         }
         let place = Target::file(&roots, path)?;

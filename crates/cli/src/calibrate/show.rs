@@ -19,7 +19,7 @@ pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> St
     table(&mut text, "probes", &calibration.residuals);
     if !calibration.held_out.is_empty() {
         text.push('\n');
-        table(&mut text, "workloads that the fit did not see", &calibration.held_out);
+        table(&mut text, "workloads that were not used for the fit", &calibration.held_out);
     }
     text.push('\n');
     for (kind, fit) in &calibration.kinds {

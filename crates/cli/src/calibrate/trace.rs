@@ -33,7 +33,7 @@ pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &At
     let bar = Meter::new("{spinner} fitting: {pos} models tried, {msg}");
     let fit = fit_trace(name, &shown, &services, start.as_ref(), |tried, nearest_ns| {
         bar.set_position(tried.into());
-        bar.message(format_args!("the nearest is {:.3} ms off", nearest_ns / 1e6));
+        bar.message(format_args!("the best is {:.3} ms off", nearest_ns / 1e6));
         !interrupt.load(Ordering::Relaxed)
     });
     bar.clear();
@@ -71,7 +71,7 @@ fn text_of(fit: &TraceFit, trace: &str, refined: bool) -> String {
         text,
         "                            requests   mean, ms: measured  of the model   rms, ms   of the mean"
     );
-    for (name, own) in [("what it was fitted to", fitted), ("what no fit saw", held_out)] {
+    for (name, own) in [("requests of the fit", fitted), ("held-out requests", held_out)] {
         let _ = writeln!(
             text,
             "{name:26} {:>9} {:20.3} {:13.3} {:9.3} {:11.1} %",
@@ -95,16 +95,17 @@ fn text_of(fit: &TraceFit, trace: &str, refined: bool) -> String {
             if config.write_cache.enabled { "writes are cached" } else { "writes are not cached" }
         );
     }
-    let begun = if refined { "the profile given" } else { "nothing but the trace" };
-    let _ = writeln!(text, "{} models tried, beginning with {begun}", grouped((*tried).into()));
+    let begun = if refined { "the given profile" } else { "the trace alone" };
+    let _ = writeln!(text, "{} models tried, starting from {begun}", grouped((*tried).into()));
     text
 }
 
 /// Comments about how the profile was made.
 fn preface(fit: &TraceFit, command: &str) -> String {
     format!(
-        "# A model of a rotating disk, fitted by iosched {} to what one served.\n#\n# Made by: {command}\n# Fitted to {} requests, rms {:.3} ms; of the {} \
-         that no fit saw, {:.3} ms, {:.1} % of their mean.\n# How many cylinders, heads and sectors there are is what makes times right: nobody has opened the disk.\n\n",
+        "# A model of a rotating disk, fitted by iosched {} to a trace of requests.\n#\n# Made by: {command}\n# \
+         Fitted to {} requests, rms {:.3} ms; {} held-out requests, rms {:.3} ms, {:.1} % of their mean.\n# The \
+         numbers of cylinders, heads and sectors are chosen to give the right times; the real disk may differ.\n\n",
         env!("CARGO_PKG_VERSION"),
         fit.fitted.requests,
         fit.fitted.rms_ms,

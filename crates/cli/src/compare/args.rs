@@ -164,9 +164,10 @@ pub(crate) struct CompareArgs {
 fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
-        Wish::Constraint(own) => {
-            Err(format!("a comparison keeps no bounds: write \"{}\"; iosched tune and advise take bounds", own.measure))
-        }
+        Wish::Constraint(own) => Err(format!(
+            "compare takes no bounds: write \"{}\"; use bounds with iosched tune or iosched advise",
+            own.measure
+        )),
     }
 }
 

@@ -52,7 +52,7 @@ impl Written {
 /// What a comparison reads, and that it prints its answer.
 fn outputs(args: &CompareArgs) -> Outputs {
     let outputs =
-        Outputs::new(args.write).prints("what was found").reads_all(args.workload.iter().flat_map(|own| files(own)));
+        Outputs::new(args.write).prints("the result").reads_all(args.workload.iter().flat_map(|own| files(own)));
     outputs.reads_all(args.devices()).reads_all(&args.machine)
 }
 
@@ -89,8 +89,8 @@ impl<'a> Comparing<'a> {
         written.push(records.finish());
         let (kept, of_last) = (records.kept().map(Path::to_owned), records.are_last());
         if gathered.rounds().is_empty() {
-            let kept = kept.map_or_else(String::new, |path| format!("; what was run is in {}", path.display()));
-            eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
+            let kept = kept.map_or_else(String::new, |path| format!("; the finished runs are in {}", path.display()));
+            eprintln!("interrupted before every setting ran once: there is nothing to compare{kept}");
             all_of(written)?;
             return Ok(ExitCode::from(INTERRUPTED));
         }

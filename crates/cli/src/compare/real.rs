@@ -66,7 +66,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let work = work(args)?;
     if args.goals.iter().any(|own| own.measure == Measure::Figure(Figure::Fairness)) {
         return Err(usage(
-            "--goal fairness: it is known in simulation only; take a metric of a job, as in \"p99(reader)\"",
+            "--goal fairness: fairness is measured only in simulation; use a metric of a job, as in \"p99(reader)\"",
         ));
     }
     // Before anything is made or set that is to be put back.
@@ -78,7 +78,8 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     }
     let Some(device) = target.block_device().map(BlockDevice::disk) else {
         return Err(usage(format!(
-            "{}: is on no block device of this machine: there is no scheduler to set",
+            "{}: is not on a block device of this machine, so there is no scheduler to set; name a disk or a \
+             directory on one",
             on.display()
         )));
     };
@@ -121,7 +122,8 @@ fn work(args: &CompareArgs) -> Result<Work> {
     if !args.real.command.is_empty() {
         if !args.real.length.is_default() {
             return Err(usage(
-                "--run-for and --warm-up are for workloads of ours; a command of yours runs as long as it does, and all of it counts",
+                "--run-for and --warm-up are only for workloads; a command runs until it ends, and all of its time \
+                 counts",
             ));
         }
         check_program(&args.real.command[0])?;
@@ -163,7 +165,10 @@ pub(crate) fn target(
 ) -> Result<Target> {
     if on.is_dir() {
         if destroy.is_some() {
-            return Err(usage("--destroy-data is for devices; in a directory only files of our own are written"));
+            return Err(usage(
+                "--destroy-data is only for devices; in a directory, iosched writes only to files that \
+                 it creates",
+            ));
         }
         return Ok(match work {
             Work::Workload(_) => Target::directory(roots, on, state)?,
@@ -173,7 +178,7 @@ pub(crate) fn target(
     let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
-            Err(usage("--destroy-data is for workloads of ours; what a command of yours does is up to it"))
+            Err(usage("--destroy-data is only for workloads; iosched does not control which files a command writes"))
         }
         (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
         (None, _) => Ok(Target::read_only(device)),
@@ -191,7 +196,10 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
         }
         let record = for_records(setting);
         if settings.iter().any(|known| known.label == record.label) {
-            return Err(usage(format!("the scheduler setting {} is given twice; give each once", record.label)));
+            return Err(usage(format!(
+                "the setting {} is given twice with --scheduler; give each setting once",
+                record.label
+            )));
         }
         settings.push(record);
         Ok(())
@@ -224,7 +232,7 @@ fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice
     let setting = Setting::parse_of_kernel(named).map_err(|error| usage(format!("--baseline {error}")))?;
     number(&setting.to_string()).ok_or_else(|| {
         let labels: Vec<&str> = settings.iter().map(|setting| setting.label.as_str()).collect();
-        usage(format!("the baseline {setting} is not one of the settings compared; those are {}", labels.join(", ")))
+        usage(format!("the baseline {setting} is not one of the compared settings; they are {}", labels.join(", ")))
     })
 }
 

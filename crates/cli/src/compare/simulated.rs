@@ -61,7 +61,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     };
     let workload = open_workload(args.workload.as_deref(), &args.reading)?;
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
-        return Err(usage("--output-format fio-json tells of fio jobs: give a job file (*.fio) with --workload"));
+        return Err(usage("--output-format fio-json is only for fio jobs: give a job file (*.fio) with --workload"));
     }
     asked.experiment_on(workload).map_err(of_asked)
 }

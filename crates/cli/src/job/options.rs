@@ -16,7 +16,7 @@ pub(super) fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     };
     let options: Vec<&JobOption> = job_options().filter(matches).collect();
     if let (true, Some(name)) = (options.is_empty(), name) {
-        return Err(usage(format_args!("{name}: no option of fio's has this in its name")));
+        return Err(usage(format_args!("{name}: no fio option has this text in its name")));
     }
     if as_json {
         let options: Vec<_> = options.iter().map(|option| json_of(option)).collect();
@@ -80,7 +80,7 @@ fn table(options: &[&JobOption]) -> String {
     let count = |wanted: fn(Treatment) -> bool| options.iter().filter(|option| wanted(option.treatment)).count();
     let _ = writeln!(
         text,
-        "\n{} options: {} honoured, {} without effect, {} not supported. `iosched job options NAME` says why.",
+        "\n{} options: {} supported, {} without effect, {} not supported. `iosched job options NAME` says why.",
         options.len(),
         count(|treatment| treatment == Treatment::Honoured),
         count(|treatment| matches!(treatment, Treatment::NoEffect { .. })),

@@ -12,7 +12,7 @@ pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, 
             let found = u64::try_from(number).ok().filter(|number| range.contains(number));
             found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
         }
-        Err(_) => Err(format!("is no whole number in {}..={}", range.start(), range.end())),
+        Err(_) => Err(format!("is not a whole number in {}..={}", range.start(), range.end())),
     }
 }
 
@@ -23,25 +23,27 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
 
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse::<f64>().ok().filter(|percent| (0.01..=100.0).contains(percent));
-    percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
+    percent.ok_or_else(|| "give a percentage from 0.01 to 100, such as 3".to_owned())
 }
 
 /// A duration in seconds: a number of seconds, or of a unit behind the number.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = any_duration(text).filter(|seconds| (0.0..=1e6).contains(seconds));
-    seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned())
+    seconds.ok_or_else(|| {
+        "give seconds from 0 to 1000000, such as 60 or 0.5, or a time such as 500ms, 90s, 5m or 2h".to_owned()
+    })
 }
 
 /// The same, longer than 0.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
     let above = seconds(text)?;
-    if above > 0.0 { Ok(above) } else { Err("is no time; give more than 0 seconds, such as 60 or 5m".to_owned()) }
+    if above > 0.0 { Ok(above) } else { Err("give more than 0 seconds, such as 60 or 5m".to_owned()) }
 }
 
 /// A duration in whole seconds.
 pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
     let whole = any_duration(text).filter(|own| own.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(own));
-    whole.map(|own| own as u16).ok_or_else(|| format!("takes whole seconds from 1 to {}, such as 60 or 5m", u16::MAX))
+    whole.map(|own| own as u16).ok_or_else(|| format!("give whole seconds from 1 to {}, such as 60 or 5m", u16::MAX))
 }
 
 /// A duration of any length, also below 0, in seconds.

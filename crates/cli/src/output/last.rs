@@ -25,7 +25,7 @@ pub(super) fn directory() -> Result<PathBuf> {
     let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")));
     state
         .map(|path| path.join("iosched"))
-        .ok_or_else(|| anyhow!("none of IOSCHED_STATE_DIR, XDG_STATE_HOME and HOME says where records are kept"))
+        .ok_or_else(|| anyhow!("cannot find a directory for records: set IOSCHED_STATE_DIR, XDG_STATE_HOME or HOME"))
 }
 
 /// The records of the last comparison.
@@ -37,5 +37,5 @@ pub(crate) fn last_records() -> Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    Err(usage(format_args!("{}: there is no comparison yet; iosched compare leaves its records there", path.display())))
+    Err(usage(format_args!("{}: there is no comparison yet; run iosched compare first", path.display())))
 }

@@ -157,7 +157,7 @@ impl Destination {
             Some(End::Descriptor(2)) => return Ok(Self::StandardError),
             Some(End::Descriptor(_)) => path.to_owned(),
             Some(End::Path(end)) => end,
-            None => return Err(usage(format_args!("{name}: leads through too many symbolic links"))),
+            None => return Err(usage(format_args!("{name}: has too many symbolic links"))),
         };
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return new_file(path, end),
@@ -198,15 +198,17 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
     match fs::metadata(directory) {
-        _ if !is_name => Err(usage(format_args!("{}: is no name of a file", path.display()))),
+        _ if !is_name => Err(usage(format_args!("{}: is not a file name", path.display()))),
         Ok(metadata) if metadata.is_dir() => {
             let whole = fs::canonicalize(directory).map(|whole| whole.join(end.file_name().unwrap_or_default()));
             let place = whole.and_then(|path| Place::of(&path));
             place.map(Destination::File).map_err(|error| cannot(path, &error))
         }
-        Ok(_) => {
-            Err(usage(format_args!("{}: cannot be written: {} is no directory", path.display(), directory.display())))
-        }
+        Ok(_) => Err(usage(format_args!(
+            "{}: cannot be written: {} is not a directory",
+            path.display(),
+            directory.display()
+        ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(usage(format_args!(
             "{}: cannot be written: there is no directory {}",
             path.display(),

@@ -101,14 +101,14 @@ impl Outputs {
                 let what = if option.is_empty() { kind.name().to_owned() } else { option.to_owned() };
                 if let Some(other) = self.printed.replace(what) {
                     return Err(usage(format_args!(
-                        "{option} {name}: standard output is taken already, by {other}; name a file"
+                        "{option} {name}: standard output already gets {other}; name a file"
                     )));
                 }
             }
             Destination::File(file) => {
                 self.may_be_written(path, file, kind)?;
                 if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file.path()) {
-                    return Err(usage(format_args!("{name}: is named by {other} and by {option}; name two files")));
+                    return Err(usage(format_args!("{name}: is given for both {other} and {option}; name two files")));
                 }
                 self.files.push((file.path().to_owned(), option.to_owned()));
             }
@@ -124,7 +124,7 @@ impl Outputs {
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
-                    "{name}: this command reads it{same} and never replaces it; name another file"
+                    "{name}: this command reads it{same}, so it does not replace it; name another file"
                 )));
             }
         }
@@ -144,12 +144,13 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Ok(false) if kind == Kind::Trace => Err(usage(format_args!("{name}: exists already; {option} replaces it"))),
         Ok(false) => Err(usage(format_args!(
-            "{name}: exists, and is no {} that iosched made; name another file, or replace it with {option}",
+            "{name}: exists, and is not a {} made by iosched; name another file, or replace it with {option}",
             kind.name()
         ))),
-        Err(error) => {
-            Err(usage(format_args!("{name}: exists, and cannot be looked at ({error}); {option} replaces it unseen")))
-        }
+        Err(error) => Err(usage(format_args!(
+            "{name}: exists, but cannot be checked ({error}); {option} replaces it without a \
+                 check"
+        ))),
     }
 }
 
@@ -204,10 +205,9 @@ impl Output {
         let Destination::File(file) = &self.place else { return Ok(()) };
         may_replace(&self.name, file, self.kind, self.replacing)?;
         match file.remove() {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
-                "{}: what it says is not so any more, and it cannot be removed: {error}",
-                self.name.display()
-            )),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(anyhow!("{}: is outdated, but cannot be removed: {error}", self.name.display()))
+            }
             _ => Ok(()),
         }
     }

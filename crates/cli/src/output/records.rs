@@ -56,16 +56,16 @@ impl Outputs {
     pub(crate) fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
         let sink = match self.place("--records", path, kind)? {
             Destination::StandardOutput => {
-                return Err(usage("records do not go to standard output; name a file or a pipe"));
+                return Err(usage("records cannot go to standard output; name a file or a pipe"));
             }
             Destination::StandardError => {
-                return Err(usage("records do not go to standard error; name a file or a pipe"));
+                return Err(usage("records cannot go to standard error; name a file or a pipe"));
             }
             Destination::Stream(stream) => Sink::Stream(open_stream(&stream)?),
             Destination::File(file) => {
                 if is_in_use(&file) {
                     return Err(usage(format_args!(
-                        "{}: another iosched is writing its records there; name another file",
+                        "{}: another iosched process is writing its records to it; name another file",
                         path.display()
                     )));
                 }
@@ -94,7 +94,7 @@ impl Records {
                 Self { name: last.target.path().to_owned(), sink: Sink::Last(last), unasked: true, ..Self::default() }
             }
             Err(error) => {
-                say!("warning: {error}; records are not kept; say where with --records FILE");
+                say!("warning: {error}; records are not kept; choose a file with --records FILE");
                 Self::default()
             }
         }
@@ -217,7 +217,7 @@ impl Last {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let target = Place::of(&directory.join(LAST))?;
         match Kind::Comparison.may_replace(&target) {
-            Ok(false) => return Err(io::Error::other(format!("{LAST} is no file of records and is left alone"))),
+            Ok(false) => return Err(io::Error::other(format!("{LAST} is not a file of records, so it is left alone"))),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => remove_left_over(directory, &target),
         }

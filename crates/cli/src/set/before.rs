@@ -41,7 +41,7 @@ impl Earlier {
             Ok(Self { disks: recorded, state: Some(state) })
         };
         recorded().unwrap_or_else(|error| {
-            say!("warning: {error}; iosched restore cannot undo what is set now");
+            say!("warning: {error}; iosched restore cannot undo this change");
             Self::default()
         })
     }
@@ -64,7 +64,7 @@ impl Earlier {
                 say!("{disk}: {}", line(change));
             }
             for change in others {
-                say!("{disk}: {}: the kernel changed it, too", line(change));
+                say!("{disk}: {}: the kernel changed it too", line(change));
             }
             if !changes.is_empty() {
                 let words = changes.iter().map(|change| quoted(&format!("{}={}", change.name, change.to)));
@@ -90,7 +90,7 @@ pub(super) fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
         |name: &str| BlockDevice::named(&Roots::default(), name).is_ok_and(|device| device.is_under_root());
     match files.iter().find(|file| is_under_root(&file.disk.name)) {
         Some(file) => Err(usage(format_args!(
-            "{disk}: the root file system is on it, and a wrong value may slow down or stop this machine; to set it, add \
+            "{disk}: holds the root file system; a wrong value may slow down or stop this machine. To set it, add \
              --yes",
             disk = file.disk.name
         ))),

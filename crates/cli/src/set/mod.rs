@@ -87,7 +87,7 @@ fn assignment(text: &str) -> Result<Assignment> {
             Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
         }
         _ => Err(usage(format!(
-            "{text}: is not NAME=VALUE, such as scheduler=cfq (a directory of --persist is written --persist=DIR)"
+            "{text}: is not NAME=VALUE, such as scheduler=cfq (write the directory of --persist as --persist=DIR)"
         ))),
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
     }
     let assignments = words.iter().map(|word| assignment(word)).collect::<Result<Vec<_>>>()?;
     if assignments.is_empty() {
-        return Err(usage(format!("{}: what of it? Write NAME=VALUE behind it, such as scheduler=cfq", args.words[0])));
+        return Err(usage(format!("{}: missing NAME=VALUE after the disk, such as scheduler=cfq", args.words[0])));
     }
     check(&mut disks, &assignments)?;
     let files = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
@@ -155,7 +155,7 @@ fn warn_if_ignored(disks: &mut Disks, written: &[Named], shares: Shares) {
     };
     if shares.are_ignored_by(&scheduler, tunable) {
         let (declared, kept) = (shares.declared(), shares.written());
-        say!("warning: {scheduler} ignores {declared}; set {kept}, which keeps them");
+        say!("warning: {scheduler} ignores {declared}; set {kept} to apply them");
     }
 }
 
@@ -223,7 +223,7 @@ fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if done.is_empty() {
         return error;
     }
-    let told = format!("{error}; what was set before it stays: {}", done.join(", "));
+    let told = format!("{error}; earlier changes stay in force: {}", done.join(", "));
     if is_usage(&error) { usage(told) } else { anyhow::anyhow!(told) }
 }
 
@@ -236,7 +236,7 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
             let first = &found[0].disk.name;
             let all: Vec<_> = found.iter().map(|file| file.disk.name.as_str()).collect();
             Err(usage(format!(
-                "{name}: of which disk? There are {}; write {first}/{name}={value}, or name one with --at",
+                "{name}: several disks have it: {}; write {first}/{name}={value}, or choose a disk with --at",
                 all.join(", ")
             )))
         }
@@ -262,7 +262,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
             Some(takes) => {
                 let listed = takes.strip_prefix("it takes one of ").unwrap_or_default();
                 let meant = did_you_mean(value, listed.split([',', ' ']).filter(|word| !word.is_empty()));
-                usage(format!("{}: {value:?} is refused; {takes}{meant}", file.name))
+                usage(format!("{}: {value:?} is not accepted; {takes}{meant}", file.name))
             }
             None => usage(error),
         });
@@ -272,8 +272,8 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     if is_exactly(declaration, read, value) {
         return Ok(chosen(read).to_owned());
     }
-    let why = if is_same(declaration, read, value) { ": it is kept in whole jiffies" } else { "" };
-    bail!("{}: {value} was written, and {read} is what it took{why}", file.name)
+    let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
+    bail!("{}: {read} was stored instead of {value}{why}", file.name)
 }
 
 #[cfg(test)]

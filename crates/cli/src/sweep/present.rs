@@ -41,7 +41,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let plan = Plan::open(&args.plan).map_err(of_sweep)?;
     let units = plan.units(|pattern| {
         if is_url(pattern) {
-            return Err("is read by python -m iosched.sweep; this command reads files".to_owned());
+            return Err("can be read by python -m iosched.sweep; this command reads only files".to_owned());
         }
         find(pattern, plan.directory())
     });
@@ -49,7 +49,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let Some(root) = args.output.as_ref().filter(|_| !args.dry_run) else {
         return dry_run(&units, jobs);
     };
-    let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.plan);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.plan);
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     if units.units.is_empty() {
         tell_failed(&units.refused);
@@ -98,7 +98,7 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
     let stopped = Arc::clone(&sweeping);
     on_signal(move |_| {
         stopped.interrupt();
-        say!("\nending after the comparisons under way; Ctrl-C again ends those, too");
+        say!("\nending after the current comparisons; Ctrl-C again ends them too");
     })?;
     let meter = Meter::new(UNITS);
     let began = Instant::now();
@@ -120,7 +120,7 @@ fn tell_failed(failed: &[Failed]) {
         say!("not made: {named}{problem}");
     }
     if failed.len() > TOLD_MAX {
-        say!("and {} more, which the dataset's failed.json names", failed.len() - TOLD_MAX);
+        say!("and {} more, listed in failed.json of the dataset", failed.len() - TOLD_MAX);
     }
 }
 
@@ -131,9 +131,9 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
     row("comparisons", grouped(count as u64));
     row("workloads", format!("{}, {}", grouped(workloads as u64), HumanBytes(bytes)));
-    row("runs", format!("{}, and those of tasks alone", grouped(runs)));
+    row("runs", format!("{}, and runs of tasks alone", grouped(runs)));
     let jobs = jobs.min(count.max(1));
-    let time = core_s.map_or("unknown: none of those tried can be read".to_owned(), |core_s| {
+    let time = core_s.map_or("unknown: none of the sampled workloads can be read".to_owned(), |core_s| {
         let here = Duration::from_secs_f64(core_s / jobs as f64);
         let alone = Duration::from_secs_f64(core_s);
         format!("about {} with {jobs} at a time; {} of one core", HumanDuration(here), HumanDuration(alone))
@@ -147,7 +147,7 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
         let refused = units.refused.len();
         row(
             "not readable",
-            format!("{refused} workloads are not there; of a few that were tried {unreadable} are none"),
+            format!("{refused} workloads do not exist; {unreadable} of the sampled files are not workloads"),
         );
     }
     crate::show::page(&columns(&rows))?;

@@ -71,11 +71,11 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self> {
         let [disk] = &disks.disks[..] else {
-            return Err(usage(format!("{}: top shows one live disk; name it, as {0}/NAME", at.display())));
+            return Err(usage(format!("{}: top shows one served disk; name it as {0}/NAME", at.display())));
         };
         let disk = disk.clone();
         if disks.tree.list(&disk.path_of("clients")).is_err() {
-            return Err(usage(format!("{}: does not tell who uses it; it is no live disk", at.display())));
+            return Err(usage(format!("{}: has no list of clients; it is not a served disk", at.display())));
         }
         let before = clients(disks.tree.as_mut(), &disk);
         Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
@@ -84,7 +84,11 @@ impl Clients {
     /// What was there a moment ago is there no more: its server has ended.
     fn ended(&self, error: TreeError) -> anyhow::Error {
         let at = self.at.display();
-        if error.is_absence() || error.is_end() { anyhow!("{at}: the disk's server has ended") } else { error.into() }
+        if error.is_absence() || error.is_end() {
+            anyhow!("{at}: the server of the disk has ended")
+        } else {
+            error.into()
+        }
     }
 }
 
@@ -198,7 +202,7 @@ fn details(number: u64, shown: &Shown) -> Vec<String> {
     let kind = |name: &str, had: &Had| {
         let mean_us = had.total_us.checked_div(had.ios).unwrap_or(0);
         format!(
-            "{name}: {} since it came, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
+            "{name}: {} since it connected, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
             had.ios,
             had.bytes as f64 / 1e6,
             mean_us as f64 / 1e3,

@@ -116,7 +116,7 @@ impl Source for KernelDisks {
     }
 
     fn set(&mut self, row: &str, attribute: &str, _: &str) -> Result<()> {
-        Err(usage(format!("{row}: the kernel's disks have no {attribute} of clients")))
+        Err(usage(format!("{row}: disks of the kernel have no {attribute} of clients")))
     }
 }
 
@@ -145,11 +145,11 @@ fn row(disk: &str, scheduler: &str, before: &Counters, now: &Counters, seconds: 
         details: vec![
             format!("{disk}: {} in flight", now.in_flight),
             format!(
-                "merged in a second: {:.0} reads, {:.0} writes",
+                "merged per second: {:.0} reads, {:.0} writes",
                 rate(now.reads.merges, before.reads.merges),
                 rate(now.writes.merges, before.writes.merges)
             ),
-            format!("iosched get {disk} shows what can be set of it; iosched set {disk} scheduler=NAME"),
+            format!("iosched get {disk} shows its attributes; iosched set {disk} scheduler=NAME"),
         ],
     }
 }

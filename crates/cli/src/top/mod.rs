@@ -100,7 +100,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         #[cfg(feature = "screen")]
         return screen::show(source.as_mut(), interval);
         #[cfg(not(feature = "screen"))]
-        output::say!("this build of iosched draws no screen, one with --features full does; Ctrl-C ends the tables");
+        output::say!(
+            "this build of iosched cannot draw a screen; build it with --features full. Ctrl-C ends the \
+             tables"
+        );
     }
     for _ in 0..count.unwrap_or(u32::MAX) {
         std::thread::sleep(interval);

@@ -28,7 +28,7 @@ pub(super) fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     on_signal(move |_| asked.store(true, Ordering::SeqCst))?;
     std::thread::sleep(interval.min(FIRST));
     let mut screen = Screen::of(source.sample()?);
-    let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on; --once prints one table")?;
+    let mut terminal = ratatui::try_init().context("cannot draw on this terminal; --once prints one table")?;
     let mut turn = || -> Result<()> {
         let mut next = Instant::now() + interval;
         while !ended.load(Ordering::SeqCst) {
@@ -187,7 +187,7 @@ impl Screen {
                 if let Some(&(_, attribute)) = self.sample.settable.iter().find(|(asks, _)| *asks == key) {
                     match self.chosen.clone() {
                         Some(row) => self.mode = Mode::Value { row, attribute, typed: String::new() },
-                        None => "choose a row first, with the arrow keys".clone_into(&mut self.said),
+                        None => "select a row first, with the arrow keys".clone_into(&mut self.said),
                     }
                 }
             }
@@ -279,9 +279,9 @@ impl Screen {
 
     fn keys(&self) -> String {
         match &self.mode {
-            Mode::Filter => format!("only rows with: {}_   Enter keeps it, Esc shows all", self.filter),
+            Mode::Filter => format!("show only rows with: {}_   Enter keeps it, Esc shows all", self.filter),
             Mode::Value { row, attribute, typed } => {
-                format!("{attribute} of {row}: {typed}_   Enter sets it, Esc does not")
+                format!("{attribute} of {row}: {typed}_   Enter sets it, Esc cancels")
             }
             Mode::Table => {
                 let settable = self.sample.settable.iter().map(|(key, attribute)| format!("  {key} {attribute}"));
@@ -376,7 +376,7 @@ mod tests {
     fn a_clients_priority_is_typed_and_what_is_chosen_stays_when_rows_move() {
         let mut screen = Screen::of(sample(&[("backup", 10.0), ("db", 95.0)]));
         assert_eq!(press(&mut screen, "i"), Asked::Nothing);
-        assert!(shown(&screen)[8].contains("choose a row first"));
+        assert!(shown(&screen)[8].contains("select a row first"));
         press(&mut screen, "vv");
         screen.take(sample(&[("backup", 99.0), ("db", 5.0)]));
         let asked = press(&mut screen, "iidle\n");

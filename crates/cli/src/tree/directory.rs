@@ -44,10 +44,10 @@ impl Directory {
         let said = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => {
-                "only its owner may do that, who is root for disks of the kernel".to_owned()
+                "only its owner may do this; for disks of the kernel this is root".to_owned()
             }
-            io::ErrorKind::InvalidInput => "it does not take that value".to_owned(),
-            io::ErrorKind::NotConnected => "the server of this mount is gone".to_owned(),
+            io::ErrorKind::InvalidInput => "it does not accept this value".to_owned(),
+            io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),
             _ => error.to_string(),
         };
         TreeError { kind: error.kind(), message: format!("{}: {said}", full.display()), explains: false }

@@ -144,8 +144,8 @@ impl Disks {
             Err(FindError::Io { error, .. }) => return Err(absent(at, &error)),
             Err(FindError::NoDevice { path, kind }) => {
                 return Err(usage(format!(
-                    "{}: no disk is there, nor is it on one: it is in a file system ({kind}) without; give a disk as sda or \
-                     {SYS_BLOCK}/sda, the directory of a mounted disk, or a control socket",
+                    "{}: is in a file system ({kind}) that is not on a disk; name a disk as sda or {SYS_BLOCK}/sda, \
+                     the directory of a mounted disk, or a control socket",
                     path.display()
                 )));
             }
@@ -168,12 +168,12 @@ fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
 fn absent(at: &Path, error: &io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotConnected => usage(format!(
-            "{}: a mount whose server is gone; clear it with fusermount3 -u {0} or, as root, umount {0}",
+            "{}: the server of this mount has ended; clear it with fusermount3 -u {0} or, as root, umount {0}",
             at.display()
         )),
-        io::ErrorKind::NotFound => usage(format!("{}: there is nothing of that name", at.display())),
+        io::ErrorKind::NotFound => usage(format!("{}: no such file or directory", at.display())),
         io::ErrorKind::NotADirectory => {
-            usage(format!("{}: is neither a directory of disks, nor a disk, nor a control socket", at.display()))
+            usage(format!("{}: is not a directory of disks, a disk or a control socket", at.display()))
         }
         _ => anyhow::anyhow!("{}: {error}", at.display()),
     }

@@ -112,7 +112,7 @@ impl Disks {
             let told = meant.map_or_else(
                 || {
                     format!(
-                        "disks are {}, and iosched get {} shows what one has",
+                        "disks are {}, and iosched get {} lists attributes",
                         names().collect::<Vec<_>>().join(", "),
                         disk.name
                     )

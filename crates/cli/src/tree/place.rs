@@ -48,11 +48,16 @@ pub(super) fn live(given: &Path) -> Result<Option<PathBuf>> {
         let there = lives();
         let meant = iosched_lab::asked::nearest(name, there.iter().map(String::as_str));
         usage(match (meant, there.as_slice()) {
-            (Some(meant), _) => format!("{LIVE}{name}: there is no such live disk; did you mean {LIVE}{meant}?"),
+            (Some(meant), _) => format!("{LIVE}{name}: there is no such served disk; did you mean {LIVE}{meant}?"),
             (None, []) => {
-                format!("{LIVE}{name}: there is no such live disk; iosched serve DISK --control {LIVE}{name} makes one")
+                format!(
+                    "{LIVE}{name}: there is no such served disk; start one with iosched serve DISK --control \
+                     {LIVE}{name}"
+                )
             }
-            (None, there) => format!("{LIVE}{name}: there is no such live disk; there are {}", there.join(", ")),
+            (None, there) => {
+                format!("{LIVE}{name}: there is no such served disk; served disks are {}", there.join(", "))
+            }
         })
     })
 }
@@ -75,7 +80,7 @@ pub(crate) fn socket_to_make(given: &Path) -> Result<PathBuf> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
     let file = file(name)?;
     let Some(directory) = directories().into_iter().next() else {
-        return Err(usage(format!("{LIVE}{name}: no directory of sockets is known; give --control a path")));
+        return Err(usage(format!("{LIVE}{name}: there is no directory for sockets; give --control a path")));
     };
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.with_context(|| format!("{LIVE}{name}: {}", directory.display()))?;
@@ -84,7 +89,10 @@ pub(crate) fn socket_to_make(given: &Path) -> Result<PathBuf> {
 
 fn file(name: &str) -> Result<String> {
     if name.is_empty() || name.starts_with('.') || name.contains('/') {
-        return Err(usage(format!("{LIVE}{name}: a live disk's name is one word without a slash, as {LIVE}db")));
+        return Err(usage(format!(
+            "{LIVE}{name}: the name of a served disk is one word without slashes, such as \
+             {LIVE}db"
+        )));
     }
     Ok(format!("{name}.{SOCKET}"))
 }

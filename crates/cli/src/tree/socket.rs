@@ -20,7 +20,7 @@ impl Socket {
     pub(super) fn connect(path: &Path) -> Result<Self> {
         let client = ControlClient::connect(path).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => {
-                usage(format!("{}: the server of this control socket is gone; start it again", path.display()))
+                usage(format!("{}: the server of this control socket has ended; start it again", path.display()))
             }
             _ => anyhow::anyhow!("{}: {error}", path.display()),
         })?;
@@ -34,15 +34,15 @@ pub(super) fn instead(path: &Path, error: TreeError) -> anyhow::Error {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => usage(format!("{shown}: whoever listens there does not answer as a control socket does")),
+            true => usage(format!("{shown}: does not answer as a control socket")),
             false => error.into(),
         };
     };
     let told = control_of(server).map_or_else(
-        || "its server is not known to have one, which iosched serve has with --control SOCKET".to_owned(),
+        || "its server has none that is known; iosched serve makes one with --control SOCKET".to_owned(),
         |control| format!("that of its server is {control}"),
     );
-    usage(format!("{shown}: is the socket of NBD clients, and no control socket; {told}"))
+    usage(format!("{shown}: is a socket for NBD clients, not a control socket; {told}"))
 }
 
 /// The control socket that the command line of a server names.

@@ -100,7 +100,8 @@ pub(crate) struct DeviceArgs {
 }
 
 pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
-    let named = args.profile.as_deref().ok_or_else(|| usage("name the profile that is to predict it: --profile"))?;
+    let named =
+        args.profile.as_deref().ok_or_else(|| usage("missing the profile to validate: add --profile PROFILE"))?;
     let profile = Profile::load(named)?;
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
@@ -113,7 +114,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
             let measured = measure(args, target, &mut records, &control)?;
             (measured, records.finish())
         }
-        (None, None) => return Err(usage("there is nothing to try it on: name a device")),
+        (None, None) => return Err(usage("missing the device to validate on, such as /dev/sdb")),
     };
     measured.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     let interrupted = control.is_stopping();
@@ -124,7 +125,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     bar.clear();
     let battery = match battery {
         Err(BatteryError::TooLittle) if interrupted => {
-            eprintln!("interrupted: nothing was measured");
+            eprintln!("interrupted before anything was measured");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
@@ -151,7 +152,7 @@ fn read(file: &Path) -> Result<Measured> {
 fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc<Control>) -> Result<Measured> {
     if is_model(target) {
         if args.destroy_data.is_some() {
-            return Err(usage("--destroy-data is for block devices; a model has no data"));
+            return Err(usage("--destroy-data is only for block devices; a model has no data to destroy"));
         }
         let device = Profile::load(target)?;
         let header = header(args, Target::of_card(device.name(), device.card()), &TODAY.map(str::to_owned))?;
@@ -163,7 +164,10 @@ fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc
         &never,
     )?;
     let Some(disk) = opened.place().block_device().map(iosched_kernel::BlockDevice::disk) else {
-        return Err(usage(format!("{target}: is on no block device of this machine: there is no scheduler to set")));
+        return Err(usage(format!(
+            "{target}: is not on a block device of this machine, so there is no scheduler to \
+             set; name a disk or a directory on one"
+        )));
     };
     let header = header(args, opened.target().clone(), &disk.schedulers())?;
     on_device(&header, opened.place(), records, control)
@@ -176,11 +180,14 @@ fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header>
     }
     if let Some(wrong) = schedulers.iter().find(|name| !there.contains(name)) {
         let there = there.join(", ");
-        return Err(usage(format!("--scheduler {wrong}: {} has no such scheduler now; it has {there}", target.name)));
+        return Err(usage(format!(
+            "--scheduler {wrong}: {} does not offer this scheduler now; it offers {there}",
+            target.name
+        )));
     }
     if let Some(wrong) = schedulers.iter().find(|name| Setting::parse(name, &Registry::linux()).is_err()) {
         return Err(usage(format!(
-            "--scheduler {wrong}: it cannot be predicted, for there is no such elevator of ours"
+            "--scheduler {wrong}: iosched does not have this scheduler, so it cannot predict it"
         )));
     }
     let mut line = CommandLine::of("validate");

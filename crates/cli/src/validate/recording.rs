@@ -36,7 +36,7 @@ enum ReadError {
     Io { path: PathBuf, error: io::Error },
     #[error("{}: line {line}: {error}", path.display())]
     Line { path: PathBuf, line: u64, error: RecordError },
-    #[error("{}: line {line} is longer than {LINE_BYTES_MAX} bytes: this is no recording", path.display())]
+    #[error("{}: line {line} is longer than {LINE_BYTES_MAX} bytes: this is not a recording", path.display())]
     Long { path: PathBuf, line: u64 },
 }
 
@@ -60,8 +60,11 @@ impl Lines {
         };
         let kind = RECORDING_MARK.rsplit_once(' ').map_or(RECORDING_MARK, |(kind, _)| kind);
         if !mark.starts_with(kind) {
-            let problem = format!("is no recording of a disk's queue, which begins with {kind:?}");
-            return Err(usage(format!("{}: {problem}: iosched serve --record-driver FILE makes one", path.display())));
+            let problem = format!("is not a recording of a disk's queue, which begins with {kind:?}");
+            return Err(usage(format!(
+                "{}: {problem}; make one with iosched serve --record-driver FILE",
+                path.display()
+            )));
         }
         Ok((lines, mark))
     }
@@ -96,7 +99,7 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
     let replayed = replay_recorded(lines, &Registry::linux(), None).map_err(|error| {
         let other = match &error {
             RecordedError::Diverged { .. } if mark != RECORDING_MARK => {
-                format!("; it begins with {mark:?}, and this is {RECORDING_MARK:?}: versions may decide otherwise")
+                format!("; it is from {mark:?}, and this is {RECORDING_MARK:?}: versions may decide differently")
             }
             _ => String::new(),
         };
@@ -115,7 +118,7 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
     let of = [(records, "records"), (bios, "bios"), (requests, "requests")];
     let of = of.map(|(count, what)| format!("{} {what}", grouped(count))).join(", ");
     output::print(&format!(
-        "{}: {of}\n{} decisions of the disk's queue, and the simulator takes the same\n",
+        "{}: {of}\n{} decisions of the disk's queue; the simulator makes the same ones\n",
         args.file.display(),
         grouped(decisions)
     ))

@@ -96,7 +96,7 @@ pub(crate) const CASES: &[Odd] = &[
         for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
             place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
         }
-        place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["per cent from 0.01"]);
+        place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
         place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["seconds from 0"]);
     }),
     odd("advise takes --scheduler as the others do, one by one or with commas", |place| {
@@ -121,7 +121,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert!(first.contains("clients"), "{first}");
         assert_eq!(server.stop(), Some(0));
         let told = Answer::of(top.wait_with_output().unwrap(), &["top"]);
-        told.refused(1, &["c: the disk's server has ended"]).never(&["Broken pipe", "os error"]);
+        told.refused(1, &["c: the server of the disk has ended"]).never(&["Broken pipe", "os error"]);
     }),
     odd("man prints the page of a command, however deep", |place| {
         place.iosched(&["man"]).code(0).says(&[".TH iosched 1"]);

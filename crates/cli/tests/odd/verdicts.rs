@@ -148,7 +148,9 @@ pub(crate) const CASES: &[Odd] = &[
     }),
     odd("a bound that is none is refused", |place| {
         for bound in ["0", "-3", "lots", "nan", "1000"] {
-            place.iosched(&["compare", &format!("--equal-within={bound}")]).refused(2, &["per cent from 0.01 to 100"]);
+            place
+                .iosched(&["compare", &format!("--equal-within={bound}")])
+                .refused(2, &["percentage from 0.01 to 100"]);
         }
     }),
     odd("no best is named where the device was idle nearly all the time", |place| {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::document::DocumentError;
 pub use self::family::{Family, Member};
 pub use self::rates::{PROBE_BYTES, Spread, server};
-pub use self::text::{TOLD, TextError, hwdb};
+pub use self::text::{PERMANENT, TOLD, TextError, hwdb};
 
 /// Who does so much of its most is busy, with as few commands under way as that takes.
 pub const BUSY: f64 = 0.9;

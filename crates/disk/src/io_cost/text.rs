@@ -13,6 +13,8 @@ pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
 /// How what `iosched device io-cost` prints begins: the lines of the two files, a heading above each, come first.
 pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
+/// The beginning of the line after which that text has its values a second time, for hwdb.
+pub const PERMANENT: &str = "to set it permanently";
 
 /// What is wrong with a description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +36,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut matched = String::new();
     let is_told = text.starts_with(TOLD);
     for (number, line) in text.lines().enumerate() {
+        if is_told && line.starts_with(PERMANENT) {
+            break;
+        }
         if is_told && line.starts_with("for ") {
-            // What is for good says the same once more.
-            if line.starts_with("for good") {
-                break;
-            }
             continue;
         }
         let wrong = |problem: String| TextError { line: number + 1, problem };

@@ -38,7 +38,8 @@ pub enum FindError {
     },
     /// It is no device itself, whatever device it may be on.
     #[error(
-        "{path}: is a {kind}, not a block device; give a directory, in which only files of our own are made, or a block device{}",
+        "{path}: is a {kind}, not a block device; give a directory, in which iosched writes only to files that it \
+         creates, or a block device{}",
         on(below.as_deref())
     )]
     NotADevice {
@@ -52,7 +53,7 @@ pub enum FindError {
 }
 
 fn on(below: Option<&Path>) -> String {
-    below.map_or_else(String::new, |path| format!(", such as the one that it is on, {}", path.display()))
+    below.map_or_else(String::new, |path| format!(", such as the device that it is on, {}", path.display()))
 }
 
 /// What a file that is no block device is.

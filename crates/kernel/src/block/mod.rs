@@ -63,7 +63,7 @@ impl FromStr for DeviceNumber {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.trim().split_once(':');
         let parsed = parts.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-        let (major, minor) = parsed.ok_or_else(|| format!("{text:?} is no device number, such as 8:0"))?;
+        let (major, minor) = parsed.ok_or_else(|| format!("{text:?} is not a device number, such as 8:0"))?;
         Ok(Self { major, minor })
     }
 }

@@ -77,7 +77,7 @@ impl FromStr for Stat {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
-        let problem = || format!("{:?} are not the 11 or more numbers of a disk's statistics", text.trim());
+        let problem = || format!("{:?}: expected the 11 or more numbers of a disk's statistics", text.trim());
         let numbers = numbers.ok().filter(|numbers| numbers.len() >= 11).ok_or_else(problem)?;
         let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
         let direction = |at: usize| Direction {

@@ -90,8 +90,8 @@ impl Usage {
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mounts = self.mounts.iter().map(|Mount { device, at }| format!("{device} is mounted on {}", at.display()));
-        let swaps = self.swaps.iter().map(|Swap { device }| format!("{device} is swapped to"));
-        let holders = self.holders.iter().map(|holder| format!("{holder} is made of it"));
+        let swaps = self.swaps.iter().map(|Swap { device }| format!("{device} is used for swap"));
+        let holders = self.holders.iter().map(|holder| format!("{holder} is built on it"));
         let all: Vec<String> = mounts.chain(swaps).chain(holders).collect();
         f.write_str(&if all.is_empty() { "nobody uses it".to_owned() } else { all.join(", ") })
     }

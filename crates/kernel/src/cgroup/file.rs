@@ -34,7 +34,7 @@ enum Form {
 
 /// What is wrong with a value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{file}: {value:?} is refused; {takes}")]
+#[error("{file}: {value:?} is not accepted; {takes}")]
 pub struct CgroupValueError {
     file: &'static str,
     value: String,
@@ -124,7 +124,7 @@ impl CgroupFile {
     pub fn takes(&self) -> String {
         match self.form {
             Form::Weight(max) => {
-                format!("write a weight from 1 to {max}, or {DEFAULT} for that of disks without one of their own")
+                format!("write a weight from 1 to {max}, or {DEFAULT} for the weight of disks without their own")
             }
             Form::Words(_) | Form::Choice(_) => what_it_takes(self.name),
         }

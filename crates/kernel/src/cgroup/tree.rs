@@ -21,14 +21,14 @@ pub(super) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CgroupError {
     /// There is no tree of version 2.
-    #[error("there are no cgroups of version 2 here{}", remedy(*.has_version_1))]
+    #[error("this machine has no cgroups of version 2{}", remedy(*.has_version_1))]
     NoTree {
         /// Whether there are some of version 1.
         has_version_1: bool,
     },
     /// The tree has no io controller.
     #[error(
-        "{}: the cgroups here have no io controller (there are: {there}); {}",
+        "{}: the cgroups of this machine have no io controller (they have: {there}); {}",
         root.display(),
         who_has_it(*.has_version_1)
     )]
@@ -51,19 +51,19 @@ pub enum CgroupError {
         there: String,
     },
     /// No such file of any cgroup.
-    #[error("{name}: no cgroup has such a file; there are {}", all())]
+    #[error("{name}: cgroups have no such file; the files are {}", all())]
     NoFile {
         /// The name given.
         name: String,
     },
     /// A file that only the root has.
-    #[error("{file} is the root cgroup's alone: write {CGROUP}{file}")]
+    #[error("{file} is only in the root cgroup: write {CGROUP}{file}")]
     OfRoot {
         /// The file.
         file: &'static str,
     },
     /// A file that the root has not.
-    #[error("the root cgroup has no {file}; write which cgroup's, as {CGROUP}{example}/{file}")]
+    #[error("the root cgroup has no {file}; name a cgroup, as {CGROUP}{example}/{file}")]
     NotOfRoot {
         /// The file.
         file: &'static str,
@@ -91,7 +91,7 @@ pub enum CgroupError {
         file: &'static str,
     },
     /// The disk does not know it.
-    #[error("{name}: {of} is not for {device} as it is; {}", not_of_disk(of, device))]
+    #[error("{name}: {of} has no effect on {device} at present; {}", not_of_disk(of, device))]
     NotOfDisk {
         /// The attribute.
         name: String,
@@ -104,15 +104,21 @@ pub enum CgroupError {
 
 fn remedy(has_version_1: bool) -> &'static str {
     match has_version_1 {
-        true => ", but of version 1; systemd.unified_cgroup_hierarchy=1 on the kernel's command line changes that",
-        false => "; mount -t cgroup2 none /sys/fs/cgroup mounts them",
+        true => {
+            ", but cgroups of version 1; to change this, add systemd.unified_cgroup_hierarchy=1 to the kernel \
+             command line"
+        }
+        false => "; mount them with mount -t cgroup2 none /sys/fs/cgroup",
     }
 }
 
 fn who_has_it(has_version_1: bool) -> &'static str {
     match has_version_1 {
-        true => "version 1 has it, as blkio, until the kernel is started with cgroup_no_v1=blkio",
-        false => "the kernel was built without it, or this is a part of a larger tree that does not pass it on",
+        true => "version 1 holds it, as blkio; start the kernel with cgroup_no_v1=blkio",
+        false => {
+            "the kernel was built without it, or these cgroups are a part of a larger tree that does not pass it \
+             on"
+        }
     }
 }
 
@@ -121,16 +127,16 @@ fn all() -> String {
 }
 
 fn absent(file: &str) -> &'static str {
-    if file == "io.bfq.weight" { "modprobe bfq brings it" } else { "this kernel was built without it" }
+    if file == "io.bfq.weight" { "load it with modprobe bfq" } else { "this kernel was built without it" }
 }
 
 fn not_of_disk(file: &str, device: &str) -> String {
     match file {
         "io.bfq.weight" => format!("its scheduler is not bfq: iosched set {device} scheduler=bfq"),
         "io.weight" => {
-            format!("io.cost, which looks at it, is not on: iosched set {device} {CGROUP}io.cost.qos=enable=1")
+            format!("io.cost, which uses it, is off: iosched set {device} {CGROUP}io.cost.qos=enable=1")
         }
-        _ => "it has no requests of its own; set it on the disks below".to_owned(),
+        _ => "the device has no requests of its own; set it on the disks below".to_owned(),
     }
 }
 

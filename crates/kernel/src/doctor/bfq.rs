@@ -54,8 +54,8 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
         groups.iter().map(|own| (own.group, format!("IOWeight={} became {}", own.asked, own.has))).collect();
     let (with, asked, has) = beside(first, &all);
     let meaning = format!(
-        "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, both always busy, share \
-         {} instead of {}. Weights up to {USUAL} are not scaled. {}",
+        "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, if both are always \
+         busy, share {} instead of {}. Weights up to {USUAL} are not scaled. {}",
         named(&numbers),
         first.group.name,
         shares(has),
@@ -90,14 +90,15 @@ fn shares([one, other]: [u32; 2]) -> String {
 fn lasting(groups: &[&Scaled<'_>]) -> String {
     if groups.iter().any(|own| own.asked > BFQ_MAX) {
         return format!(
-            "bfq has no weight above {BFQ_MAX}: divide all weights by the same number, so that none is above {USUAL}"
+            "bfq accepts no weight above {BFQ_MAX}: divide all weights by the same number, so that none exceeds \
+             {USUAL}"
         );
     }
     let settings: Vec<(&Group, String)> =
         groups.iter().map(|own| (own.group, format!("IOWeight={}", asking(own.asked)))).collect();
     format!(
-        "systemd overwrites the file when it applies the unit again. To make it last, set under bfq {}; or divide all \
-         weights by the same number, so that none is above {USUAL}",
+        "systemd overwrites the file when it applies the unit again. To make the value last, set under bfq {}; or \
+         divide all weights by the same number, so that none exceeds {USUAL}",
         named(&settings)
     )
 }
@@ -117,8 +118,9 @@ pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<F
     let groups: Vec<(&Group, u32)> = groups.filter_map(|group| Some((group, own(group)?.1))).collect();
     let (first, weight) = groups.first()?;
     let meaning = format!(
-        "bfq does not have the io.weight that is set for this disk ({}): systemd does not write IODeviceWeight= to \
-         io.bfq.weight. Write it there, in the unit with ExecStartPost= to make it last, or set IOWeight=",
+        "bfq does not get the io.weight that is set for this disk ({}), because systemd does not write \
+         IODeviceWeight= to io.bfq.weight. Write it there, in the unit with ExecStartPost= to make it last, or set \
+         IOWeight=",
         named(&groups)
     );
     let file = format!("{}/io.bfq.weight", first.directory);

@@ -75,7 +75,7 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     }
     let through = by_kernel.join(", ");
     let meaning =
-        format!("{}; writes through {through} are sent by the kernel, and count for no group", finding.meaning);
+        format!("{}; the kernel sends writes through {through}, and they count for no group", finding.meaning);
     Finding { meaning, sure: Sure::Likely, ..finding }
 }
 
@@ -87,13 +87,13 @@ fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
     let max = own(&group.max).map(|words| {
         let words: Vec<&str> = words.split_whitespace().filter(|word| !word.ends_with("=max")).collect();
         let words = words.join(" ");
-        let meaning = format!("{name} may do no more than {words} on this disk, also while nobody else wants it");
+        let meaning = format!("{name} is limited to {words} on this disk, even if nobody else uses the disk");
         Finding::note(Id::IoMaxSet, Some(&disk.name), format!("{}/io.max", group.directory), meaning)
     });
     let throttle = own(&group.throttle).map(|words| {
         let meaning = format!(
-            "{name} may do no more than {words} on this disk; of writes only direct ones count, because version 1 of \
-             cgroups does not know whose buffered ones are"
+            "{name} is limited to {words} on this disk. Only direct writes count, because version 1 of cgroups does \
+             not know the writer of buffered ones"
         );
         let file = format!("{}/blkio.throttle.*_device", group.directory);
         Finding::note(Id::BlkioThrottleSet, Some(&disk.name), file, meaning)
@@ -107,17 +107,17 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
     if disk.scheduler.is_none() {
         let meaning = format!(
-            "the target of {target_us} us that {name} has does nothing: this device has no request queue, where \
-             io.latency looks; the disks below have"
+            "the target of {target_us} us of {name} does nothing: io.latency acts on request queues, and this device \
+             has none; the disks below it do"
         );
         return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
     let bad = match disk.is_rotational {
-        Some(true) => "the mean of a window is above it, because the disk is taken for a rotating one",
-        _ => "a tenth of a window's I/Os miss it",
+        Some(true) => "the mean latency of a window exceeds it (the rule for rotating disks)",
+        _ => "a tenth of the I/Os of a window miss it",
     };
     let meaning = format!(
-        "{name} has a target of {target_us} us: its siblings with a laxer one, or none, get fewer I/Os under way when \
+        "{name} has a target of {target_us} us: siblings with a laxer target, or none, get fewer I/Os in flight when \
          {bad}"
     );
     Some(of(Id::IoLatencySet, meaning))
@@ -131,14 +131,14 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Finding::note(id, Some(&disk.name), format!("{}/{file}", unified.root), meaning)
     };
     let latency = match cost.looks_at_latency {
-        true => "it slows down when requests miss their latencies",
-        false => "it looks at no latency, so only waiting for tags slows it down",
+        true => "it slows the disk down when requests miss their latency targets",
+        false => "it has no latency targets, so only a lack of tags slows the disk down",
     };
     let meaning = format!("io.cost is on: cgroups share this disk by io.weight, and {latency}");
     let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
-        let meaning = "what a bio costs is the kernel's guess for disks of this kind, not measured on this one: where \
-                       it says too little of the disk, weights lose their meaning";
+        let meaning = "the kernel guesses the cost of a bio for disks of this kind; it was not measured on this disk. \
+             If the model underrates the disk, weights lose their effect";
         found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
@@ -194,18 +194,18 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let names = named(&groups);
     match costing {
         Costing::On(_) => {
-            let meaning = format!("io.weight is in force, by io.cost ({names})");
+            let meaning = format!("io.weight takes effect, through io.cost ({names})");
             Some(of(Id::IoWeightInForce, &groups, meaning))
         }
         Costing::Unknown => {
             let meaning = format!(
-                "io.weight is set ({names}); whether io.cost, which looks at it, is on for this disk is not to be \
-                 seen from inside a container"
+                "io.weight is set ({names}). Whether io.cost, which uses it, is on for this disk cannot be seen from \
+                 inside a container"
             );
             Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }
         Costing::Off => {
-            let why = if is_bfq { "bfq looks at io.bfq.weight only" } else { "bfq is not the scheduler" };
+            let why = if is_bfq { "bfq uses only io.bfq.weight" } else { "bfq is not the scheduler" };
             let meaning = format!("io.weight does nothing on this disk ({names}): io.cost is off for it, and {why}");
             let own = of(Id::IoWeightIgnored, &groups, meaning).matters();
             Some(match weight_remedy(machine, disk, &groups) {
@@ -239,7 +239,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let file = format!("{}/io.bfq.weight", first.directory);
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file, meaning);
     if is_bfq {
-        return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight is in force, by bfq ({names})")));
+        return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
     }
     let meaning = format!("io.bfq.weight does nothing on this disk ({names}): its scheduler is not bfq");
     let own = of(Id::BfqWeightIgnored, meaning).matters();
@@ -268,7 +268,7 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Looks::Nowhere => None,
         Looks::AtClasses | Looks::AtBoth => {
-            let meaning = format!("io.prio.class is in force ({names}): {scheduler} looks at classes");
+            let meaning = format!("io.prio.class takes effect ({names}): {scheduler} uses the class");
             Some(of(Id::IoPrioClassInForce, meaning))
         }
     }

@@ -33,7 +33,7 @@ fn set(disk: &Disk, assignment: &str) -> String {
 
 fn virtual_disk(disk: &Disk) -> Option<Finding> {
     let kind = disk.virtual_kind?;
-    let meaning = format!("below it is {kind}: whoever is there schedules again, and may undo what is set here");
+    let meaning = format!("{kind} is below it; the host schedules requests again, and may undo these settings");
     let file = match (&disk.model, &disk.driver) {
         (Some(_), _) => "device/model",
         (None, Some(_)) => "device/driver",
@@ -45,15 +45,19 @@ fn virtual_disk(disk: &Disk) -> Option<Finding> {
 fn rotation(disk: &Disk) -> Option<Finding> {
     let doubt = disk.rotation_doubt()?;
     let (why, sure, weight) = match doubt {
-        RotationDoubt::Virtual => ("it is virtual, and hypervisors say so of any disk", Sure::CannotKnow, Weight::Note),
-        RotationDoubt::Usb => {
-            ("it is behind USB, and many bridges do not pass on what the disk says", Sure::CannotKnow, Weight::Note)
+        RotationDoubt::Virtual => {
+            ("it is virtual, and hypervisors report every disk as rotating", Sure::CannotKnow, Weight::Note)
         }
+        RotationDoubt::Usb => (
+            "it is behind USB, and many bridges do not pass on this property of the disk",
+            Sure::CannotKnow,
+            Weight::Note,
+        ),
         RotationDoubt::Model => ("its model is that of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel takes it for a rotating disk, which is doubtful: {why}; if it does not rotate, bfq waits for \
-         readers in vain and targets of latency are too lax"
+        "the kernel treats it as a rotating disk, which is doubtful: {why}. If it does not rotate, bfq waits for \
+         readers in vain, and latency targets are too lax"
     );
     let own = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { own.remedy(set(disk, "rotational=0")) } else { own })
@@ -63,14 +67,13 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
     let drive_is_volatile = disk.drive_cache.as_deref().is_some_and(|text| text.starts_with("write back"));
     match disk.write_cache.as_deref()? {
         "write back" => {
-            let meaning = "its write cache is volatile, and the kernel flushes it: writes are done before they are on \
-                           the medium, and fsync waits for a flush";
+            let meaning = "its write cache is volatile, and the kernel flushes it: a write completes before it is on \
+                 the medium, and fsync waits for a flush";
             Some(note(disk, Id::WriteCacheVolatile, "queue/write_cache", meaning))
         }
         "write through" if drive_is_volatile => {
-            let meaning = "the drive says that its write cache is volatile, and the kernel is told not to flush it: \
-                           after a loss of power data may be missing that fsync has promised, unless the cache has a \
-                           battery";
+            let meaning = "the drive reports a volatile write cache, but the kernel is set not to flush it. Unless \
+                 the cache has a battery, a loss of power can destroy data after a successful fsync";
             let own = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
             Some(own.remedy(set(disk, "\"write_cache=write back\"")))
         }
@@ -81,7 +84,7 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
 fn discard(disk: &Disk) -> Option<Finding> {
     let is_off = disk.discard_max_bytes == Some(0) && disk.discard_max_hw_bytes? > 0;
     let bytes = disk.discard_max_hw_bytes?;
-    let meaning = "the disk could be told which blocks are free, and that is switched off: fstrim does nothing";
+    let meaning = "the disk supports discard, but discard is switched off: fstrim does nothing";
     let own = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
     is_off.then(|| own.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
 }
@@ -90,7 +93,8 @@ fn request_size(disk: &Disk) -> Option<Finding> {
     let (made, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
     let usual = taken.min(REQUEST_USUAL_KIB);
     let meaning = format!(
-        "requests are cut at {made} KiB, and the disk takes {taken}: large reads and writes become more commands"
+        "the kernel splits requests at {made} KiB, although the disk accepts {taken}: large reads and writes need \
+         more commands"
     );
     let own = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
     (made < usual).then(|| own.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
@@ -99,14 +103,14 @@ fn request_size(disk: &Disk) -> Option<Finding> {
 fn read_ahead(disk: &Disk) -> Option<Finding> {
     match disk.read_ahead_kb? {
         0 => {
-            let meaning = "nothing is read ahead: whoever reads a file in order waits for every single read";
+            let meaning = "readahead is off: a process that reads a file in order waits for every single read";
             let own = note(disk, Id::ReadAheadOff, "queue/read_ahead_kb", meaning).matters();
             Some(own.remedy(set(disk, "read_ahead_kb=128")))
         }
         kib if kib > READ_AHEAD_LARGE_KIB => {
             let meaning = format!(
-                "up to {kib} KiB are read ahead of whoever reads a file in order: good for one such reader, and \
-                 others wait behind it"
+                "the kernel reads up to {kib} KiB ahead of a process that reads a file in order: this helps one such \
+                 reader, but makes others wait"
             );
             Some(note(disk, Id::ReadAheadLarge, "queue/read_ahead_kb", meaning))
         }

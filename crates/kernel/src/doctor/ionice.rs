@@ -44,8 +44,8 @@ pub(super) fn remedy(disk: &Disk) -> Option<String> {
 /// A scheduler that is no part of Linux.
 fn unknown(scheduler: &str) -> String {
     format!(
-        "iosched does not know whether {scheduler} looks at ionice. To find out, compare it with none on a directory of \
-         this disk, with a job file of two jobs whose prioclass differs: iosched compare --on DIR --workload JOBS.fio"
+        "iosched does not know whether {scheduler} uses ionice. To find out, compare it with none on a directory of \
+         this disk, with a job file of two jobs with different prioclass: iosched compare --on DIR --workload JOBS.fio"
     )
 }
 
@@ -63,7 +63,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
             // The facts about ADIOS are of version 3.3.0.
             let own = match scheduler {
-                "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 looks at neither class nor level)"))
+                "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
                     .sure(Sure::Likely),
                 _ => of(Id::IoniceIgnored, meaning),
             };
@@ -75,11 +75,12 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         Looks::AtClasses => {
             let aging = disk.prio_aging_expire_ms.map_or_else(String::new, |ms| {
-                format!(", but for requests that have waited {ms} ms (prio_aging_expire)")
+                format!(", except requests that have waited {ms} ms (prio_aging_expire)")
             });
             let meaning = format!(
-                "of ionice only the class counts: mq-deadline holds lower classes back while a higher one has \
-                 requests{aging}, and does not look at levels; what the kernel writes back has no class of its writer"
+                "only the class of ionice takes effect: mq-deadline holds back lower classes while a higher one has \
+                 requests{aging}, and ignores levels. Buffered writes that the kernel sends lose the class of the \
+                 writer"
             );
             let own = of(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|own| own.class == "be");
@@ -92,15 +93,15 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         Looks::AtBoth => {
             let meaning = format!(
-                "ionice is in force, class and level: {scheduler} looks at both; what the kernel writes back has \
-                 neither of its writer"
+                "ionice takes effect, class and level: {scheduler} uses both. Buffered writes that the kernel sends \
+                 lose both"
             );
             found.push(of(Id::IoniceInForce, meaning));
         }
     }
     if let Some(file) = disk.drive_priority {
-        let meaning = "the drive itself is told which commands are of the class rt, and puts them first; of other \
-                       classes and of levels it knows nothing";
+        let meaning = "the drive gets the class rt with each command and serves these commands first. It does not get \
+             other classes or levels";
         found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
     }
     found

@@ -10,7 +10,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     for spread in machine.spread.iter().filter(|spread| spread.disks.contains(&disk.name)) {
         let others: Vec<&str> = spread.disks.iter().map(String::as_str).filter(|own| *own != disk.name).collect();
         let meaning = format!(
-            "a {} file system is on this disk and on {}: what is set for one of them is in force for a part of it only",
+            "a {} file system is on this disk and on {}: a setting of one disk takes effect for only a part of it",
             spread.kind,
             others.join(", ")
         );
@@ -21,13 +21,13 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
 
 fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
-    let below = if disk.below.is_empty() { "what is below".to_owned() } else { disk.below.join(", ") };
+    let below = if disk.below.is_empty() { "the disks below".to_owned() } else { disk.below.join(", ") };
     let decide = deciding(machine, disk);
     match layer {
         Layer::Lvm => {
             let meaning = format!(
-                "a logical volume over {below}: {decide}; linear and striped volumes pass ioprio and cgroup on, of \
-                 thin, cached and mirrored ones it is not known"
+                "a logical volume over {below}: {decide}; linear and striped volumes pass on ioprio and cgroup; for \
+                 thin, cached and mirrored ones this is unknown"
             );
             of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -36,16 +36,16 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let (lost, are) =
                 if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
             let meaning = format!(
-                "encrypted, over {below}: {decide}; threads of the kernel encrypt and send writes, and {lost} of who \
-                 wrote {are} lost below"
+                "encrypted, over {below}: {decide}; kernel threads encrypt and send writes, and {lost} of the writer \
+                 {are} lost below"
             );
             of(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Multipath => match &disk.scheduler {
             Some(scheduler) => {
                 let meaning = format!(
-                    "several paths to one disk, {below}: requests pass the schedulers of the paths by, and the one \
-                     that decides is its own, {scheduler}"
+                    "several paths to one disk, {below}: requests bypass the schedulers of the paths, and its own \
+                     scheduler, {scheduler}, decides"
                 );
                 of(Id::LayerMultipath, "dm/uuid", meaning)
             }
@@ -55,7 +55,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             }
         },
         Layer::Other => {
-            let meaning = format!("made of {below}: whether ioprio and cgroup reach what is below is not known");
+            let meaning = format!("made of {below}: it is unknown whether ioprio and cgroup reach the disks below");
             of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
         }
         Layer::NvmePaths { paths } => {
@@ -64,15 +64,14 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let told: Vec<String> = told.collect();
             let blind = |(_, own): &(String, Option<String>)| matches!(own.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
-            let meaning =
-                format!("it has no scheduler of its own, and those of its paths decide ({}){ionice}", told.join(", "));
+            let meaning = format!("it has no scheduler, and those of its paths decide ({}){ionice}", told.join(", "));
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
             Finding::note(Id::LayerNvmePaths, Some(&disk.name), file, meaning)
         }
         Layer::Raid { level } if layer.is_written_by_kernel() => {
             let meaning = format!(
-                "{level} over {below}: {decide}; the kernel makes the writes of whole stripes, and ioprio and cgroup \
-                 of who wrote are lost below"
+                "{level} over {below}: {decide}; the kernel writes whole stripes, and ioprio and cgroup of the writer \
+                 are lost below"
             );
             of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
@@ -81,20 +80,20 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } => {
-            let meaning = format!("{level} over {below}: {decide}; whether ioprio and cgroup reach them is not known");
+            let meaning = format!("{level} over {below}: {decide}; it is unknown whether ioprio and cgroup reach them");
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
-                "a loop device over {file}, past the page cache: threads of the kernel carry its requests out on \
-                 {below}; whether ioprio and cgroup reach that is not known"
+                "a loop device over {file}, past the page cache: kernel threads send its requests to {below}; it is \
+                 unknown whether ioprio and cgroup reach them there"
             );
             of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
-                "a loop device over {file}, through the page cache of {below}: data is cached twice, and writes reach \
-                 the disk when the kernel writes back, without the ioprio of who wrote"
+                "a loop device over {file}, through the page cache of {below}: data is cached twice. Writes reach the \
+                 disk at writeback, without the ioprio of the writer"
             );
             let own = of(Id::LoopThroughCache, "loop/dio", meaning);
             // What is only read, as packages that are mounted, is rarely meant otherwise.

@@ -22,7 +22,7 @@ fn is(seen: &DeviceRates, disk: &Disk) -> bool {
 
 fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) -> Option<Finding> {
     let scheduler = disk.scheduler.as_deref()?;
-    let start = if is_since_start { "; the one report holds means since the machine's start" } else { "" };
+    let start = if is_since_start { "; the only report holds averages since the system started" } else { "" };
     let meaning = format!("{}{}{start}", seen.meaning(), took(seen));
     let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {

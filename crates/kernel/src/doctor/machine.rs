@@ -12,14 +12,14 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     let mut found = cgroups(machine);
     if let Some(hypervisor) = &machine.virtualisation {
         let meaning = format!(
-            "the machine is virtual ({hypervisor}): its disks are scheduled again outside, and share with others there"
+            "the machine is virtual ({hypervisor}): the host schedules its disks too, and shares them with others"
         );
         found.push(Finding::note(Id::VirtualMachine, None, "/proc/cpuinfo", meaning));
     }
     if let Some(first) = machine.zfs.first() {
         let meaning = format!(
-            "ZFS is mounted ({}): it orders I/O in queues of its own and has threads of its own send writes, so \
-             ioprio and cgroup of who wrote do not reach its disks; zpool status says which they are",
+            "ZFS is mounted ({}): it orders I/O in its own queues, and its own threads send writes, so ioprio and \
+             cgroup of the writer do not reach its disks; zpool status lists the disks",
             first.display()
         );
         found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
@@ -29,7 +29,7 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
         let named: Vec<&str> = machine.refused.iter().take(NAMED_MAX).map(String::as_str).collect();
         let more = machine.refused.len().saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let meaning = format!("without root some files could not be read: {}{more}", named.join(", "));
+        let meaning = format!("some files cannot be read without root: {}{more}", named.join(", "));
         let own = Finding::note(Id::NotReadable, None, first, meaning).sure(Sure::CannotKnow);
         found.push(own.remedy("sudo iosched doctor"));
     }
@@ -43,24 +43,24 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
     match unified {
         _ if machine.cgroups.blkio.is_some() => {
-            let meaning = "the I/O controller of cgroups is that of version 1, blkio: there is no io.max, io.weight, \
-                           io.latency nor io.cost, and of writes only direct ones are counted";
+            let meaning = "the I/O controller of cgroups is blkio, of version 1: there is no io.max, io.weight, \
+                 io.latency or io.cost, and only direct writes are counted";
             found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
             let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on: \
-                           nothing is limited or shared by cgroup";
+                 cgroups neither limit nor share I/O";
             found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
         _ => {
-            let meaning = "there is no I/O controller of cgroups here: nothing can be limited or shared by cgroup";
+            let meaning = "there is no I/O controller of cgroups here: cgroups can neither limit nor share I/O";
             found.push(of(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
-        let meaning = "only a part of the tree of cgroups is to be seen, as in a container: what is set above it is \
-                       in force here, and not known";
+        let meaning = "only a part of the tree of cgroups is visible, as in a container: settings above it take \
+             effect here, but cannot be seen";
         found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found

@@ -12,8 +12,8 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         found.extend(none_on_rotating(disk));
     }
     if scheduler == "bfq" && disk.is_nvme() {
-        let meaning = "bfq is on an NVMe disk: all CPUs take turns at it, request by request, and what fast disks can \
-                       do is lost; that is worth it where shares and ionice matter more than rate";
+        let meaning = "bfq is on an NVMe disk: all CPUs take turns in it for every request, which wastes the speed of \
+             a fast disk; it is worth it only where shares and ionice matter more than throughput";
         let own = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(own.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
@@ -21,12 +21,12 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     if let Some(nomerges @ 1..) = disk.nomerges {
         let which = if nomerges == 1 { "only with the request before them" } else { "not at all" };
         let meaning =
-            format!("requests are merged {which} (nomerges is {nomerges}): more and smaller ones reach the disk");
+            format!("requests are merged {which} (nomerges is {nomerges}): the disk gets more and smaller requests");
         let own = of(Id::MergesOff, "queue/nomerges", meaning).matters();
         found.push(own.remedy(format!("iosched set {} nomerges=0", disk.name)));
     }
     if disk.iostats == Some(false) {
-        let meaning = "the kernel counts nothing of this disk: iostat and iosched top see it idle";
+        let meaning = "the kernel keeps no statistics of this disk: iostat and iosched top show it as idle";
         let own = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
         found.push(own.remedy(format!("iosched set {} iostats=1", disk.name)));
     }
@@ -36,8 +36,8 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
 fn nothing_waits(disk: &Disk) -> Option<Finding> {
     let (requests, depth) = (disk.nr_requests?, disk.queue_depth?);
     let meaning = format!(
-        "the driver takes {depth} commands at once, and there are no more than {requests} requests: as long as all \
-         are of one ioprio class, mq-deadline has none to sort"
+        "the driver accepts {depth} commands at once, and there are at most {requests} requests: while all have one \
+         ioprio class, mq-deadline has none to sort"
     );
     let own = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
     (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(own)
@@ -48,8 +48,8 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     if disk.layer.is_some() {
         return None;
     }
-    let meaning = "it rotates and its scheduler is none: only the disk itself sorts requests, and nothing keeps reads \
-                   from waiting behind writes";
+    let meaning = "it is a rotating disk with scheduler none: only the disk sorts requests, and nothing keeps reads \
+         from waiting behind writes";
     let own = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers, which sort by themselves, have several queues.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };

@@ -13,16 +13,16 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     Some(match disk.wbt? {
         Throttling::TargetUs(us) if is_bfq => {
             let meaning = format!(
-                "bfq switches writeback throttling off when it is chosen, and a target of {us} us is shown: either it \
-                 was written afterwards and is in force, or this kernel shows it also while it is off"
+                "bfq switches writeback throttling off when it is chosen, but a target of {us} us is shown: either it \
+                 was written later and is in force, or this kernel shows it even while it is off"
             );
             of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
         }
         Throttling::TargetUs(us) => of(
             Id::WbtOn,
             format!(
-                "buffered writes are held back while reads take longer than {us} us, whatever the scheduler says; \
-                 reads and direct writes are not"
+                "the kernel holds back buffered writes while reads take longer than {us} us, with any scheduler; it \
+                 does not hold back reads and direct writes"
             ),
         ),
         Throttling::Off => {
@@ -32,7 +32,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
                 () => "",
             };
             let meaning = format!(
-                "writeback throttling is off{why}; buffered writes go to the disk as fast as the scheduler takes them"
+                "writeback throttling is off{why}; buffered writes go to the disk as fast as the scheduler accepts \
+                 them"
             );
             of(Id::WbtOff, meaning)
         }

@@ -85,7 +85,7 @@ impl<'t> PreparedApplication<'t> {
         gathered.result.app = Some(stage.application.report());
         if self.spec.disks() > 1 {
             let what = format!("{} disks", self.spec.disks());
-            let why = "they are directories of one file system".to_owned();
+            let why = "they must be directories of one file system".to_owned();
             gathered.result.notes.push(Note::NotCarriedOut { what, why });
         }
         Ok(run.ended(gathered, &shared))
@@ -446,7 +446,7 @@ fn not_open(call: &'static str) -> CallError {
 }
 
 fn check_length(call: &'static str, path: &Path, bytes: u64) -> Result<(), CallError> {
-    let told = || io::Error::other(format!("{bytes} bytes at once; the most is {IO_BYTES_MAX}"));
+    let told = || io::Error::other(format!("{bytes} bytes in one I/O; the maximum is {IO_BYTES_MAX}"));
     if bytes > IO_BYTES_MAX { Err((call, path.to_owned(), told())) } else { Ok(()) }
 }
 

@@ -223,7 +223,8 @@ impl Cgroups {
     pub(super) fn add_buffered(&mut self, are_buffered: bool) {
         if are_buffered && self.are_of_processes() {
             let what = "cgroups of writes through the page cache".to_owned();
-            let why = "the kernel writes them back for the cgroup of the memory, which is this program's".to_owned();
+            let why = "the kernel charges them to the cgroup that owns the memory, which is the cgroup of this program"
+                .to_owned();
             self.notes.push(Note::NotCarriedOut { what, why });
         }
     }
@@ -233,9 +234,10 @@ impl Cgroups {
         let Some(path) = self.paths.get(name) else { return Ok(()) };
         if self.are_of_processes() {
             return write_once(&path.join(PROCESSES), OURSELVES).map_err(|error| match error.kind() {
-                io::ErrorKind::ResourceBusy => {
-                    io::Error::other("has cgroups in it, and so no processes: version 2 has one or the other")
-                }
+                io::ErrorKind::ResourceBusy => io::Error::other(
+                    "contains cgroups, so it cannot contain processes: version 2 allows only one of \
+                         the two",
+                ),
                 _ => error,
             });
         }
@@ -271,7 +273,7 @@ fn write(path: &Path, file: &CgroupFile, text: &str, device: &BlockDevice) -> io
     let value = file.value(&read(path)?, device.number());
     match value == *text || (!is_weight && file.is_same(&value, text)) {
         true => Ok(()),
-        false => Err(io::Error::other(format!("{text} was written, and {value} is what it took"))),
+        false => Err(io::Error::other(format!("the kernel stored {value} instead of {text}"))),
     }
 }
 

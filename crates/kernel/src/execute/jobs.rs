@@ -73,7 +73,7 @@ impl<'t> PreparedJobs<'t> {
             gathered
                 .result
                 .notes
-                .push(Note::NotCarriedOut { what, why: "the executor does not make that call".to_owned() });
+                .push(Note::NotCarriedOut { what, why: "this executor does not make that call".to_owned() });
         }
         Ok(run.ended(gathered, &shared))
     }

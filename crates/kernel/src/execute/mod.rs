@@ -84,7 +84,8 @@ pub enum ExecuteError {
     Workload(#[from] WorkloadError),
     /// It writes, and nobody agreed to that.
     #[error(
-        "{workload}: writes, and a device is only read; {refusal}; or give a directory, in which only files of our own are written"
+        "{workload}: the workload writes, but a device is only read; {refusal}; or give a directory, in which iosched \
+         writes only to files that it creates"
     )]
     NoConsent {
         /// The workload.
@@ -93,7 +94,7 @@ pub enum ExecuteError {
         refusal: Box<Refusal>,
     },
     /// It writes, and the target is a file of somebody's.
-    #[error("{workload}: writes, and {path}: is a file, which is only read; give a directory, in which files are made")]
+    #[error("{workload}: the workload writes, but {path} is a file, which is only read; give a directory instead")]
     OnlyRead {
         /// The workload.
         workload: String,
@@ -101,7 +102,10 @@ pub enum ExecuteError {
         path: String,
     },
     /// It works on files, and the target is a device.
-    #[error("{workload}: works on files; {path}: is no directory; give one, in a file system on the device")]
+    #[error(
+        "{workload}: the workload needs files, but {path} is not a directory; give one in a file system on the \
+         device"
+    )]
     NeedsDirectory {
         /// The workload.
         workload: String,
@@ -121,7 +125,8 @@ pub enum ExecuteError {
         path: PathBuf,
     },
     /// The files do not fit.
-    #[error("{}: the workload's files take {needed_bytes} bytes, there is room for {available_bytes}; free some, or make them smaller", path.display())]
+    #[error("{}: the files of the workload need {needed_bytes} bytes, but only {available_bytes} are free; free some \
+         space, or make the files smaller", path.display())]
     NoRoom {
         /// The directory.
         path: PathBuf,
@@ -131,7 +136,7 @@ pub enum ExecuteError {
         available_bytes: u64,
     },
     /// An I/O longer than any that is done here.
-    #[error("an I/O of {bytes} bytes; the most is {IO_BYTES_MAX}")]
+    #[error("an I/O of {bytes} bytes; the maximum is {IO_BYTES_MAX}")]
     TooLong {
         /// Its length, bytes.
         bytes: u64,
@@ -211,7 +216,7 @@ pub enum ExecuteError {
 }
 
 fn priority_remedy(ioprio: &IoPriority) -> &'static str {
-    if ioprio.class() == iosched::IoClass::RealTime { "; the real time class is root's" } else { "" }
+    if ioprio.class() == iosched::IoClass::RealTime { "; only root may use the real-time class" } else { "" }
 }
 
 impl ExecuteError {
@@ -374,11 +379,11 @@ impl Prepared<'_> {
                 notes.push(Note::NotCarriedOut { what: format!("{what} ({ios} I/Os)"), why: why.to_owned() });
             }
         };
-        not(counts.unsupported, "discards and zeroing", "the target cannot do it");
+        not(counts.unsupported, "the target does not support it", "the target cannot do it");
         not(
             counts.priorities_ignored,
             "priorities of single I/Os",
-            "pread(2) and pwrite(2) have none; take an asynchronous ioengine",
+            "pread(2) and pwrite(2) have none; use an asynchronous ioengine",
         );
         notes.extend(late);
     }

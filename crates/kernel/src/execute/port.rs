@@ -381,7 +381,7 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
         Ok(end) if end < offset + bytes => {
             let what = if is_device { "device" } else { "file" };
             format!(
-                "the {what} has {end} bytes now, and this I/O needs {}; somebody has made it smaller",
+                "the {what} now has {end} bytes, but this I/O needs {}; another program has made it smaller",
                 offset + bytes
             )
         }
@@ -408,8 +408,8 @@ mod tests {
         let told = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();
         assert_eq!(told(&file, true), "the device is gone, or has no medium");
         file.write_all(&[0; 5000]).unwrap();
-        assert!(told(&file, false).starts_with("the file has 5000 bytes now, and this I/O needs 8192"));
-        assert!(told(&file, true).starts_with("the device has 5000 bytes now"));
+        assert!(told(&file, false).starts_with("the file now has 5000 bytes, but this I/O needs 8192"));
+        assert!(told(&file, true).starts_with("the device now has 5000 bytes"));
         file.write_all(&[0; 5000]).unwrap();
         assert_eq!(told(&file, true), "0 of 4096 bytes were transferred");
     }

@@ -99,17 +99,20 @@ impl<'t> PreparedTasks<'t> {
         let arrival_hinted = |arrival: &Arrival| arrival.6.noidle || arrival.6.prio;
         if set.tasks.iter().any(hinted) || set.arrivals.iter().any(arrival_hinted) {
             let what = "hints (noidle, prio, fs_excl)".to_owned();
-            notes.push(Note::NotCarriedOut { what, why: "no system call gives them".to_owned() });
+            notes.push(Note::NotCarriedOut { what, why: "no system call supports them".to_owned() });
         }
         if !set.cgroup_removals.is_empty() {
             let what = "cgroups that are removed while running".to_owned();
-            notes.push(Note::NotCarriedOut { what, why: "the kernel removes none that somebody is in".to_owned() });
+            notes.push(Note::NotCarriedOut {
+                what,
+                why: "the kernel does not remove a cgroup with processes in it".to_owned(),
+            });
         }
         if set.weight_changes.iter().any(|change| change.leaf)
             || set.cgroups.iter().any(|cgroup| cgroup.leaf_weight != 0)
         {
             let what = "leaf weights".to_owned();
-            notes.push(Note::NotCarriedOut { what, why: "only CFQ had them".to_owned() });
+            notes.push(Note::NotCarriedOut { what, why: "only CFQ used them".to_owned() });
         }
         let tasks = set.tasks.iter().filter(|task| is_async_write(task.op, task.sync)).count() as u64;
         if tasks > 0 {

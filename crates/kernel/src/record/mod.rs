@@ -46,31 +46,31 @@ pub enum RecordError {
     #[error("this kernel cannot trace block devices (it is built without CONFIG_BLK_DEV_IO_TRACE)")]
     NoTracer,
     /// The file system of the tracer is not there.
-    #[error("tracefs is not mounted; `mount -t tracefs tracefs {}` does it", path.display())]
+    #[error("tracefs is not mounted; mount it with `mount -t tracefs tracefs {}`", path.display())]
     NotMounted {
         /// Where it belongs.
         path: PathBuf,
     },
     /// We may not.
-    #[error("{}: only root may record what a device is asked", path.display())]
+    #[error("{}: only root may record the requests of a device", path.display())]
     Permission {
         /// What may not be used.
         path: PathBuf,
     },
     /// Somebody else uses the tracer.
-    #[error("the kernel's tracing is in use: {what}; end that first, since there is one trace for all")]
+    #[error("the kernel's tracing is in use: {what}; end that use first, because there is only one trace")]
     InUse {
         /// For what.
         what: String,
     },
     /// Another recording of ours uses it.
-    #[error("process {pid} records already, and there is one trace for all; wait for its end")]
+    #[error("process {pid} is recording already, and there is only one trace; wait until it ends")]
     Recording {
         /// Its process; 0 if that is not known.
         pid: u32,
     },
     /// Somebody else traces the device.
-    #[error("something else traces this device already, as blktrace does; end that first")]
+    #[error("another program, such as blktrace, already traces this device; end it first")]
     Traced,
     /// The system refuses.
     #[error("{}: {error}", path.display())]

@@ -131,7 +131,7 @@ pub enum SettingsError {
         available: String,
     },
     /// Somebody else changes its settings.
-    #[error("{device}: process {pid} changes its settings at the moment")]
+    #[error("{device}: process {pid} is changing its settings now")]
     Busy {
         /// The device.
         device: String,
@@ -139,7 +139,10 @@ pub enum SettingsError {
         pid: u32,
     },
     /// What was changed before has not been put back.
-    #[error("{device}: its settings were changed and not put back, as after a kill; first: iosched restore {device}")]
+    #[error(
+        "{device}: its settings were changed and not put back, for example because iosched was killed; first run: \
+         iosched restore {device}"
+    )]
     LeftOver {
         /// The device.
         device: String,

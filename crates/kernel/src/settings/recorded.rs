@@ -78,7 +78,7 @@ pub struct NotRestored {
 
 impl fmt::Display for NotRestored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: not everything could be put back; by hand:", self.device)?;
+        write!(f, "{}: not everything could be put back; to do it by hand:", self.device)?;
         for Left { change, path, line, error } in &self.left {
             write!(f, "\n  echo {} > {}", shell(line), path.display())?;
             match error {
@@ -295,7 +295,7 @@ mod tests {
         std::fs::remove_file(machine.path().join("sys/devices/sda/queue/write_cache")).unwrap();
         let error = recorded.put_back(&sda).unwrap_err().to_string();
         assert!(
-            error.starts_with("sda: not everything could be put back; by hand:\n  echo 'write back' > "),
+            error.starts_with("sda: not everything could be put back; to do it by hand:\n  echo 'write back' > "),
             "{error}"
         );
         assert!(error.contains("sda/queue/write_cache   # "), "{error}");

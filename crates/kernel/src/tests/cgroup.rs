@@ -97,7 +97,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
     let set = |name: &str, value: &str| told(sda.set_attribute(name, value));
     assert_eq!(
         set("cgroup/db/io.max", "max=2"),
-        "sda: cgroup/db/io.max: io.max: \"max=2\" is refused; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+        "sda: cgroup/db/io.max: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
     );
     for (name, value) in [
         ("cgroup/db/io.weight", "0"),
@@ -107,20 +107,17 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         ("cgroup/db/io.prio.class", "fast"),
         ("cgroup/io.cost.qos", "enable=1 min=150 max=50"),
     ] {
-        assert!(set(name, value).contains("is refused; write "), "{name} {value}");
+        assert!(set(name, value).contains("is not accepted; write "), "{name} {value}");
     }
     assert_eq!(machine.read(&format!("{TREE}/db/io.max")), "", "nothing was written");
     let of = |name: &str| told(sda.attribute(name));
     assert_eq!(of("cgroup/dbx/io.max"), "there is no cgroup \"dbx\"; the root has batch.slice, db");
     assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
     assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "nothing outside of the tree is meant");
-    assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: no cgroup has such a file; there are io.max, "));
-    assert_eq!(of("cgroup/db/io.cost.qos"), "io.cost.qos is the root cgroup's alone: write cgroup/io.cost.qos");
-    assert_eq!(
-        of("cgroup/io.max"),
-        "the root cgroup has no io.max; write which cgroup's, as cgroup/batch.slice/io.max"
-    );
-    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: has no io.bfq.weight: modprobe bfq brings it");
+    assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
+    assert_eq!(of("cgroup/db/io.cost.qos"), "io.cost.qos is only in the root cgroup: write cgroup/io.cost.qos");
+    assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");
+    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: has no io.bfq.weight: load it with modprobe bfq");
 }
 
 #[test]
@@ -143,14 +140,14 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
     assert!(of("cgroup/app/web/io.max").ends_with(&format!("echo +io | tee {} {}", control(""), control("app"))));
     machine.write(&format!("{TREE}/cgroup.controllers"), "cpu memory\n");
     assert!(
-        of("cgroup/db/io.max").contains("have no io controller (there are: cpu memory)"),
+        of("cgroup/db/io.max").contains("have no io controller (they have: cpu memory)"),
         "{}",
         of("cgroup/db/io.max")
     );
     machine.write(&format!("{TREE}/blkio/tasks"), "");
-    assert!(of("cgroup/db/io.max").contains("version 1 has it, as blkio"));
+    assert!(of("cgroup/db/io.max").contains("version 1 holds it, as blkio"));
     fs::remove_file(root.join("cgroup.controllers")).unwrap();
-    assert!(of("cgroup/db/io.max").starts_with("there are no cgroups of version 2 here, but of version 1"));
+    assert!(of("cgroup/db/io.max").starts_with("this machine has no cgroups of version 2, but cgroups of version 1"));
     fs::remove_dir_all(&root).unwrap();
     assert!(of("cgroup/db/io.max").contains("mount -t cgroup2 none /sys/fs/cgroup"));
     assert_eq!(Controls::of(&machine.roots()), Controls::default());

@@ -260,9 +260,9 @@ fn dm_crypt_over_nvme() {
     made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     made.service("db", "io.latency", "253:0 target=2000");
     made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "dm-0 layer-crypt", "dm-0 io-latency-without-queue"]);
-    assert!(made.finding(Id::LayerCrypt).meaning.contains("the cgroup of who wrote is lost below"));
+    assert!(made.finding(Id::LayerCrypt).meaning.contains("the cgroup of the writer is lost below"));
     made.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64");
-    assert!(made.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of who wrote are lost below"));
+    assert!(made.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of the writer are lost below"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     assert_eq!((own.sure, own.meaning.contains("dm-0")), (Sure::Certain, false));
     made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     let own = made.finding(Id::IoMaxSet);
-    assert!(own.meaning.ends_with("; writes through dm-0 are sent by the kernel, and count for no group"), "{own:?}");
+    assert!(own.meaning.ends_with("; the kernel sends writes through dm-0, and they count for no group"), "{own:?}");
     assert_eq!(own.sure, Sure::Likely);
 }
 
@@ -370,7 +370,7 @@ fn weights_of_units_without_io_cost_do_nothing() {
     assert_eq!(own.file, "/sys/fs/cgroup/system.slice/backup.service/io.weight");
     assert_eq!((own.weight, own.sure), (Weight::Matters, Sure::Certain));
     let max = made.finding(Id::IoMaxSet);
-    assert!(max.meaning.contains("backup.service may do no more than rbps=10485760"), "{}", max.meaning);
+    assert!(max.meaning.contains("backup.service is limited to rbps=10485760"), "{}", max.meaning);
     // bfq has weights of its own, and systemd sets them.
     made.write("sys/block/sda/queue/scheduler", BFQ.1).write("sys/block/sda/queue/wbt_lat_usec", "0");
     let with_bfq = ["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
@@ -390,7 +390,7 @@ fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
     let own = made.finding(Id::BfqWeightScaled);
     for part in [
         "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
-        "batch.service and web.service, both always busy, share 52:48 instead of 60:40",
+        "batch.service and web.service, if both are always busy, share 52:48 instead of 60:40",
         "batch.service IOWeight=2300, web.service IOWeight=1200",
     ] {
         assert!(own.meaning.contains(part), "{}", own.meaning);
@@ -421,7 +421,11 @@ fn a_weight_of_one_disk_is_not_written_for_bfq() {
     made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     made.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
     let own = made.finding(Id::BfqDeviceWeightMissing);
-    assert!(own.meaning.contains("(db.service 300): systemd does not write IODeviceWeight="), "{}", own.meaning);
+    assert!(
+        own.meaning.contains("(db.service 300), because systemd does not write IODeviceWeight="),
+        "{}",
+        own.meaning
+    );
     let file = "/sys/fs/cgroup/system.slice/db.service/io.bfq.weight";
     assert_eq!(own.remedy, Some(format!("echo '8:0 300' > '{file}'")));
     made.service("db", "io.bfq.weight", "default 100\n8:0 300");
@@ -449,11 +453,11 @@ fn weights_of_units_with_io_cost_are_in_force() {
     let in_force = ["sda io-weight-in-force", "sda io-cost-on"];
     made.gives(&[&disk[..], &in_force, &["sda io-cost-default-model"]].concat());
     assert!(made.finding(Id::WbtOff).meaning.contains("io.cost switches it off"));
-    assert!(made.finding(Id::IoCostOn).meaning.contains("looks at no latency"));
+    assert!(made.finding(Id::IoCostOn).meaning.contains("has no latency targets"));
     made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00 rlat=2000 wpct=0.00 wlat=25000");
     made.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=user model=linear rbps=488636629");
     made.gives(&[&disk[..], &in_force].concat());
-    assert!(made.finding(Id::IoCostOn).meaning.contains("miss their latencies"));
+    assert!(made.finding(Id::IoCostOn).meaning.contains("miss their latency targets"));
     made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=0 ctrl=user\n8:16 enable=1");
     made.gives(&[&disk[..], &["sda io-weight-ignored"]].concat());
 }
@@ -467,7 +471,7 @@ fn other_files_of_cgroups() {
     made.service("batch", "io.prio.class", "idle");
     made.service("plain", "io.prio.class", "no-change");
     made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-ignored"]].concat());
-    assert!(made.finding(Id::IoLatencySet).meaning.contains("the mean of a window"));
+    assert!(made.finding(Id::IoLatencySet).meaning.contains("the mean latency of a window"));
     made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
     made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force"]].concat());
@@ -487,7 +491,7 @@ fn cgroups_of_version_1_only() {
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
     made.gives(&[&disk[..], &["cgroup-v1", "sda blkio-throttle-set"]].concat());
     let own = made.finding(Id::BlkioThrottleSet);
-    assert!(own.meaning.starts_with("db.service may do no more than rbps=1048576 wiops=1048576 "), "{}", own.meaning);
+    assert!(own.meaning.starts_with("db.service is limited to rbps=1048576 wiops=1048576 "), "{}", own.meaning);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn what_a_killed_session_left_is_put_back() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
     let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
-    assert!(refused.ends_with("first: iosched restore sdc"), "{refused}");
+    assert!(refused.ends_with("first run: iosched restore sdc"), "{refused}");
     let would = restore(
         &machine.roots(),
         &state(&machine),

@@ -304,7 +304,7 @@ mod tests {
         let refused = |text: &str, figures: &str| Experiment::parse("x", text, figures).unwrap_err().to_string();
         assert!(refused(&text.replace("baseline = \"deadline\"", "baseline = \"bfq\""), figures).contains("bfq"));
         assert!(refused(text, &figures.replace("write,write,s,noop", "erase,write,s,noop")).contains("erase"));
-        assert!(refused(&text.replace("[\"noop\"]", "[\"nop\"]"), figures).contains("is not an elevator"));
+        assert!(refused(&text.replace("[\"noop\"]", "[\"nop\"]"), figures).contains("is not a scheduler"));
         assert!(refused(&text.replace("[\"sata-desktop\"]", "[]"), figures).contains("a scheduler for each disk"));
         assert!(Experiment::named("postmark").unwrap_err().to_string().contains("low-latency"));
     }

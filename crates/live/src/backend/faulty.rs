@@ -50,8 +50,8 @@ pub struct FaultPlan {
 /// A fault plan that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is no fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, seed=N, \
-     cache=SIZE, and behind that tear=BYTES, lie=flush, lie=fua, lie=write or lie=hole"
+    "{given:?} is not a fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, \
+     seed=N or cache=SIZE, and after cache=SIZE tear=BYTES, lie=flush, lie=fua, lie=write or lie=hole"
 )]
 pub struct FaultPlanError {
     given: String,

@@ -100,14 +100,15 @@ pub enum OpenError {
         error: io::Error,
     },
     /// It is neither a file nor a block device.
-    #[error("{path}: neither a file nor a block device")]
+    #[error("{path}: is not a file or block device")]
     Kind {
         /// The file.
         path: PathBuf,
     },
     /// It holds less than one block.
     #[error(
-        "{path}: {bytes} bytes are less than a block of {block_bytes}; make it larger, for example with truncate -s 1G"
+        "{path}: has only {bytes} bytes, less than a block of {block_bytes}; make it larger, for example with \
+         truncate -s 1G"
     )]
     Empty {
         /// The file.
@@ -122,7 +123,7 @@ pub enum OpenError {
 fn told(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            format!("{error}: it has to be opened for reading and writing, also for exports that can only be read")
+            format!("{error}: the server must open it for reading and writing, even if all exports are read-only")
         }
         _ => error.to_string(),
     }

@@ -32,13 +32,13 @@ pub enum Spec {
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// No size.
-    #[error("{given:?} is not a size: write bytes, or a number with K, M, G or T (of 1024), at least 512")]
+    #[error("{given:?} is not a size: write bytes, or a number with K, M, G or T (powers of 1024), at least 512")]
     Size {
         /// What was given.
         given: String,
     },
     /// An option a model does not have.
-    #[error("{given:?}: a model takes size=SIZE, as in model:sata-7200,size=1G")]
+    #[error("{given:?}: the only option of a model is size=SIZE, as in model:sata-7200,size=1G")]
     Option {
         /// What was given.
         given: String,
@@ -53,7 +53,7 @@ pub enum SpecError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// No room in memory.
-    #[error("no memory for {bytes} bytes: {error}")]
+    #[error("cannot get memory for {bytes} bytes: {error}")]
     Memory {
         /// How many.
         bytes: u64,
@@ -162,7 +162,7 @@ mod tests {
             ("memory:5Q", "\"5Q\""),
             ("memory:99999999999T", "not a size"),
             ("model:sata-7200,depth=3", "size=SIZE"),
-            ("fault:eio:memory:1M", "no fault"),
+            ("fault:eio:memory:1M", "is not a fault"),
         ] {
             let message = text.parse::<Spec>().unwrap_err().to_string();
             assert!(message.contains(part), "{text}: {message}");

@@ -8,7 +8,7 @@ use crate::Errno;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// There is nothing of that name.
-    #[error("{path}: there is nothing of that name; there {known}")]
+    #[error("{path}: does not exist; there {known}")]
     NotFound {
         /// What was asked for.
         path: String,
@@ -50,7 +50,7 @@ pub enum ControlError {
         problem: String,
     },
     /// It is to be made, and is there.
-    #[error("{path} is there already")]
+    #[error("{path} already exists")]
     Exists {
         /// What was to be made.
         path: String,
@@ -72,7 +72,7 @@ pub enum ControlError {
         problem: String,
     },
     /// The disk has been stopped.
-    #[error("the disk is going away")]
+    #[error("the disk is ending")]
     Stopped,
 }
 

@@ -29,7 +29,7 @@ const GROUPS_MAX: usize = 1024;
 const GROUP_NAME_BYTES_MAX: usize = 255;
 /// Why a client has no weight to be written.
 pub const IN_NO_GROUP: &str =
-    "the client is in no group, and weights are groups'; write a group's name to its group first";
+    "the client is in no group, and only groups have weights; first write the name of a group to its group";
 /// The file of a group that caps it.
 const IO_MAX: &str = "io.max";
 /// Names listed where one is wrong.
@@ -314,7 +314,7 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
     let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
     let name = match path.split_once('/') {
         Some(("groups", name)) if !name.is_empty() && !name.contains('/') => name,
-        _ => return Err(refused("only groups can be made, as groups/NAME".to_owned())),
+        _ => return Err(refused("only groups can be created, as groups/NAME".to_owned())),
     };
     check_group_name(name).map_err(|problem| ControlError::Invalid { path: path.to_owned(), problem })?;
     if find(disk, path).is_ok() {
@@ -350,8 +350,8 @@ pub fn check_group_name(name: &str) -> Result<(), String> {
         (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
     if !is_name || !name.chars().all(is_printable) {
         return Err(format!(
-            "{name:?} is not a group's name: a name has at most {GROUP_NAME_BYTES_MAX} bytes, no slash, and only \
-             characters that can be printed"
+            "{name:?} is not the name of a group: a name has at most {GROUP_NAME_BYTES_MAX} bytes, no slash, and only \
+             printable characters"
         ));
     }
     Ok(())
@@ -361,7 +361,7 @@ pub fn check_group_name(name: &str) -> Result<(), String> {
 fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
     check_group_name(name)?;
     if disk.groups().count() >= GROUPS_MAX {
-        return Err(format!("there are {GROUPS_MAX} groups, and no more can be made"));
+        return Err(format!("there are already {GROUPS_MAX} groups, the maximum"));
     }
     Ok(())
 }
@@ -411,7 +411,7 @@ fn weight_of(disk: &LiveDisk, group: &str) -> String {
 
 fn rescan(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
     if value != "1" {
-        return Err("write 1 to have the back end asked for its size".to_owned());
+        return Err("write 1 to query the size of the back end".to_owned());
     }
     disk.rescan().map(drop).map_err(|error| error.to_string())
 }
@@ -423,7 +423,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
             disk.set_depth(depth);
             Ok(())
         }
-        _ => Err(format!("{value:?} is not a depth that the back end takes, 1..={max} commands")),
+        _ => Err(format!("{value:?} is not a valid queue depth: the back end accepts 1..={max} commands")),
     }
 }
 
@@ -433,7 +433,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
 /// What is wrong, and what would be right.
 pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
     let WeightRange { min, max, .. } = range;
-    let wrong = || format!("{value:?} is not a weight: {elevator} takes {min}..={max}, or default");
+    let wrong = || format!("{value:?} is not a weight: {elevator} accepts {min}..={max}, or default");
     match value {
         "default" => Ok(None),
         number => {

@@ -121,8 +121,8 @@ fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
         assert_eq!(error.errno(), Errno(errno), "{path}: {error}");
         assert!(error.to_string().contains(said), "{path}: {error}");
     };
-    refused("queue/scheduler", "bogus", libc::EINVAL, "\"bogus\" is not an elevator; there are noop");
-    refused("queue/scheduler", "", libc::EINVAL, "is not an elevator");
+    refused("queue/scheduler", "bogus", libc::EINVAL, "\"bogus\" is not a scheduler; schedulers are noop");
+    refused("queue/scheduler", "", libc::EINVAL, "is not a scheduler");
     refused("queue/nr_requests", "0", libc::EINVAL, "queue/nr_requests: 0 is out of range 1..=");
     refused("queue/nr_requests", "65537", libc::EINVAL, "out of range 1..=65536");
     refused("queue/nr_requests", "many", libc::EINVAL, "\"many\" is not a whole number");
@@ -132,10 +132,10 @@ fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
     refused("device/queue_depth", "0", libc::EINVAL, "1..=64");
     refused("device/queue_depth", "65", libc::EINVAL, "1..=64");
     refused("device/rescan", "0", libc::EINVAL, "write 1");
-    refused("device/rescan", "1", libc::EINVAL, "does not grow: files and block devices do");
+    refused("device/rescan", "1", libc::EINVAL, "cannot grow; only files and block devices can");
     refused(&format!("clients/{id}/ioprio"), "be/8", libc::EINVAL, "be/LEVEL");
-    refused(&format!("clients/{id}/weight"), "500", libc::EINVAL, "write a group's name to its group first");
-    refused(&format!("clients/{id}/group"), "a/b", libc::EINVAL, "not a group's name");
+    refused(&format!("clients/{id}/weight"), "500", libc::EINVAL, "first write the name of a group to its group");
+    refused(&format!("clients/{id}/group"), "a/b", libc::EINVAL, "not the name of a group");
     refused(&format!("clients/{id}/pid"), "1", libc::EACCES, "read-only");
     refused("clients/999/ioprio", "idle", libc::ENOENT, "there are 1, 2");
     refused("groups/db/weight", "5000", libc::EINVAL, "10..=1000");
@@ -196,7 +196,7 @@ fn a_group_is_removed_once_nobody_needs_it() {
     refused(&mut disk, "groups/made", libc::EBUSY, "1 clients are in this group");
     write(&mut disk, NOW, &group, "/").unwrap();
     remove_directory(&mut disk, NOW, "groups/made").unwrap();
-    refused(&mut disk, "groups/made", libc::ENOENT, "there is nothing of that name");
+    refused(&mut disk, "groups/made", libc::ENOENT, "does not exist");
     // Another of that name begins anew.
     make_directory(&mut disk, "groups/made").unwrap();
     assert_eq!(value(&mut disk, "groups/made/weight"), "500");

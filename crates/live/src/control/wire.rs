@@ -74,10 +74,10 @@ pub enum WireError {
         problem: String,
     },
     /// A value with a line end, which no file of the tree takes.
-    #[error("a value has no line ends within it")]
+    #[error("a value must not contain line ends")]
     BadValue,
     /// Not what a server says.
-    #[error("{found:?} is not an answer: {problem}")]
+    #[error("{found:?} is not a reply: {problem}")]
     NotAnAnswer {
         /// How it begins.
         found: String,

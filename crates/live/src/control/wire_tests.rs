@@ -139,7 +139,7 @@ fn what_is_not_a_request_is_named_and_the_next_line_is_read() {
     assert!(refused[2].starts_with(r#""read queue/scheduler" is not a request: "#), "{refused:?}");
     assert!(refused[2].ends_with(REQUEST), "{refused:?}");
     assert!(refused[3].contains("unknown variant `red`"), "{refused:?}");
-    assert!(refused[8].contains("no line ends"), "{refused:?}");
+    assert!(refused[8].contains("must not contain line ends"), "{refused:?}");
     assert_eq!(decoder.decode(), Ok(Some(Request::Read { path: "queue/scheduler".to_owned() })));
     assert_eq!(decoder.decode(), Ok(Some(Request::List { path: String::new() })));
     assert_eq!(decoder.decode(), Ok(None));

@@ -93,7 +93,7 @@ impl Identity {
 
 /// There are as many clients as a disk has at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the disk has {CLIENTS_MAX} clients; that is as many as it takes")]
+#[error("the disk already has {CLIENTS_MAX} clients, the maximum")]
 pub struct TooManyClients;
 
 /// Latencies by size: four counts for each doubling, from 1 µs on.
@@ -263,10 +263,10 @@ pub enum RemoveGroupError {
     #[error("there is no such group")]
     Missing,
     /// An export has declared it.
-    #[error("an export declares this group; it goes when the export does")]
+    #[error("an export declares this group; remove the export instead")]
     Declared,
     /// Clients are in it.
-    #[error("{0} clients are in this group; write another group to each client's group first")]
+    #[error("{0} clients are in this group; first write another group to the group of each client")]
     InUse(usize),
 }
 

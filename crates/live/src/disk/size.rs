@@ -27,7 +27,7 @@ pub(crate) type Measure = Box<dyn Fn() -> io::Result<u64> + Send>;
 #[derive(Debug, thiserror::Error)]
 pub enum RescanError {
     /// Its backing has the size that it was made with.
-    #[error("{about} does not grow: files and block devices do")]
+    #[error("{about} cannot grow; only files and block devices can")]
     Fixed {
         /// What it is on.
         about: String,
@@ -42,7 +42,8 @@ pub enum RescanError {
     },
     /// There is less than what clients were promised.
     #[error(
-        "{about} has shrunk to {bytes} bytes, and clients have {size_bytes}: what is beyond fails; make it as large again"
+        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes}: requests beyond its end fail; make it as \
+         large again"
     )]
     Shrunk {
         /// What it is on.

@@ -20,18 +20,21 @@ const USERS_NAMED_MAX: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// This build mounts no disks: the feature `fuse` was off.
-    #[error("this build of iosched cannot mount disks; one with --features full can, as packages can")]
+    #[error("this build of iosched cannot mount disks; install a package, or build it with --features full")]
     NotBuilt,
     /// The disk's name cannot be a file's.
-    #[error("{name:?} cannot be the disk's name: it is the name of a file beside the directory block, without slashes")]
+    #[error(
+        "{name:?} cannot be the name of the disk: the name becomes a file next to the directory block, so it must \
+         not be \"block\" or contain slashes"
+    )]
     Name {
         /// The name.
         name: String,
     },
     /// A mount whose server is gone.
     #[error(
-        "{directory}: a mount whose server is gone (\"Transport endpoint is not connected\"); clear it with: \
-         {FUSERMOUNT} -u {directory}, or as root: umount -l {directory}",
+        "{directory}: the server of this mount has ended (\"Transport endpoint is not connected\"); clear it \
+         with: {FUSERMOUNT} -u {directory}, or as root: umount -l {directory}",
         directory = directory.display()
     )]
     Stale {
@@ -39,13 +42,13 @@ pub enum MountError {
         directory: PathBuf,
     },
     /// Another disk is mounted there.
-    #[error("{directory}: a disk is mounted there already; name another directory", directory = directory.display())]
+    #[error("{directory}: a disk is already mounted there; name another directory", directory = directory.display())]
     Mounted {
         /// Where.
         directory: PathBuf,
     },
     /// It is not a directory that can be used.
-    #[error("{directory}: {source}; name a directory that is there", directory = directory.display())]
+    #[error("{directory}: {source}; name an existing directory", directory = directory.display())]
     Directory {
         /// What was named.
         directory: PathBuf,
@@ -53,7 +56,7 @@ pub enum MountError {
         source: io::Error,
     },
     /// The system does not mount it.
-    #[error("{directory}: cannot be mounted on: {source}{}", hint(source), directory = directory.display())]
+    #[error("{directory}: cannot mount there: {source}{}", hint(source), directory = directory.display())]
     Mount {
         /// Where.
         directory: PathBuf,
@@ -68,7 +71,7 @@ fn hint(error: &io::Error) -> &'static str {
             "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 (package fuse3) unless you are root"
         }
         io::ErrorKind::PermissionDenied => {
-            "; /dev/fuse must be open to you, and --allow-other needs user_allow_other in /etc/fuse.conf"
+            "; you need access to /dev/fuse, and --allow-other needs user_allow_other in /etc/fuse.conf"
         }
         _ => "",
     }
@@ -244,7 +247,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         for (path, said) in [(file, "Not a directory"), (here.path().join("gone"), "No such file")] {
             let message = check(&path).unwrap_err().to_string();
-            assert!(message.contains(said) && message.contains("name a directory that is there"), "{message}");
+            assert!(message.contains(said) && message.contains("name an existing directory"), "{message}");
         }
         assert!(check(here.path()).is_ok());
         assert!(!is_ours(here.path()));

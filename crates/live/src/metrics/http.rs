@@ -166,7 +166,7 @@ fn parse(head: &[u8]) -> Option<Result<(Asked, bool), Response>> {
     let has_body = match request.method {
         Some("GET") => true,
         Some("HEAD") => false,
-        _ => return Some(Err(Response::plain("405 Method Not Allowed", "metrics can be read with GET"))),
+        _ => return Some(Err(Response::plain("405 Method Not Allowed", "only GET is supported"))),
     };
     let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
     let accepts: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();

@@ -193,7 +193,7 @@ impl OfDisk {
 
     /// What does not change while the disk is served, but for its elevator. The classic text knows no such type.
     fn info(&self, encoder: &mut DescriptorEncoder<'_>, labels: &[(&str, &str); 2]) -> fmt::Result {
-        let help = "What is served";
+        let help = "The served disk";
         match self.format {
             Format::Classic => {
                 let mut family = encoder.encode_descriptor("iosched_disk_info", help, None, MetricType::Gauge)?;
@@ -208,7 +208,7 @@ impl OfDisk {
     fn of_clients(&self, encoder: &mut DescriptorEncoder<'_>, clients: &[OfClient]) -> fmt::Result {
         let counters: [((&str, &str), Figure); 3] = [
             (("iosched_operations", "Operations answered"), |had| had.ios),
-            (("iosched_bytes", "Bytes of operations answered"), |had| had.bytes),
+            (("iosched_bytes", "Bytes of finished operations"), |had| had.bytes),
             (("iosched_errors", "Operations that failed"), |had| had.errors),
         ];
         for (about, value) in counters {
@@ -216,7 +216,7 @@ impl OfDisk {
             let counted = kinds.map(|(client, kind, had)| (client.labels(kind).to_vec(), value(had)));
             self.counter(encoder, about, counted)?;
         }
-        let help = "From being asked for to being answered";
+        let help = "Time from request to reply";
         let mut family = encoder.encode_descriptor("iosched_wait_seconds", help, None, MetricType::Histogram)?;
         for client in clients {
             for (kind, had) in client.kinds().into_iter().filter(|(_, had)| had.ios > 0) {
@@ -232,12 +232,16 @@ impl OfDisk {
 
     /// What is not any client's.
     fn of_disk(&self, encoder: &mut DescriptorEncoder<'_>, of: &Snapshot) -> fmt::Result {
-        let mut family =
-            encoder.encode_descriptor("iosched_inflight", "Commands in the backing", None, MetricType::Gauge)?;
+        let mut family = encoder.encode_descriptor(
+            "iosched_inflight",
+            "Commands in flight on the backing",
+            None,
+            MetricType::Gauge,
+        )?;
         for (direction, count) in ["read", "write"].into_iter().zip(of.inflight) {
             family.encode_family(&[("direction", direction)])?.encode_gauge(&i64::from(count))?;
         }
-        let help = "Requests that wait in the elevator";
+        let help = "Requests waiting in the scheduler";
         encoder
             .encode_descriptor("iosched_waiting", help, None, MetricType::Gauge)?
             .encode_gauge(&(of.waiting as i64))?;
@@ -250,21 +254,21 @@ impl OfDisk {
             ("merge", merges),
         ];
         let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
-        self.counter(encoder, ("iosched_decisions", "What the elevator decided"), decisions)?;
+        self.counter(encoder, ("iosched_decisions", "Decisions of the scheduler"), decisions)?;
         let ConnectionCounts { accepted, refused, stood_still } = of.connections;
         let connections = [("accepted", accepted), ("refused", refused), ("stood_still", stood_still)];
         let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
-        let help = "NBD connections: let in, refused as too many, closed because they stood still";
+        let help = "NBD connections: accepted, refused because there were too many, closed because they stalled";
         self.counter(encoder, ("iosched_connections", help), connections)?;
         let failed: Vec<_> =
             of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
         let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
-        let about = ("iosched_backing_errors", "Commands that the backing failed to do");
+        let about = ("iosched_backing_errors", "Commands that failed on the backing");
         self.counter(encoder, about, failed)?;
         let Unsaid { dropped, suppressed } = of.unsaid;
-        let help = "Messages that nobody took in time";
+        let help = "Messages lost because they were not read in time";
         self.counter(encoder, ("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
-        let help = "Messages told as a number because there were many of their kind";
+        let help = "Messages counted instead of printed, because there were many of their kind";
         self.counter(encoder, ("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])
     }
 }

@@ -144,7 +144,7 @@ pub enum ExportsError {
         name: String,
     },
     /// More than [`EXPORTS_MAX`].
-    #[error("{count} exports are declared: a disk has at most {EXPORTS_MAX}")]
+    #[error("{count} exports are declared, but a disk has at most {EXPORTS_MAX}")]
     TooMany {
         /// How many.
         count: usize,
@@ -155,7 +155,10 @@ pub enum ExportsError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldError {
     /// No such field.
-    #[error("{field}: there is no such field: an export has class, level, weight, sync, description and read_only")]
+    #[error(
+        "{field}: is not a field of an export; the fields are class, level, weight, sync, description and \
+         read_only"
+    )]
     Unknown {
         /// What was written.
         field: String,
@@ -177,13 +180,13 @@ pub enum FieldError {
         right: String,
     },
     /// A level in a class without any.
-    #[error("level: the class idle has no levels: leave it out")]
+    #[error("level: the class idle has no levels: omit the level")]
     IdleLevel,
     /// Its name cannot be shown on a line.
-    #[error("the name has characters that cannot be printed: leave them out")]
+    #[error("the name has unprintable characters: remove them")]
     Unprintable,
     /// Too long for the protocol.
-    #[error("{what}: has {bytes} bytes: the protocol allows {STRING_BYTES_MAX}")]
+    #[error("{what}: has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]
     TooLong {
         /// The name or the description.
         what: &'static str,

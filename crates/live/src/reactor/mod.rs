@@ -228,7 +228,7 @@ impl<S: System> Reactor<S> {
     fn ends_by(&mut self, result: std::io::Result<()>) {
         if let Err(error) = result {
             // Nothing can be done without the ring: what was acknowledged is on the back end as promised.
-            self.notes.say(&format!("{}: the disk ends: {error}", self.disk.name()));
+            self.notes.say(&format!("{}: serving ends: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
             self.ending = Ending::Ended;
         }

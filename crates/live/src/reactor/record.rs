@@ -64,25 +64,25 @@ pub enum RecordError {
         error: std::io::Error,
     },
     /// It is a FIFO without a reader: who opens it would wait.
-    #[error("{}: is a FIFO that nobody reads; start its reader first, or name a file", path.display())]
+    #[error("{}: is a FIFO without a reader; start the reader first, or name a file", path.display())]
     NoReader {
         /// The FIFO.
         path: PathBuf,
     },
     /// It would be written over the disk's own data.
-    #[error("{}: the disk's data is in it, and what is recorded would replace that; name another file", path.display())]
+    #[error("{}: holds the data of the disk, which the recording would replace; name another file", path.display())]
     IsTheDisk {
         /// The file.
         path: PathBuf,
     },
     /// It would be written over another disk's data.
-    #[error("{}: is a block device, and what is recorded would replace what is on it; name a file", path.display())]
+    #[error("{}: is a block device, whose data the recording would replace; name a file", path.display())]
     IsADevice {
         /// The device.
         path: PathBuf,
     },
     /// A file with data is there.
-    #[error("{}: exists already, and what is recorded would replace it; name another file", path.display())]
+    #[error("{}: already exists, and the recording would replace it; name another file", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -176,7 +176,7 @@ impl Patient {
         match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], timeout.as_ref()) {
             Ok(0) => {
                 let seconds = self.patience.as_secs();
-                Err(io::Error::new(io::ErrorKind::TimedOut, format!("its reader took nothing for {seconds} s")))
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("its reader accepted nothing for {seconds} s")))
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -228,7 +228,8 @@ impl<T: Send + 'static> Recorder<T> {
         let write = move || {
             let written = write(file, &coming);
             if let Err(error) = &written {
-                messages.say(&format!("warning: {name}: {error}; it ends here, the disk is served on"));
+                messages
+                    .say(&format!("warning: {name}: {error}; the recording ends here, but the disk is still served"));
             }
             written
         };
@@ -239,7 +240,7 @@ impl<T: Send + 'static> Recorder<T> {
 
     fn finish(self) -> Recorded {
         drop(self.batches);
-        let died = || Err(TraceError::Write(std::io::Error::other("the thread that wrote it has failed")));
+        let died = || Err(TraceError::Write(std::io::Error::other("the thread that writes it has failed")));
         Recorded { lost: self.lost, result: self.writer.join().unwrap_or_else(|_| died()) }
     }
 }

@@ -80,7 +80,7 @@ pub enum StartError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The back end does not take so many commands.
-    #[error("depth {depth} is out of range 1..={max} for {about}")]
+    #[error("the depth {depth} is out of range 1..={max} for {about}")]
     Depth {
         /// What was asked for.
         depth: u32,

@@ -97,7 +97,7 @@ impl Control {
                 Some(libc::EPERM | libc::EACCES) => UblkError::NotAllowed,
                 // What drivers say to commands that they do not know.
                 Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::ENODEV) => UblkError::TooOld,
-                _ => UblkError::Driver { what: "make a device".to_owned(), source },
+                _ => UblkError::Driver { what: "create a device".to_owned(), source },
             }
         })?;
         if info.flags & F_USER_COPY == 0 {

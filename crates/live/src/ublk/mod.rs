@@ -41,18 +41,18 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 pub enum UblkError {
     /// No control device.
     #[error(
-        "/dev/ublk-control is not there: load the driver with modprobe ublk_drv; it is in Linux 6.4 and later, if built with \
-         CONFIG_BLK_DEV_UBLK"
+        "/dev/ublk-control does not exist: load the driver with modprobe ublk_drv (Linux 6.4 or later, built with \
+         CONFIG_BLK_DEV_UBLK)"
     )]
     NoDriver,
     /// Not for this user.
-    #[error("/dev/ublk-control: permission denied: making block devices needs root (CAP_SYS_ADMIN)")]
+    #[error("/dev/ublk-control: permission denied: creating block devices needs root (CAP_SYS_ADMIN)")]
     NotAllowed,
     /// The driver is too old.
-    #[error("this kernel's ublk driver cannot copy data as asked: Linux 6.4 or later is needed")]
+    #[error("the ublk driver of this kernel cannot copy data on request: Linux 6.4 or later is needed")]
     TooOld,
     /// Somebody has the number.
-    #[error("ublkb{number} is served already: name another --number, or none")]
+    #[error("ublkb{number} is already served: use another --number, or none")]
     Taken {
         /// The number.
         number: u32,
@@ -61,7 +61,7 @@ pub enum UblkError {
     #[error(transparent)]
     Ring(#[from] RingError),
     /// The system gives no thread.
-    #[error("no thread for the devices' requests: {0}")]
+    #[error("cannot start a thread for requests of the devices: {0}")]
     Thread(io::Error),
     /// The disk does not take clients.
     #[error(transparent)]
@@ -195,7 +195,7 @@ fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, 
     match readied.recv() {
         Ok(Ok(())) => Ok(thread),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(UblkError::Thread(io::Error::other("the devices' thread has failed"))),
+        Err(_) => Err(UblkError::Thread(io::Error::other("the thread of the devices has failed"))),
     }
 }
 
@@ -206,7 +206,7 @@ fn leave_to_disk(number: u32) -> Option<String> {
     let _ = std::fs::write(queue.join("wbt_lat_usec"), "0");
     let scheduler = queue.join("scheduler");
     let error = std::fs::write(&scheduler, "none").err()?;
-    Some(format!("{}: {error}; the kernel's own scheduler decides first", scheduler.display()))
+    Some(format!("{}: {error}; the kernel's own scheduler still decides before iosched", scheduler.display()))
 }
 
 impl Devices {

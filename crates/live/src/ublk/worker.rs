@@ -90,7 +90,7 @@ impl Worker {
                 worker.ring.push(device.requests.fd(), fetch, (Source::Ublk, id(place as u16, tag)));
             }
         }
-        let refused = |source| UblkError::Driver { what: "take what the kernel asks of a device".to_owned(), source };
+        let refused = |source| UblkError::Driver { what: "fetch the requests of a device".to_owned(), source };
         worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
         // Before it is started a device has no requests: what is there is a refusal.

@@ -46,13 +46,13 @@ pub struct Door {
 #[derive(Debug, thiserror::Error)]
 pub enum VhostError {
     /// This build cannot.
-    #[error("this iosched is built without disks for virtual machines: build it with --features vhost, or full")]
+    #[error("this build of iosched cannot serve virtual machines; build it with --features vhost or full")]
     NotBuilt,
     /// The disk does not take clients.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The system gives no thread, or no descriptor.
-    #[error("a socket of virtual machines cannot be served: {0}")]
+    #[error("cannot serve a socket of virtual machines: {0}")]
     Socket(io::Error),
 }
 

@@ -118,7 +118,7 @@ const ANON_INODE_FS_MAGIC: rustix::fs::FsWord = 0x0904_1934;
 fn never_waits(file: File) -> Result<File> {
     let about = rustix::fs::fstatfs(&file).map_err(|error| refused(io::Error::from(error)))?;
     if about.f_type != ANON_INODE_FS_MAGIC {
-        return Err(refused("what is rung has to be an eventfd"));
+        return Err(refused("a doorbell must be an eventfd"));
     }
     let set = rustix::fs::fcntl_getfl(&file).and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::NONBLOCK));
     set.map_err(|error| refused(io::Error::from(error)))?;
@@ -224,7 +224,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn set_config(&mut self, _: u32, _: &[u8], _: VhostUserConfigFlags) -> Result<()> {
-        Err(Error::InvalidOperation("nothing of the configuration can be changed"))
+        Err(Error::InvalidOperation("the configuration is read-only"))
     }
 
     fn set_gpu_socket(&mut self, _: GpuBackend) -> Result<()> {

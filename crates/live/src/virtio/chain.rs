@@ -17,15 +17,15 @@ const DESCRIPTORS_MAX: u32 = 1024;
 pub(crate) enum Broken {
     #[error("descriptor {0} is not in its table")]
     Descriptor(u16),
-    #[error("a table of descriptors is not in the guest's memory")]
+    #[error("a descriptor table is not in the memory of the guest")]
     Table,
-    #[error("{0:#x}+{1} ends behind the last address")]
+    #[error("{0:#x}+{1} goes beyond the last address")]
     Address(u64, u32),
-    #[error("an indirect table has a length of {0} bytes, or is in another one")]
+    #[error("an indirect table has a length of {0} bytes, or is inside another one")]
     Indirect(u32),
     #[error("a chain has more descriptors than its table")]
     Endless,
-    #[error("what is written to comes before what is read")]
+    #[error("a writable descriptor comes before a readable one")]
     Order,
     #[error("a request has no room for its header or its status")]
     Short,

@@ -9,7 +9,7 @@ use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemory
 
 /// An address that is not the guest's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{address:#x}+{bytes} is not in the guest's memory")]
+#[error("{address:#x}+{bytes} is not in the memory of the guest")]
 pub(crate) struct Outside {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
@@ -37,7 +37,7 @@ pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<Mmap
     let about = file.metadata()?;
     // Memory that is a device has no length.
     if about.is_file() && offset.checked_add(bytes as u64).is_none_or(|end| end > about.len()) {
-        let why = format!("{bytes} bytes from byte {offset} on are not in a file of {}", about.len());
+        let why = format!("{bytes} bytes at offset {offset} are not in a file of {}", about.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
@@ -62,7 +62,7 @@ impl Memory {
             let length = usize::try_from(bytes).map_err(io::Error::other)?;
             let map = map_file(file, mmap_offset, length)?;
             let region = GuestRegionMmap::new(map, GuestAddress(guest));
-            mapped.push(region.ok_or_else(|| io::Error::other("a region ends behind the last address"))?);
+            mapped.push(region.ok_or_else(|| io::Error::other("a region goes beyond the last address"))?);
             places.push(Place { user, guest, bytes });
         }
         mapped.sort_by_key(vm_memory::GuestMemoryRegion::start_addr);

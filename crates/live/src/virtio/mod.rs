@@ -18,19 +18,19 @@ pub(crate) struct Addresses {
 /// What a frontend may not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("there is no queue {number}: a device has {} at most", device::QUEUES_MAX)]
+    #[error("there is no queue {number}: a device has at most {}", device::QUEUES_MAX)]
     Queue { number: u32 },
-    #[error("a queue has a power of two of entries, {} at most, not {size}", device::QUEUE_SIZE_MAX)]
+    #[error("a queue must have a power of two of entries, at most {}, not {size}", device::QUEUE_SIZE_MAX)]
     Size { size: u32 },
-    #[error("a queue begins at an index of 16 bits, not at {base}")]
+    #[error("the start index of a queue must have 16 bits, not {base}")]
     Base { base: u32 },
-    #[error("a queue is changed while it runs")]
+    #[error("a queue cannot change while it runs")]
     Running,
-    #[error("the address {address:#x} of a ring is not in the memory that was shared")]
+    #[error("the ring address {address:#x} is not in the shared memory")]
     Address { address: u64 },
-    #[error("the rings of a queue are not aligned, or not in the memory that was shared")]
+    #[error("the rings of a queue are not aligned, or not in the shared memory")]
     Rings,
-    #[error("a queue is to be looked at without being rung for, which is not done")]
+    #[error("polling a queue without a doorbell is not supported")]
     Polled,
     #[error("the device is gone")]
     Gone,

@@ -103,9 +103,9 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
         ("read_only = \"yes\"", "read_only: \"yes\" is wrong: write true or false"),
         (
             "wieght = 5",
-            "wieght: there is no such field: an export has class, level, weight, sync, description and read_only",
+            "wieght: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
         ),
-        ("level = 0\nclass = \"idle\"", "level: the class idle has no levels: leave it out"),
+        ("level = 0\nclass = \"idle\"", "level: the class idle has no levels: omit the level"),
     ];
     for (field, problem) in all {
         let expected = format!("exports.toml:4: export \"db\": {problem}");
@@ -123,8 +123,11 @@ fn a_wrong_option_is_told_alike() {
         ("weight=1e3", "weight: 1e3 is wrong: write a number from 10 to 1000"),
         ("read-only=maybe", "read_only: maybe is wrong: write true or false"),
         ("level=1,level=2", "level: is given twice"),
-        ("class=idle,level=1", "level: the class idle has no levels: leave it out"),
-        ("name=x", "name: there is no such field: an export has class, level, weight, sync, description and read_only"),
+        ("class=idle,level=1", "level: the class idle has no levels: omit the level"),
+        (
+            "name=x",
+            "name: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
+        ),
     ];
     for (fields, problem) in all {
         assert_eq!(wrong_option(&format!("db,{fields}")), format!("--export: export \"db\": {problem}"));
@@ -149,14 +152,14 @@ fn what_is_not_a_table_of_exports() {
 #[test]
 fn names_and_descriptions_that_the_protocol_cannot_carry() {
     let long = "x".repeat(4097);
-    assert!(wrong(&format!("[export.{long}]")).ends_with("name: has 4097 bytes: the protocol allows 4096"));
+    assert!(wrong(&format!("[export.{long}]")).ends_with("name: has 4097 bytes, but the protocol allows only 4096"));
     let message = wrong_option(&format!("db,description={long}"));
-    assert!(message.ends_with("description: has 4097 bytes: the protocol allows 4096"), "{message}");
+    assert!(message.ends_with("description: has 4097 bytes, but the protocol allows only 4096"), "{message}");
 }
 
 #[test]
 fn an_export_has_a_name_that_can_be_printed() {
-    let said = "the name has characters that cannot be printed: leave them out";
+    let said = "the name has unprintable characters: remove them";
     for name in ["a\nb", "\u{1b}[2J", "a\u{2028}b", "\u{202e}a"] {
         assert!(wrong_option(&format!("{name},level=1")).ends_with(said), "{name:?}");
         let escaped: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();

@@ -263,7 +263,7 @@ fn wrong_files_are_named() {
     starts(wrong(&certificate, &key, Some(missing.clone())), &missing);
     starts(wrong(&certificate, &key, Some(nothing.clone())), &nothing);
     let message = wrong(&certificate, &folder.path("client-key.pem"), None);
-    assert!(message.contains("cannot be used together"), "{message}");
+    assert!(message.contains("do not belong together"), "{message}");
 }
 
 /// What a client sends first.

@@ -172,7 +172,7 @@ fn the_end_of_the_export() {
         let refusal = Refusal {
             to: ReplyTo { cookie: 7, offset },
             errno: Errno::ENOSPC,
-            message: "beyond the end of the export",
+            message: "the request goes beyond the end of the export",
         };
         assert_eq!(only(&mut Decoder::new(&offer(), STRUCTURED), &sent), Event::Refused(refusal));
     }

@@ -48,6 +48,6 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
 
     file.as_file().set_len(12 * MIB).unwrap();
     let refused = rescan().unwrap().unwrap_err();
-    assert!(refused.contains("has shrunk to 12582912 bytes, and clients have 25165824"), "{refused}");
+    assert!(refused.contains("has shrunk to 12582912 bytes, but clients see 25165824"), "{refused}");
     assert_eq!(sectors(&mut deaf), 24 * MIB / 512);
 }

@@ -41,7 +41,7 @@ pub(super) fn too_many(place: &Sandbox) {
     for _ in 0..100 {
         assert_eq!(target.raw().read(&mut [0; 18]).unwrap(), 0, "it is closed at once");
     }
-    target.server.says("refused: there are 4 connections, as many as are allowed");
+    target.server.says("refused: there are already 4 connections, the maximum");
     for client in &mut there {
         assert!(client.read(0, 512).is_ok());
     }
@@ -63,7 +63,7 @@ pub(super) fn no_more_files(place: &Sandbox) {
     for _ in 0..40 {
         there.push(target.raw());
     }
-    target.server.says("a connection could not be accepted: Too many open files");
+    target.server.says("cannot accept a connection: Too many open files");
     let mut first = Client::introduced(there.remove(0)).goes("");
     let before = target.ticks();
     for _ in 0..10 {

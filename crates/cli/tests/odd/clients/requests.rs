@@ -34,7 +34,7 @@ pub(super) fn no_request(place: &Sandbox) {
         client.throw(&bytes);
         client.is_closed();
     }
-    target.server.says("stands where the magic of a request");
+    target.server.says("expected the magic number of a request");
     target.unharmed();
 }
 
@@ -268,6 +268,6 @@ pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
     client.send(&request(0, READ, 5, 0, 20 << 20));
     assert_eq!(client.reply(), (0, 5));
     assert!(client.ends_after().len() < 20 << 20);
-    target.server.says("failed after its answer had begun");
+    target.server.says("failed after its reply had begun");
     target.unharmed();
 }

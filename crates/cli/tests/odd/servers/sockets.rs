@@ -42,7 +42,7 @@ pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
 
 pub(super) fn named_twice(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "./s"];
-    place.iosched(&args).refused(2, &["./s: --unix and --control name it; each needs a socket of its own"]);
+    place.iosched(&args).refused(2, &["./s: --unix and --control name it; each needs its own socket"]);
     assert!(!place.path("s").exists());
 }
 
@@ -50,15 +50,15 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     let mut server = Serving::start(place, &["memory:1M"]);
     let control = format!("that of its server is {}", fs::canonicalize(place.path("c")).unwrap().display());
     for command in ["get", "ls"] {
-        place.iosched(&[command, "s"]).refused(2, &["s: is the socket of NBD clients", &control]);
+        place.iosched(&[command, "s"]).refused(2, &["s: is a socket for NBD clients", &control]);
     }
     assert_eq!(server.stop(), Some(0));
     let listener = UnixListener::bind(place.path("other")).unwrap();
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
-    place.iosched(&["get", "other"]).refused(2, &["other: whoever listens there does not answer as a control socket"]);
+    place.iosched(&["get", "other"]).refused(2, &["other: does not answer as a control socket"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
-    place.iosched(&["get", "silent"]).refused(2, &["silent: whoever listens there does not answer"]);
+    place.iosched(&["get", "silent"]).refused(2, &["silent: does not answer as a control socket"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {
@@ -71,7 +71,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
         chown(&path, Some(NOBODY), None).unwrap();
         let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
         place.iosched(&args).refused(1, &[socket, "another user (uid 65534)", "name another socket"]);
-        assert!(path.exists(), "it is theirs");
+        assert!(path.exists(), "who has to remove it");
         fs::remove_file(path).unwrap();
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     let mut crowd = python.spawn().unwrap();
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(crowd.stdout.as_mut().unwrap()), &mut line).unwrap();
-    place.iosched(&["serve", "memory:1M", "--unix", "s"]).refused(1, &["another server listens there"]);
+    place.iosched(&["serve", "memory:1M", "--unix", "s"]).refused(1, &["another server is listening there"]);
     drop(crowd.stdin.take());
     crowd.wait().unwrap();
     drop(listener);
@@ -147,7 +147,8 @@ pub(super) fn keys_that_others_can_read(place: &Sandbox) {
         fs::set_permissions(place.path("server-key.pem"), fs::Permissions::from_mode(mode)).unwrap();
         let mut serving = Serving::start(place, &["memory:1M", "--tls", "."]);
         let said = serving.said();
-        let told = format!("warning: ./server-key.pem: others can read the private key, or write it (mode {mode:04o})");
+        let told =
+            format!("warning: ./server-key.pem: other users can read or change the private key (mode {mode:04o})");
         assert_eq!(said.contains(&told), warned, "{mode:o}: {said}");
         assert_eq!(said.contains("warning"), warned, "{mode:o}: {said}");
         assert_eq!(serving.stop(), Some(0));

@@ -89,7 +89,7 @@ pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     assert_eq!(ask(&mut socket, READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
     let said = serving.said();
-    assert!(said.contains("warning: disk.img: has been deleted or replaced"), "{said}");
+    assert!(said.contains("warning: disk.img: was deleted or replaced"), "{said}");
 }
 
 pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
@@ -118,7 +118,7 @@ pub(super) fn a_trace_to_nobody(place: &Sandbox) {
     output(Command::new("mkfifo").arg(place.path("fifo")));
     for option in ["--record", "--record-driver"] {
         let args = ["serve", "memory:1M", "--unix", "s", option, "fifo"];
-        place.iosched(&args).refused(2, &["fifo: is a FIFO that nobody reads; start its reader first"]);
+        place.iosched(&args).refused(2, &["fifo: is a FIFO without a reader; start the reader first"]);
     }
     assert!(!place.path("s").exists(), "nothing was begun");
 }
@@ -143,7 +143,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     let file = image(&place.here, "disk.img", 1 << 20);
     let Some(device) = Loop::new(&file) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
-    let said = format!("disk.img: is in use: {name} is made of it");
+    let said = format!("disk.img: is in use: {name} is built on it");
     place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&said, "--force"]);
     place.iosched(&["mount", "disk.img", "mnt"]).code(2);
     assert!(!place.path("s").exists());
@@ -178,5 +178,5 @@ pub(super) fn read_only_storage(place: &Sandbox) {
     image(&small.at, "disk.img", 64 << 10);
     sh("mount -o remount,ro \"$1\"", &[&small.at]);
     let args = ["serve", "small/disk.img", "--unix", "s"];
-    place.iosched(&args).refused(1, &["small/disk.img: ", "opened for reading and writing"]);
+    place.iosched(&args).refused(1, &["small/disk.img: ", "must open it for reading and writing"]);
 }

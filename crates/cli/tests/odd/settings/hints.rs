@@ -106,14 +106,14 @@ pub(super) fn below_a_loop_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let Some(over) = Loop::new(&device.device) else { return };
     let name = over.device.file_name().unwrap().to_str().unwrap();
-    asked(place, &device.device, &[&format!("{name} is made of it")], &[DESTROY]);
+    asked(place, &device.device, &[&format!("{name} is built on it")], &[DESTROY]);
 }
 
 pub(super) fn held(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
     available(exclusive.is_ok(), "exclusive use of a loop device");
-    asked(place, &device.device, &["somebody has opened it exclusively"], &[DESTROY]);
+    asked(place, &device.device, &["another program has opened it exclusively"], &[DESTROY]);
 }
 
 pub(super) fn members(place: &Sandbox) {
@@ -144,7 +144,10 @@ pub(super) fn another_name(place: &Sandbox) {
     let on = device.device.to_str().unwrap();
     let args = ["compare", "--on", on, "-w", "write.toml", "--destroy-data", "/dev/other"];
     let proposed = format!("{DESTROY} {on}");
-    place.iosched(&args).refused(2, &["/dev/other: is not the name of the device"]).never(&[&proposed, "lets it be"]);
+    place
+        .iosched(&args)
+        .refused(2, &["/dev/other: the device that would be written is"])
+        .never(&[&proposed, "lets it be"]);
 }
 
 pub(super) fn nothing_set(place: &Sandbox) {
@@ -169,8 +172,8 @@ pub(super) fn another_device(place: &Sandbox) {
     // A kill left it, and another disk has the name now, whose settings are its own.
     fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
     found.set_attribute("read_ahead_kb", "64").unwrap();
-    place.iosched(&["restore"]).code(1).says(&["it was another device then", "--forget"]).never(&["--force"]);
-    place.iosched(&["restore", "--forget"]).code(0).says(&["forgotten"]);
+    place.iosched(&["restore"]).code(1).says(&["the record is of another device", "--forget"]).never(&["--force"]);
+    place.iosched(&["restore", "--forget"]).code(0).says(&["its record is discarded"]);
     assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
     place.iosched(&["restore"]).code(0).says(&["nothing to put back"]);
     found.set_attribute("read_ahead_kb", "128").unwrap();

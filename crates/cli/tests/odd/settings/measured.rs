@@ -125,7 +125,7 @@ pub(super) fn of_a_command(place: &Sandbox) {
     let on = ["compare", "--on", here, "--scheduler", "present", "--runs", "2"];
     place
         .iosched(&[&on[..], &["--warm-up", "1", "--", "true"]].concat())
-        .refused(2, &["--warm-up are for workloads of ours"]);
+        .refused(2, &["--warm-up are only for workloads"]);
     let found = place.iosched(&[&on[..], &["--json", "--", "sleep", "0.2"]].concat());
     let found: Value = serde_json::from_str(&found.code(0).out).unwrap();
     for figure in ["throughput", "iops", "sync_mean", "sync_p99", "async_mean", "fairness"] {
@@ -159,5 +159,5 @@ pub(super) fn tuned(place: &Sandbox) {
     let header = place.read("tuned.jsonl").lines().next().unwrap().to_owned();
     assert!(header.contains("--run-for 0.3 --warm-up 0.1"), "{header}");
     let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--warm-up", "nothing"];
-    place.iosched(&args).code(2).says(&["takes seconds from 0"]);
+    place.iosched(&args).code(2).says(&["give seconds from 0"]);
 }

@@ -48,7 +48,7 @@ pub(super) fn another_value(place: &Sandbox) {
         if took == value {
             told.code(0).says(&[&format!("{attribute}={value}\n")]);
         } else {
-            told.refused(1, &[&format!("{value} was written, and {took} is what it took")]);
+            told.refused(1, &[&format!("{took} was stored instead of {value}")]);
         }
     }
     place.iosched(&["set", &format!("{name}/read_ahead_kb=128")]).code(0);
@@ -69,7 +69,7 @@ pub(super) fn first_of_two(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
     let told = place.iosched(&["set", &args[0], &args[1], &args[2]]);
-    told.refused(1, &["read-only", &format!("what was set before it stays: {name}/nr_requests=64")]);
+    told.refused(1, &["read-only", &format!("earlier changes stay in force: {name}/nr_requests=64")]);
     assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
 }
 
@@ -83,7 +83,7 @@ pub(super) fn wrong_second(place: &Sandbox) {
         ("nr_requests=64", "write_cache=off", "it takes one of write back, write through"),
         ("nr_requests=64", "no_such=1", "there is no such attribute"),
     ] {
-        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[said]).never(&["what was set before"]);
+        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[said]).never(&["earlier changes stay"]);
         assert_eq!(read(&name, "nr_requests"), before, "{second}");
         assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{second}");
     }
@@ -95,7 +95,7 @@ pub(super) fn compared(place: &Sandbox) {
     let on = disk.device.to_str().unwrap();
     for (setting, said) in [
         ("mq-deadline:read_expire=-5", "read_expire: -5 is out of range"),
-        ("mq-deadline:nr_requests=1", "1 was written to nr_requests"),
+        ("mq-deadline:nr_requests=1", "nr_requests instead of 1"),
         ("bogus", "the kernel has no scheduler bogus"),
         ("bfq:no_such=1", "there is no attribute no_such"),
     ] {
@@ -118,14 +118,14 @@ pub(super) fn simulated(place: &Sandbox) {
 
 /// What is wrong, and the words for it: the same through files and through a socket.
 const WRONG: &[(&str, &str, &[&str])] = &[
-    ("scheduler", "bogus", &["scheduler: \"bogus\" is not an elevator; there are noop"]),
+    ("scheduler", "bogus", &["scheduler: \"bogus\" is not a scheduler; schedulers are noop"]),
     ("nr_requests", "0", &["nr_requests: 0 is out of range 1..=65536 requests"]),
     ("nr_requests", "65537", &["nr_requests: 65537 is out of range 1..=65536 requests"]),
     ("max_sectors_kb", "99999999", &["max_sectors_kb: 99999999 is out of range", "KiB"]),
     ("nomerges", "x", &["nomerges: \"x\" is not a whole number; nomerges takes 0..=2"]),
     ("iosched/quantum", "0", &["quantum: 0 is out of range 1..="]),
     ("iosched/low_latency", "-1", &["low_latency: -1 is out of range 0..=1"]),
-    ("device/queue_depth", "0", &["\"0\" is not a depth"]),
+    ("device/queue_depth", "0", &["\"0\" is not a queue depth"]),
 ];
 
 #[track_caller]
@@ -165,12 +165,12 @@ pub(super) fn served(place: &Sandbox) {
     for (attribute, value, said) in WRONG {
         refused(place, &socket, attribute, value, said);
     }
-    refused(place, &socket, "scheduler", "deadlin", &["\"deadlin\" is not an elevator", "did you mean deadline?"]);
+    refused(place, &socket, "scheduler", "deadlin", &["\"deadlin\" is not a scheduler", "did you mean deadline?"]);
     let connection = server.connect();
     let told = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
     let client = told.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;
     of_client(place, &socket, client);
-    refused(place, &socket, &format!("clients/{client}/weight"), "5000", &["\"5000\" is not a weight: cfq takes"]);
+    refused(place, &socket, &format!("clients/{client}/weight"), "5000", &["\"5000\" is not a weight: cfq accepts"]);
     drop(connection);
     assert_eq!(server.stop(), Some(0));
 }
@@ -183,7 +183,7 @@ pub(super) fn served_in_shares(place: &Sandbox) {
 
 fn of_group(place: &Sandbox, at: &Path) {
     for value in ["5000", "9", "many", "-1"] {
-        let said = format!("{value:?} is not a weight: cfq takes 10..=1000, or default");
+        let said = format!("{value:?} is not a weight: cfq accepts 10..=1000, or default");
         refused(place, at, "groups/db/weight", value, &[&said]);
     }
     place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);
@@ -194,7 +194,7 @@ fn of_client(place: &Sandbox, at: &Path, client: &str) {
     for (file, value, said) in [
         ("ioprio", "be/9", "\"be/9\" is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL"),
         ("ioprio", "best", "\"best\" is not an ioprio"),
-        ("group", "a/b", "\"a/b\" is not a group's name"),
+        ("group", "a/b", "\"a/b\" is not the name of a group"),
     ] {
         refused(place, at, &format!("clients/{client}/{file}"), value, &[said]);
     }
@@ -210,7 +210,7 @@ pub(super) fn unknown_names(place: &Sandbox) {
         .refused(2, &["there is no such disk or attribute; disks are"]);
     place.iosched(&["set", &format!("{name}x"), "scheduler=none"]).refused(2, &["is neither a disk", "did you mean"]);
     place.iosched(&["set", &name, "shceduler=none"]).refused(2, &["did you mean scheduler?"]);
-    place.iosched(&["set", &name]).refused(2, &["what of it?"]);
+    place.iosched(&["set", &name]).refused(2, &["missing NAME=VALUE after the disk"]);
     place.iosched(&["get", &format!("{name}x")]).refused(2, &["there is no such disk or attribute; did you mean"]);
-    place.iosched(&["get", "live:nothing"]).refused(2, &["there is no such live disk"]);
+    place.iosched(&["get", "live:nothing"]).refused(2, &["there is no such served disk"]);
 }

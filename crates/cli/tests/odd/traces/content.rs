@@ -8,7 +8,10 @@ const RUN: [&str; 6] = ["-s", "noop", "-n", "1", "-d", "sata-ssd"];
 pub(super) fn nothing_left(place: &Sandbox) {
     place.file("x.csv", table(50));
     let told = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
-    told.refused(2, &["nothing is left of x.csv, which has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "]);
+    told.refused(
+        2,
+        &["no request matches in x.csv, which has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "],
+    );
     assert!(!place.path("y.csv").exists());
     place.file("y.csv", table(0));
     place.iosched(&["trace", "info", "y.csv"]).code(0).says(&["0 requests"]).never(&["NaN", "inf"]);
@@ -22,7 +25,7 @@ pub(super) fn no_part(place: &Sandbox) {
             let told = place.iosched(&[&["trace", step, sample.to_str().unwrap(), out], args].concat());
             let there_is =
                 "which has 7,638 requests, from 0 s to 2.488490765 s: by operation read 674, write 4,164, flush 2,800";
-            told.refused(2, &["nothing is left of pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
+            told.refused(2, &["no request matches in pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
             told.says(&[" more; to 7,0; up to sector 4536983"]);
             assert!(!place.path(out).exists());
         };
@@ -36,7 +39,7 @@ pub(super) fn times_below_0(place: &Sandbox) {
     place.file("x.csv", table(5));
     for (option, value) in [("--from", "-1s"), ("--from", "-1"), ("--to", "-5ms")] {
         let told = place.iosched(&["trace", "slice", "x.csv", "y.csv", option, value]);
-        told.refused(2, &[value, option, "times count from the trace's beginning"]);
+        told.refused(2, &[value, option, "times count from the start of the trace"]);
     }
 }
 

@@ -22,16 +22,16 @@ impl<'a> ContextsAsked<'a> {
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
-        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not add up");
+        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not match");
         let mut string = || {
             let bytes = reader.u32()? as usize;
             reader.bytes(bytes)
         };
         let name = string().ok_or(malformed)?;
         if name.len() > wire::STRING_BYTES_MAX {
-            return Err((wire::REP_ERR_TOO_BIG, "the name of an export has at most 4096 bytes"));
+            return Err((wire::REP_ERR_TOO_BIG, "an export name has at most 4096 bytes"));
         }
-        let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "the name of an export is UTF-8"))?;
+        let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "an export name must be UTF-8"))?;
         let count = reader.u32().ok_or(malformed)?;
         let mut asked = Self { name, is_open: count == 0, names_allocation: false, names_base: false };
         for _ in 0..count {

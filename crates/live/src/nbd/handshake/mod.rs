@@ -21,7 +21,7 @@ pub const OPTIONS_MAX: u32 = 1024;
 /// Most data of all options of one connection, bytes.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 
-const NO_SUCH_EXPORT: &str = "there is no export of this name: NBD_OPT_LIST names them";
+const NO_SUCH_EXPORT: &str = "there is no export with this name; NBD_OPT_LIST lists the exports";
 
 /// What a server makes of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,19 +67,19 @@ pub enum Closed {
     #[error("the client ended the handshake")]
     Aborted,
     /// The client's flags have a bit this server did not offer.
-    #[error("the client's flags are {flags:#x}: only bits 0 and 1 were offered")]
+    #[error("the client set flags {flags:#x}, but only bits 0 and 1 were offered")]
     ClientFlags {
         /// The flags.
         flags: u32,
     },
     /// Not an option where one is due.
-    #[error("{magic:#018x} stands where the magic of an option, IHAVEOPT, is due")]
+    #[error("expected the magic number of an option, IHAVEOPT, found {magic:#018x}")]
     OptionMagic {
         /// What stands there.
         magic: u64,
     },
     /// A client that did not agree to fixed newstyle can only choose an export.
-    #[error("option {option} from a client that does not speak fixed newstyle: it can only send NBD_OPT_EXPORT_NAME")]
+    #[error("option {option} from a client without fixed newstyle, which can only send NBD_OPT_EXPORT_NAME")]
     NotFixed {
         /// The option.
         option: u32,
@@ -88,13 +88,13 @@ pub enum Closed {
     #[error("the client sent more than {OPTIONS_MAX} options")]
     TooManyOptions,
     /// Too much data in options.
-    #[error("the client's options have more than {OPTION_BYTES_MAX} bytes of data")]
+    #[error("the options of the client have more than {OPTION_BYTES_MAX} bytes of data")]
     TooMuchData,
     /// `EXPORT_NAME` without TLS; the protocol has no other answer.
-    #[error("the client chose an export without TLS, which this server requires")]
+    #[error("the client chose an export without TLS, but this server requires TLS")]
     TlsRequired,
     /// `EXPORT_NAME` with a name that is none of the offers'; the protocol has no other answer.
-    #[error("the client chose an export that this server does not have")]
+    #[error("the client chose an export that does not exist")]
     UnknownExport,
 }
 
@@ -235,7 +235,7 @@ impl Handshake {
             wire::OPT_STARTTLS => return self.start_tls(data, out),
             wire::OPT_EXPORT_NAME if needs_tls => return Progress::Close(Closed::TlsRequired),
             _ if needs_tls => {
-                refuse(out, option, wire::REP_ERR_TLS_REQD, "this server requires TLS: NBD_OPT_STARTTLS first")
+                refuse(out, option, wire::REP_ERR_TLS_REQD, "this server requires TLS: send NBD_OPT_STARTTLS first")
             }
             wire::OPT_EXPORT_NAME => return self.export_name(data, out),
             wire::OPT_GO | wire::OPT_INFO => return self.info(option, data, out),
@@ -244,7 +244,7 @@ impl Handshake {
                 refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY has no data");
             }
             wire::OPT_STRUCTURED_REPLY if self.form == ReplyForm::Extended => {
-                refuse(out, option, wire::REP_ERR_EXT_HEADER_REQD, "extended headers have been agreed on already");
+                refuse(out, option, wire::REP_ERR_EXT_HEADER_REQD, "extended headers are already in use");
             }
             wire::OPT_EXTENDED_HEADERS if !data.is_empty() => {
                 refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_EXTENDED_HEADERS has no data");
@@ -269,7 +269,7 @@ impl Handshake {
         } else if self.tls == TlsMode::Off {
             (wire::REP_ERR_POLICY, "this server has no TLS set up")
         } else if self.secure {
-            (wire::REP_ERR_INVALID, "TLS has been started already")
+            (wire::REP_ERR_INVALID, "TLS has already started")
         } else {
             // What was said before TLS could have been said by anybody.
             self.secure = true;

@@ -15,7 +15,7 @@ impl<'a> Asked<'a> {
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
-        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not add up");
+        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not match");
         let name_bytes = reader.u32().ok_or(malformed)? as usize;
         let name = reader.bytes(name_bytes).ok_or(malformed)?;
         let count = usize::from(reader.u16().ok_or(malformed)?);
@@ -23,9 +23,9 @@ impl<'a> Asked<'a> {
             return Err(malformed);
         }
         if name_bytes > wire::STRING_BYTES_MAX {
-            return Err((wire::REP_ERR_TOO_BIG, "the name of an export has at most 4096 bytes"));
+            return Err((wire::REP_ERR_TOO_BIG, "an export name has at most 4096 bytes"));
         }
-        let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "the name of an export is UTF-8"))?;
+        let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "an export name must be UTF-8"))?;
         Ok(Self { name, facts: reader.0 })
     }
 

@@ -13,7 +13,7 @@ pub enum ServerConfig {}
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFilesError {
     /// This build has no TLS.
-    #[error("this build of iosched has no TLS; one with --features full has, as packages have")]
+    #[error("this build of iosched has no TLS; install a package, or build it with --features full")]
     NotBuilt,
 }
 

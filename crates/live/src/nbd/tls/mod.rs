@@ -50,7 +50,7 @@ impl TlsFiles {
         let mut warnings = Vec::new();
         if mode & 0o077 != 0 {
             warnings.push(format!(
-                "{name}: others can read the private key, or write it (mode {mode:04o}): chmod 600 {name}"
+                "{name}: other users can read or change the private key (mode {mode:04o}): run chmod 600 {name}"
             ));
         }
         if owner != 0 && owner != rustix::process::geteuid().as_raw() {

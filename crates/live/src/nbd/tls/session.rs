@@ -31,13 +31,13 @@ pub enum TlsFilesError {
         source: pem::Error,
     },
     /// Nothing in the file.
-    #[error("{}: there is no certificate in it: it needs -----BEGIN CERTIFICATE-----", file.display())]
+    #[error("{}: contains no certificate (-----BEGIN CERTIFICATE-----)", file.display())]
     NoCertificate {
         /// The file.
         file: PathBuf,
     },
     /// A root that is no certificate.
-    #[error("{}: a certificate in it cannot be a root of clients' certificates: {source}", file.display())]
+    #[error("{}: a certificate in it cannot be a root for client certificates: {source}", file.display())]
     Root {
         /// The file.
         file: PathBuf,
@@ -45,7 +45,7 @@ pub enum TlsFilesError {
         source: rustls::Error,
     },
     /// The roots cannot check clients.
-    #[error("{}: clients cannot be checked with these certificates: {source}", file.display())]
+    #[error("{}: these certificates cannot verify clients: {source}", file.display())]
     Verifier {
         /// The file.
         file: PathBuf,
@@ -53,7 +53,7 @@ pub enum TlsFilesError {
         source: VerifierBuilderError,
     },
     /// An RSA key of a size that cannot be used.
-    #[error("{}: an RSA key of {bits} bits cannot be used: make one of {RSA_BITS} bits, or one of the kind ECDSA or Ed25519", file.display())]
+    #[error("{}: RSA keys of {bits} bits are not supported: use {RSA_BITS} bits, or an ECDSA or Ed25519 key", file.display())]
     KeySize {
         /// The file.
         file: PathBuf,
@@ -61,7 +61,7 @@ pub enum TlsFilesError {
         bits: u64,
     },
     /// Certificate and key do not fit.
-    #[error("{} and {} cannot be used together: {source}", certificate.display(), key.display())]
+    #[error("{} and {} do not belong together: {source}", certificate.display(), key.display())]
     Pair {
         /// The certificate's file.
         certificate: PathBuf,

@@ -95,7 +95,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Broken {
     /// Not a request where one is due.
-    #[error("{magic:#010x} stands where the magic of a request, {due:#010x}, is due")]
+    #[error("expected the magic number of a request, {due:#010x}, found {magic:#010x}")]
     Magic {
         /// What stands there.
         magic: u32,
@@ -103,7 +103,7 @@ pub enum Broken {
         due: u32,
     },
     /// More data than any request may have.
-    #[error("data of {length} bytes: {length_max} were announced as the most")]
+    #[error("the data has {length} bytes, but the announced maximum is {length_max}")]
     TooLong {
         /// Its length, bytes.
         length: u64,
@@ -335,7 +335,7 @@ impl Rules {
         let &RequestHeader { flags, cookie, offset, length, .. } = header;
         let (kind, flags_known) = self.kind(header.command)?;
         if flags & !flags_known != 0 {
-            return Err((Errno::EINVAL, "a flag that does not belong to this command or was not offered"));
+            return Err((Errno::EINVAL, "a flag is unknown for this command or was not offered"));
         }
         let mut request = Request {
             kind,
@@ -349,26 +349,26 @@ impl Rules {
         };
         if kind == RequestKind::Flush {
             let whole = offset == 0 && length == 0;
-            return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush has offset and length 0")) };
+            return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush must have offset and length 0")) };
         }
         if self.read_only && kind.writes() {
             return Err((Errno::EPERM, "the export is read-only"));
         }
         if length == 0 {
-            return Err((Errno::EINVAL, "a request of no bytes"));
+            return Err((Errno::EINVAL, "the request has no bytes"));
         }
         self.check_range(&request)?;
         match kind {
             RequestKind::Read if length > self.length_max.into() => {
                 let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
-                return Err((errno, "a read longer than the maximum block size"));
+                return Err((errno, "the read is longer than the maximum block size"));
             }
             RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
             _ => {}
         }
         // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
-            return Err((Errno::ENOTSUP, "zeroes are not faster than data here"));
+            return Err((Errno::ENOTSUP, "writing zeroes is not faster than writing data here"));
         }
         Ok(request)
     }
@@ -394,8 +394,8 @@ impl Rules {
             wire::CMD_BLOCK_STATUS if self.terms.block_status => {
                 Ok((RequestKind::BlockStatus, fua | wire::CMD_FLAG_REQ_ONE))
             }
-            wire::CMD_BLOCK_STATUS => Err((Errno::EINVAL, "no metadata context was chosen for this export")),
-            _ => Err((Errno::EINVAL, "a command that was not offered")),
+            wire::CMD_BLOCK_STATUS => Err((Errno::EINVAL, "no metadata context was negotiated for this export")),
+            _ => Err((Errno::EINVAL, "the command was not offered")),
         }
     }
 
@@ -409,6 +409,6 @@ impl Rules {
             RequestKind::Write | RequestKind::WriteZeroes => Errno::ENOSPC,
             _ => Errno::EINVAL,
         };
-        Err((errno, "beyond the end of the export"))
+        Err((errno, "the request goes beyond the end of the export"))
     }
 }

@@ -243,7 +243,7 @@ impl Server {
         let few_socket_bytes = part(1, FEW).min(FEW_SOCKET_BYTES_MAX);
         if sys::allow_open_files().is_some_and(|files| files < limits.connections as u64 + OTHER_FILES) {
             messages.say(&format!(
-                "warning: there are not files enough for {} connections: raise the limit of open files (ulimit -n)",
+                "warning: the limit of open files is too low for {} connections; raise it with ulimit -n",
                 limits.connections
             ));
         }
@@ -285,7 +285,7 @@ impl Server {
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             if !std::mem::replace(&mut self.deaf, true) {
                 let why = std::io::Error::from_raw_os_error(-result);
-                let text = format!("warning: a connection could not be accepted: {why}");
+                let text = format!("warning: cannot accept a connection: {why}");
                 self.messages.note("connections that could not be accepted", &text);
             }
             return;
@@ -296,8 +296,8 @@ impl Server {
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
             let limit = self.door.limits.connections;
-            let text = format!("{name}: refused: there are {limit} connections, as many as are allowed");
-            self.messages.note("connections refused: there are as many as are allowed", &text);
+            let text = format!("{name}: refused: there are already {limit} connections, the maximum");
+            self.messages.note("connections refused because there were too many", &text);
             disk.connections.refused += 1;
             return;
         }
@@ -431,8 +431,8 @@ impl Server {
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let allowed_s = allowed_ns / iosched::SECOND_NS;
-                let what = format!("closed: it has stood still in the middle of a request for {allowed_s} s");
-                connection.tell("connections that stood still", what, with);
+                let what = format!("closed: it stalled in the middle of a request for {allowed_s} s");
+                connection.tell("connections that stalled", what, with);
                 with.disk.connections.stood_still += 1;
                 connection.close(with);
             });

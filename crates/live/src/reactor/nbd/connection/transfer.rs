@@ -202,7 +202,7 @@ impl Connection {
         self.forget_if_done(arriving.parted, with);
         if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
             let (to, errno) = (arriving.request.reply_to(), Errno::ENOMEM);
-            decoder.refuse(Refusal { to, errno, message: "the server has no memory for the data" });
+            decoder.refuse(Refusal { to, errno, message: "the server is out of memory for data" });
         }
     }
 
@@ -297,10 +297,8 @@ impl Connection {
         let data = match result {
             Ok(data) => data,
             Err(errno) if is_one && at > 0 => {
-                let what = format!(
-                    "a read of {whole} bytes failed after its answer had begun ({errno}): the connection is closed"
-                );
-                self.tell("reads that failed after their answer had begun", what, with);
+                let what = format!("closed: a read of {whole} bytes failed after its reply had begun ({errno})");
+                self.tell("reads that failed after their reply had begun", what, with);
                 return self.close(with);
             }
             Err(errno) => return self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
