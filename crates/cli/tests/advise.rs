@@ -66,7 +66,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     let rule = fs::read_to_string(kept.join(format!("90-iosched-{name}.rules"))).unwrap();
     assert!(rule.contains(&format!("KERNEL==\"{name}\", ATTR{{queue/scheduler}}=\"mq-deadline\"")), "{rule}");
     let page = fs::read_to_string(kept.join("advice.html")).unwrap();
-    assert!(page.contains("How to set it, and to undo it") && page.contains("What was predicted"));
+    assert!(page.contains("How to set it, and how to undo it") && page.contains("Predictions"));
     // What it rests on is read by the commands that made it.
     for records in ["search.jsonl", "device.jsonl"] {
         iosched(&here, &["report", &format!("advice/{records}"), "-o", "again.html"], 0);

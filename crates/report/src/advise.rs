@@ -22,7 +22,7 @@ pub(super) fn page(
     untried: Option<&Lasting>,
 ) -> Markup {
     let header = advice.measured.header;
-    let title = format!("What to set on {} for {}", header.device.name, header.workload.name);
+    let title = format!("Settings of {} for {}", header.device.name, header.workload.name);
     let view = records.on(0).map(View::of);
     let doubts = advice.doubts();
     document(
@@ -35,21 +35,21 @@ pub(super) fn page(
                 @if let Some(lasting) = lasting { pre { @for command in &lasting.commands { (command) "\n" } } }
                 @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
             }
-            @if let Some(lasting) = lasting { (section("set", "How to set it, and to undo it", &how(lasting))) }
+            @if let Some(lasting) = lasting { (section("set", "How to set it, and how to undo it", &how(lasting))) }
             @if let (Some(best), Some(lasting)) = (advice.untried(), untried) {
-                (section("untried", "What was not tried on the device", &not_tried(advice, best, lasting)))
+                (section("untried", "Not tried on the device", &not_tried(advice, best, lasting)))
             }
-            (section("confirmed", "What was confirmed on the device", &confirmed(advice)))
+            (section("confirmed", "Confirmed on the device", &confirmed(advice)))
             @if let Some(view) = &view {
                 @for (id, title, body) in sections(view) { (section(id, title, &body)) }
                 (section("compared", "What was compared", &context::section(std::slice::from_ref(view))))
             }
-            (section("predicted", "What was predicted", &predicted(advice)))
+            (section("predicted", "Predictions", &predicted(advice)))
             @if let Some((measurements, calibration)) = calibration {
                 (section("model", "The model of the device", &model(measurements, calibration)))
             }
             @if let Some(view) = &view {
-                (section("reproduce", "How to reproduce this", &reproduce::section(std::slice::from_ref(view), None)))
+                (section("reproduce", "How to reproduce this report", &reproduce::section(std::slice::from_ref(view), None)))
             }
         },
     )
@@ -139,7 +139,7 @@ fn predicted(advice: &Advice<'_>) -> Markup {
     html! {
         p { "In simulation on the model: " (unbroken(&results.answer())) "." }
         @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
-            h3 { "What each change is worth" }
+            h3 { "Effect of each change" }
             (tune::worth(results))
         }
         @if !results.shares.is_empty() {

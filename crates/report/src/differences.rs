@@ -29,7 +29,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         figure .wide .narrow {
             figcaption { "Difference from " (name(baseline)) " in per cent, with the confidence interval that the verdict follows from" }
             p .legend {
-                "Arrows behind names tell which side is good: ↓ lower is better, ↑ higher is better."
+                "Arrows after names show which side is good: ↓ lower is better, ↑ higher is better."
                 @if is_cut(view) {
                     " What is further than " (PERCENT_MAX) " % is an arrowhead at the edge, with how far it is beside it; intervals that go on are cut there."
                 }
@@ -41,7 +41,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
 
 /// The plot, if there is anything to compare.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
-    let caption = view.baseline().map(|baseline| format!("Difference from {} in per cent", baseline.label));
+    let caption = view.baseline().map(|baseline| format!("Difference from {} in percent", baseline.label));
     picture(view).map(|picture| Shown::of_all(&caption.unwrap_or_default(), picture)).into_iter().collect()
 }
 
@@ -61,7 +61,7 @@ fn is_cut(view: &View<'_>) -> bool {
 fn picture(view: &View<'_>) -> Option<Picture> {
     let rows = rows(view);
     let baseline = view.baseline().filter(|_| !rows.is_empty())?;
-    Some(plot(view, &rows, format!("Difference from {} in per cent", baseline.label)))
+    Some(plot(view, &rows, format!("Difference from {} in percent", baseline.label)))
 }
 
 fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure>]) -> Vec<Mark<'a>> {

@@ -26,7 +26,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
 }
 
 fn heading(view: &View<'_>, id: &str) -> Markup {
-    const TITLE: &str = "Reservations, and what to do about them";
+    const TITLE: &str = "Reservations, and what you can do about them";
     html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 

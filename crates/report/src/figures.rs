@@ -56,7 +56,7 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     let better = match figure.direction() {
         Direction::Higher => "higher is better",
         Direction::Lower => "lower is better",
-        Direction::Neither => "neither way is better",
+        Direction::Neither => "neither direction is better",
     };
     html! {
         tr .begins[begins_group(figure)] {
@@ -103,7 +103,7 @@ fn verdict(comparison: &Comparison, figure: Figure) -> Markup {
 fn published(comparison: &Comparison) -> Markup {
     html! {
         @if comparison.published == Some(true) {
-            span .published title="the published rule finds a difference, too" { " ∗" }
+            span .published title="the published rule finds a difference too" { " ∗" }
         }
     }
 }

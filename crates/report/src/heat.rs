@@ -29,9 +29,9 @@ struct Kind {
     of: fn(&IoBin) -> &LatencyClasses,
 }
 
-const SYNC: Kind = Kind { id: "heat", title: "Sync: reads, and writes that somebody waits for", of: |bin| &bin.sync };
+const SYNC: Kind = Kind { id: "heat", title: "Sync: reads, and writes that a process waits for", of: |bin| &bin.sync };
 const ASYNC: Kind =
-    Kind { id: "heat-async", title: "Async: writes that nobody waits for", of: |bin| &bin.nobody_waits };
+    Kind { id: "heat-async", title: "Async: writes that no process waits for", of: |bin| &bin.nobody_waits };
 
 /// How many there were by column and row, of one setting.
 struct Grid<'v, 'a> {

@@ -32,8 +32,8 @@ struct Distribution<'a> {
 
 /// A kind of I/Os: the place of its plot, and what stands above it.
 type Kind = (&'static str, &'static str);
-const SYNC: Kind = ("latency-sync", "Sync: reads, and writes that somebody waits for");
-const ASYNC: Kind = ("latency-async", "Async: writes that nobody waits for");
+const SYNC: Kind = ("latency-sync", "Sync: reads, and writes that a process waits for");
+const ASYNC: Kind = ("latency-async", "Async: writes that no process waits for");
 
 /// The plot of what somebody waits for, if there is any.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
@@ -64,9 +64,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             (kind(view, &ASYNC, &nobody_waits))
         }
         @if view.results.rounds == 0 {
-            p .quiet { "No round is complete: latencies are shown of rounds in which every setting was run." }
+            p .quiet { "No round is complete: latencies are shown only for rounds with every setting." }
         } @else {
-            @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
+            @if sync.is_empty() { p .quiet { "No sync I/O was completed." } }
             @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
         }
     }
@@ -117,7 +117,7 @@ fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture 
         (plot.y_axis(&log_time_ticks(low, high), ""))
         (plot.x_axis(&percentiles(end), true))
         (plot.good(Direction::Lower))
-        text .tick x=(px(margin.left)) y=(px(bottom + 34.0)) { "per cent of I/Os" }
+        text .tick x=(px(margin.left)) y=(px(bottom + 34.0)) { "percent of I/Os" }
         @for d in distributions { (band(&plot, d, end)) }
         @for (number, d) in distributions.iter().enumerate() {
             (line(&plot, d, end, distributions[..number].iter().any(|other| coincide(&plot, d, other, end))))

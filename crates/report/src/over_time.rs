@@ -45,11 +45,11 @@ pub(crate) const IOPS: Figure = Figure {
 /// I/Os under way.
 pub(crate) const DEPTH: Figure = Figure {
     id: "depth-plot",
-    title: "I/Os under way",
-    name: "I/Os under way",
+    title: "I/Os in flight",
+    name: "I/Os in flight",
     direction: Direction::Neither,
-    legend: "I/Os that were submitted and not yet completed, mean of each bin: those that wait, in the queue or \
-             for a place in it, and those that the device has",
+    legend: "I/Os that were submitted and not yet completed, mean of each bin: those that wait, in the queue or for a \
+         place in it, and those in the device",
     sums: under_way,
     per_second: 1e-9,
 };

@@ -23,7 +23,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
             (switches(&view.settings))
             (section("compared", "What was compared", &context::section(one)))
             @for (id, title, body) in sections(view) { (section(id, title, &body)) }
-            (section("reproduce", "How to reproduce this", &reproduce::section(one, file)))
+            (section("reproduce", "How to reproduce this report", &reproduce::section(one, file)))
         },
     )
 }
@@ -51,16 +51,16 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
             ("iops", "I/Os per second over time", over_time::IOPS.section(view)),
             ("depth", "Queue depth over time", over_time::DEPTH.section(view)),
         ]);
-        sections.extend(is_measured.then(|| ("untold", "What a real device does not tell", untold())));
+        sections.extend(is_measured.then(|| ("untold", "Not measured on a real device", untold())));
     }
     if !is_measured {
         sections.extend([
-            ("shares", "Who got the device", shares::section(view)),
+            ("shares", "Device shares by process", shares::section(view)),
             ("turns", "Turns, idling and preemption", slices::section(view)),
-            ("head", "Where the device was sent", head::section(view)),
+            ("head", "Position on the device", head::section(view)),
         ]);
     }
-    sections.extend(waits::section(view).map(|waits| ("waits", "Who waited for controllers", waits)));
+    sections.extend(waits::section(view).map(|waits| ("waits", "Waits for controllers", waits)));
     if view.header().workload.kind != WorkloadKind::Command {
         sections.push(("processes", "Processes", processes::section(view)));
     }
@@ -71,10 +71,9 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
 fn untold() -> Markup {
     html! {
         p .quiet {
-            "What is told of I/Os is what the processes that submitted them see. Who got the device when, turns and \
-             idling of the scheduler, where the device was sent, and which part of what is under way waits in the \
-             queue, are known of simulated devices only: the kernel tells that to no program that does not trace \
-             every request."
+            "Latencies and rates are those that the processes see. Some things are known only for simulated devices: \
+             device shares over time, turns and idling of the scheduler, the position on the device, and which I/Os \
+             in flight wait in the queue. The kernel shows them only to a program that traces every request."
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn broken(label: &str) -> Markup {
 pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     html! {
         @if settings.len() > 1 {
-            div #switches role="group" aria-label="Settings that plots show" hidden {
+            div #switches role="group" aria-label="Settings to show in plots" hidden {
                 @for setting in settings { button type="button" aria-pressed="true" { (name(setting)) } }
             }
         }

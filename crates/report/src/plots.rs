@@ -17,20 +17,20 @@ struct Plot {
 }
 
 const PLOTS: [Plot; 14] = [
-    plot("differences", "differences from the baseline, with their intervals", false, differences::pictures),
-    plot("scan", "figures over a parameter that was scanned", false, scan::pictures),
-    plot("runs", "each run as a dot, by figure", true, runs::pictures),
-    plot("latency", "percentiles of latency of what somebody waits for", false, latency::pictures),
-    plot("latency-async", "percentiles of latency of writes that nobody waits for", false, latency::pictures_async),
-    plot("heat", "latency over time of what somebody waits for, as a heat map", false, heat::pictures),
-    plot("heat-async", "latency over time of writes that nobody waits for, as a heat map", false, heat::pictures_async),
+    plot("differences", "differences from the baseline, with confidence intervals", false, differences::pictures),
+    plot("scan", "metrics over a parameter that was scanned", false, scan::pictures),
+    plot("runs", "each run as a dot, by metric", true, runs::pictures),
+    plot("latency", "percentiles of sync latency", false, latency::pictures),
+    plot("latency-async", "percentiles of async latency", false, latency::pictures_async),
+    plot("heat", "sync latency over time, as a heat map", false, heat::pictures),
+    plot("heat-async", "async latency over time, as a heat map", false, heat::pictures_async),
     plot("sizes", "latency by size of I/O", true, sizes::pictures),
     plot("throughput", "bytes per second over time", false, throughput::pictures),
     plot("iops", "I/Os per second over time", true, |view| over_time::IOPS.pictures(view)),
-    plot("depth", "I/Os under way over time: queue depth", true, |view| over_time::DEPTH.pictures(view)),
-    plot("shares", "which process got the device over time", false, shares::pictures),
-    plot("turns", "turns, idling and preemption of an elevator's queues", false, slices::pictures),
-    plot("head", "where the device was sent over time", false, head::pictures),
+    plot("depth", "I/Os in flight over time: queue depth", true, |view| over_time::DEPTH.pictures(view)),
+    plot("shares", "shares of the device over time, by process", false, shares::pictures),
+    plot("turns", "turns, idling and preemption in a scheduler's queues", false, slices::pictures),
+    plot("head", "position on the device over time", false, head::pictures),
 ];
 
 const fn plot(

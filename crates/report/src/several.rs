@@ -30,7 +30,7 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
             (shared_doubts(&overview))
             (section("compared", "What was compared", &context::section(views)))
             @for view in views.iter() { (device(view)) }
-            (section("reproduce", "How to reproduce this", &reproduce::section(views, file)))
+            (section("reproduce", "How to reproduce this report", &reproduce::section(views, file)))
         },
     )
 }
@@ -43,7 +43,7 @@ fn navigation(views: &[View<'_>]) -> Markup {
                     li { a href={ "#" (device_id(view.records.number())) } { (view.device().name) } }
                 }
                 li { a href="#compared" { "What was compared" } }
-                li { a href="#reproduce" { "How to reproduce this" } }
+                li { a href="#reproduce" { "How to reproduce this report" } }
             }
         }
     }
@@ -164,7 +164,7 @@ fn shared_doubts(overview: &Overview) -> Markup {
     html! {
         @if !overview.shared_doubts.is_empty() {
             section id="doubts" {
-                h2 { "Reservations on every device" }
+                h2 { "Reservations that hold on every device" }
                 ol .doubts { @for doubt in &overview.shared_doubts { li { (doubt) "." } } }
             }
         }

@@ -272,7 +272,7 @@ fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> 
     let sum = |totals: &[(Option<Queue>, Total)]| Total::sum(totals.iter().map(|(_, total)| total));
     let cut = totals.iter().any(|(_, total)| total.preempted_ns > 0);
     let name = |queue: Option<Queue>| {
-        queue.map_or_else(|| "queues beyond those told apart".to_owned(), |queue| queue_name(view, setting, queue))
+        queue.map_or_else(|| "other queues".to_owned(), |queue| queue_name(view, setting, queue))
     };
     html! {
         table .totals {

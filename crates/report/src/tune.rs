@@ -36,13 +36,13 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
                 }
                 (doubts(results))
             }
-            @if results.front.len() > 1 { (section("front", "Between the goals", &front(results))) }
+            @if results.front.len() > 1 { (section("front", "Trade-off between the goals", &front(results))) }
             @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
-                (section("worth", "What each change is worth", &worth(results)))
+                (section("worth", "Effect of each change", &worth(results)))
             }
             @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
-            @if !results.standings.is_empty() { (section("confirmed", "What was confirmed", &confirmed(results))) }
-            (section("searched", "What was searched", &searched(results)))
+            @if !results.standings.is_empty() { (section("confirmed", "Confirmed settings", &confirmed(results))) }
+            (section("searched", "Search space", &searched(results)))
         },
     )
 }

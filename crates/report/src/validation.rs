@@ -76,7 +76,7 @@ fn distributions(validation: &Validation) -> Markup {
         ("all", "All requests", |_| true),
         ("reads", "Reads", |served| served.service.op == Op::Read),
         ("writes", "Writes", |served| served.service.op != Op::Read),
-        ("medium", "Reads that the model took from the medium", |served| {
+        ("medium", "Reads that the model served from the medium", |served| {
             served.service.op == Op::Read && served.from_medium == Some(true)
         }),
     ];
@@ -186,15 +186,15 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
         (plot.y_axis(&marks(-reach, reach, 4), "ms"))
         (plot.x_axis(&shares(), true))
         line .zero x1=(px(left)) x2=(px(right)) y1=(zero) y2=(zero) {}
-        text .tick x=(px(left)) y=(px(bottom + 34.0)) { "rank, per cent" }
+        text .tick x=(px(left)) y=(px(bottom + 34.0)) { "rank, percent" }
         path .line.thin.s1 d=(path.data()) {}
     };
     let ranks = Axis::linear(Quantity::Share, (0.0, 1.0)).named("rank");
     let axes = (ranks, Axis::linear(Quantity::Time, (-reach * 1e6, reach * 1e6)));
-    let longer = Series::plain(1, "simulated less measured", Draw::Line, by_rank.iter().map(|(_, ms)| ms * 1e6));
+    let longer = Series::plain(1, "simulated minus measured", Draw::Line, by_rank.iter().map(|(_, ms)| ms * 1e6));
     let chart = Chart::plain(axes, by_rank.iter().map(|(share, _)| *share), vec![longer]);
     let (id, title) = (format!("differences-{id}"), title.to_owned());
-    let about = "simulated less measured, by rank".to_owned();
+    let about = "simulated minus measured, by rank".to_owned();
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }.html()
 }
 
@@ -213,7 +213,7 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
                         th { "requests" }
                         th .number { "number" }
                         th .number { "distance, ms" }
-                        th .number { "mean measured, ms" }
+                        th .number { "measured mean, ms" }
                         th .number { "simulated, ms" }
                         @for pair in &overall.quantiles {
                             th .number { "p" (pair.quantile * 100.0) " measured, ms" }

@@ -55,16 +55,16 @@ pub(super) fn sections(
 ) -> Vec<(&'static str, &'static str, Markup)> {
     let mut sections = Vec::new();
     if !calibration.held_out.is_empty() {
-        sections.push(("calibration-held-out", "Workloads that the fit did not see", held_out(calibration)));
+        sections.push(("calibration-held-out", "Workloads that were not used for the fit", held_out(calibration)));
     }
     let figures = plots::figures(&measurements.header.target, calibration);
     if !figures.is_empty() {
-        sections.push(("calibration-plots", "Measured, and of the model", plots::section(&figures)));
+        sections.push(("calibration-plots", "Measurements and model", plots::section(&figures)));
     }
-    sections.push(("calibration-probes", "What the fit saw", probes(calibration)));
+    sections.push(("calibration-probes", "Measurements used for the fit", probes(calibration)));
     sections.push(("calibration-models", "Models that were tried", models(measurements, calibration)));
-    sections.push(("calibration-io-cost", "What io.cost should be told", io_cost(measurements, calibration)));
-    sections.push(("calibration-conditions", "How it was measured", conditions(measurements)));
+    sections.push(("calibration-io-cost", "Settings for io.cost", io_cost(measurements, calibration)));
+    sections.push(("calibration-conditions", "Method of the measurement", conditions(measurements)));
     sections
 }
 
@@ -94,7 +94,7 @@ fn probes(calibration: &Calibration) -> Markup {
             (percent(WITHIN)) " of " (met) "."
         }
         details {
-            summary { "Every probe, measured and of the model" }
+            summary { "Every probe, measurement and model" }
             (table::table(&calibration.residuals))
         }
     }
@@ -104,7 +104,8 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let profile = calibration.to_toml(&measurements.header).ok();
     html! {
         table {
-            thead { tr { th scope="col" { "Kind" } th scope="col" { "How far its best is from the probes on average" } } }
+            thead { tr { th scope="col" { "Kind" } th scope="col" { "Average distance of the best model of each kind \
+                 from the probes" } } }
             tbody {
                 @for (kind, fit) in &calibration.kinds {
                     tr {
@@ -121,7 +122,7 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
         }
         @if let Some(profile) = profile {
             details {
-                summary { "The profile, to be used with --device" }
+                summary { "The profile, for --device" }
                 pre { (profile) }
             }
         }
@@ -142,7 +143,7 @@ fn io_cost(measurements: &Measurements, calibration: &Calibration) -> Markup {
             }
         }
         details {
-            summary { "The entry of systemd's hwdb" }
+            summary { "Entry for systemd's hwdb" }
             pre { (told.hwdb(measurements.header.target.model_name.as_deref())) }
         }
     }

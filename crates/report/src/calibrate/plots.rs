@@ -91,7 +91,7 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
         Figure {
             id,
             title,
-            across: "depth: I/Os under way",
+            across: "depth: I/Os in flight",
             placed_by: Quantity::Power,
             ticks: power_ticks(&points, 0),
             upward,
@@ -135,7 +135,7 @@ fn places(all: &[&Residual]) -> Figure {
     let ticks = linear_ticks(0.0, end, 4, ("GB", 1e9));
     Figure {
         id: "place",
-        title: "Sequential reads of 256 KiB by place",
+        title: "Sequential reads of 256 KiB by position",
         across: "where, GB",
         placed_by: Quantity::Bytes,
         ticks,

@@ -20,10 +20,10 @@ pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>
     let summary = Summary::of(results, header.runs);
     document(
         &header.version,
-        "The published experiments, reproduced",
+        "Published experiments, reproduced",
         &html! {
             header {
-                h1 { "The published experiments, reproduced" }
+                h1 { "Published experiments, reproduced" }
                 p .lead { (unbroken(&sentence(&summary.sentence()))) }
                 @if results.len() > 1 { (navigation(results)) }
                 (goals(results))
@@ -72,7 +72,7 @@ fn goals(results: &[ExperimentResults<'_>]) -> Markup {
                 table .figures {
                     thead {
                         tr {
-                            th scope="col" { "What is to come out" }
+                            th scope="col" { "Expected results" }
                             th scope="col" { "Wanted" }
                             th scope="col" .number { "Published" }
                             th scope="col" .number { "Ours" }
@@ -137,7 +137,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, seve
                 (processes::pictures(results, &settings))
                 (time::pictures(results, &settings))
                 section {
-                    h3 { "Published and ours" }
+                    h3 { "Published results and ours" }
                     (bars::pictures(results, &settings))
                 }
                 section {

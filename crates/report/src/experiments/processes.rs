@@ -28,7 +28,7 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
     let names = series_names(results, settings, |series| series.step_s.is_none() && series.unit == "s");
     html! {
         @if !names.is_empty() {
-            (section(&format!("{}-processes", results.experiment.name), "When each process ended", &html! {
+            (section(&format!("{}-processes", results.experiment.name), "End of each process", &html! {
                 p .legend {
                     "A mark per process. Published above ours, which is the first run; of a published strip with two marks only the \
                      first and the last process are known."
