@@ -11,3 +11,4 @@ mod properties;
 mod recorded;
 mod server;
 mod ssd;
+mod streams;

@@ -10,4 +10,5 @@ mod literature;
 mod nothing_queues;
 mod recorded_driver;
 mod rests;
+mod streams;
 mod tpcc;

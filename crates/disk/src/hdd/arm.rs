@@ -60,7 +60,7 @@ impl Hdd {
         match self.choose(at_ns, reached) {
             Some(Choice::Command(index)) => {
                 let pending = self.queue.remove(index);
-                self.serve(at_ns, &pending);
+                self.serve(at_ns, reached, &pending);
             }
             Some(Choice::Destage(position)) => self.destage(at_ns, position),
             None => {}
@@ -104,30 +104,33 @@ impl Hdd {
         self.flushes.front().map_or(NEVER_NS, |flush| flush.submitted_ns).min(write_ns)
     }
 
-    /// Begins a command on the medium.
+    /// Begins a command on the medium, at a head that has `reached` a sector.
     #[inline]
-    fn serve(&mut self, at_ns: u64, pending: &Pending) {
-        let &Pending { start, end, place, .. } = pending;
+    fn serve(&mut self, at_ns: u64, reached: u64, pending: &Pending) {
+        let &Pending { first, start, end, place, .. } = pending;
         let ready_ns = at_ns.max(pending.ready_ns);
+        let continues = pending.continues.map(|segment| segment as usize);
+        let continues = continues.filter(|&segment| self.read_cache.end(segment) == start);
         let (moved_ns, wait_ns) = self.head(ready_ns).moved_and_wait_ns(&place, pending.write);
-        let meets_ns = ready_ns + moved_ns + wait_ns;
         let geometry = &*self.geometry;
-        self.pass = Pass::new(geometry, place, start, meets_ns);
+        let is_there = reached == start && continues.is_some() && continues == self.filling;
+        if !(is_there && self.reads_on_until(ready_ns)) {
+            self.pass = Pass::new(geometry, place, start, ready_ns + moved_ns + wait_ns);
+        }
         let media_ns = self.pass.passed_ns(geometry, &self.spindle, end);
         (self.committed_end, self.pass_end, self.busy_until_ns) = (end, end, media_ns);
         self.writing = pending.write;
         self.medium_commands += 1;
-        let nr_sectors = end - start;
         if pending.write {
             self.filling = None;
-            let linked_ns = ready_ns + self.link_ns(nr_sectors);
+            let linked_ns = ready_ns + self.link_ns(end - start);
             return self.done.push(Time::from_ns(media_ns.max(linked_ns)), pending.sequence, pending.tag);
         }
         let last = geometry.capacity_sectors;
-        let continues = pending.continues.map(|segment| segment as usize);
-        let continues = continues.filter(|&segment| self.read_cache.end(segment) == start);
         let segment = match continues {
             Some(segment) => {
+                let segment =
+                    if first == start && self.is_full(segment) { self.read_cache.begin(start) } else { segment };
                 self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
                 self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
                 segment
@@ -144,10 +147,48 @@ impl Hdd {
         }
         self.filling = Some(segment);
         self.read_ns = self.busy_until_ns;
+        // What a segment holds crosses the link first.
         let first_block_ns = self.pass.passed_ns(geometry, &self.spindle, end.min(start + self.settings.block_sectors));
-        let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
-        let at_ns = (media_ns + tail_ns).max(first_block_ns + self.link_ns(nr_sectors));
-        self.done.push(Time::from_ns(at_ns), pending.sequence, pending.tag);
+        let linked_ns = first_block_ns.max(ready_ns + self.link_ns(start - first));
+        self.done_while_read(linked_ns, media_ns, end - start, pending.sequence, pending.tag);
+        self.attach(at_ns);
+    }
+
+    /// Whether a segment has no room for more, and may not drop what it holds: a read that goes on
+    /// behind it takes another segment.
+    #[inline]
+    fn is_full(&self, segment: usize) -> bool {
+        !self.settings.replace_requested && self.read_cache.end(segment) >= self.read_cache.full_end(segment)
+    }
+
+    /// Whether the pass goes on until `at_ns`, if nothing breaks it off.
+    #[inline]
+    fn reads_on_until(&self, at_ns: u64) -> bool {
+        self.pass.passed_ns(&self.geometry, &self.spindle, self.pass_end) >= at_ns
+    }
+
+    /// Lets queued reads join that begin where the head is now certain to pass. Coming back for
+    /// their first sectors would cost a revolution.
+    #[inline]
+    fn attach(&mut self, at_ns: u64) {
+        let Some(segment) = self.filling else { return };
+        let (from, to) = (self.read_cache.start(segment), self.committed_end);
+        let mut index = 0;
+        while let Some(found) = self.queue.starts_within(index, from, to) {
+            index = found + 1;
+            let &Pending { tag, sequence, ready_ns, first, end, write, .. } = self.queue.get(found);
+            if write {
+                continue;
+            }
+            if end > to {
+                self.queue.attach(found, segment, to, self.geometry.locate(to));
+            } else {
+                self.queue.remove(found);
+                index = found;
+                let media_ns = self.pass.passed_ns(&self.geometry, &self.spindle, end);
+                self.done_while_read(at_ns.max(ready_ns), media_ns, end - first, sequence, tag);
+            }
+        }
     }
 
     /// Begins to write back the extent at a position of the write cache.

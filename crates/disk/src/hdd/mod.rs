@@ -10,6 +10,12 @@
 //! free while something waits. What the head does in between, reading ahead above all, is worked out from its
 //! pass when it matters.
 //!
+//! Reads of one stream lose no revolution. The head is certain to pass the sectors up to the end of
+//! the present read, and a little more behind a read that continued an earlier one. A read that
+//! begins there, queued or arriving, joins: its first sectors cross the link as they pass, and the
+//! head reads on for the rest. So reads may be larger than a segment, which keeps only the latest
+//! sectors of its stream.
+//!
 //! Left out: sectors remapped in use, thermal recalibration, retries, reading the end of a command before its beginning
 //! where the head arrives in between, contention of a medium transfer with other transfers on the link.
 
@@ -252,6 +258,15 @@ impl Hdd {
         self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
     }
 
+    /// Completes a read that crosses the link while the head passes it: from `ready_ns` on, and not
+    /// before its last sector has passed at `media_ns`.
+    #[inline]
+    fn done_while_read(&mut self, ready_ns: u64, media_ns: u64, nr_sectors: u64, sequence: u64, tag: u32) {
+        let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
+        let at_ns = (ready_ns + self.link_ns(nr_sectors)).max(media_ns + tail_ns);
+        self.done.push(Time::from_ns(at_ns), sequence, tag);
+    }
+
     /// Completes a read from the cache.
     #[inline]
     fn hit(&mut self, now_ns: u64, command: &Command, sequence: u64, nr_sectors: u64) {
@@ -299,23 +314,26 @@ impl Hdd {
     fn read(&mut self, now_ns: u64, command: &Command, sequence: u64) {
         let (start, end) = (command.sector, self.end(command));
         let nr_sectors = end - start;
-        let segment = match self.read_present(now_ns, start, end) {
+        let present = self.read_present(now_ns, start, end);
+        match present {
             Present::Held => return self.hit(now_ns, command, sequence, nr_sectors),
             Present::At(media_ns) => {
-                let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
-                let linked_ns = now_ns + self.overhead_ns(Work::ReadHit) + self.link_ns(nr_sectors);
-                let at_ns = linked_ns.max(media_ns + tail_ns);
-                return self.done.push(Time::from_ns(at_ns), sequence, command.tag);
+                let ready_ns = now_ns + self.overhead_ns(Work::ReadHit);
+                return self.done_while_read(ready_ns, media_ns, nr_sectors, sequence, command.tag);
             }
-            Present::Absent => self.read_cache.find(start).filter(|&segment| !self.read_cache.is_empty(segment)),
-        };
-        let mut first = start;
+            Present::Begun | Present::Absent => {}
+        }
+        let mut segment = self.read_cache.find(start).filter(|&segment| !self.read_cache.is_empty(segment));
+        let mut medium_start = start;
         if let Some(segment) = segment {
             self.read_cache.touch(segment);
-            if end <= self.read_cache.end(segment) {
+            medium_start = self.read_cache.end(segment);
+            if end <= medium_start {
                 return self.hit(now_ns, command, sequence, nr_sectors);
             }
-            first = self.read_cache.end(segment);
+        }
+        if matches!(present, Present::Begun) && self.committed_end > medium_start {
+            (segment, medium_start) = (self.filling, self.committed_end);
         }
         if !self.write_cache.is_clean() && self.write_cache.covers(start, end) {
             return self.hit(now_ns, command, sequence, nr_sectors);
@@ -325,11 +343,12 @@ impl Hdd {
             sequence,
             submitted_ns: now_ns,
             ready_ns: now_ns + self.overhead_ns(Work::ReadMiss),
-            start: first,
+            first: start,
+            start: medium_start,
             end,
             write: false,
             continues: segment.map(|segment| segment as u32),
-            place: self.geometry.locate(first),
+            place: self.geometry.locate(medium_start),
         });
     }
 
@@ -338,7 +357,8 @@ impl Hdd {
     fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
         let Some(segment) = self.filling else { return Present::Absent };
         let reached = self.follow(now_ns);
-        if start < self.read_cache.start(segment) || start > reached + self.pass.track_sectors(&self.geometry) {
+        let near = reached + self.pass.track_sectors(&self.geometry);
+        if start < self.read_cache.start(segment) || start > near.max(self.committed_end) {
             return Present::Absent;
         }
         let alone = self.queue.is_empty() && !self.is_urgent();
@@ -353,7 +373,8 @@ impl Hdd {
         let geometry = &*self.geometry;
         if end > self.committed_end {
             if !(alone && runs) {
-                return Present::Absent;
+                let begun = start <= self.committed_end && reached <= self.committed_end;
+                return if begun { Present::Begun } else { Present::Absent };
             }
             let last = geometry.capacity_sectors;
             self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
@@ -400,6 +421,7 @@ impl Hdd {
                 sequence,
                 submitted_ns,
                 ready_ns,
+                first: start,
                 start,
                 end,
                 write: true,
@@ -489,7 +511,9 @@ enum Present {
     Held,
     /// All of it, once the head has passed: when, in ns.
     At(u64),
-    /// Not enough.
+    /// Its beginning, once the head has come to the end of what it is certain to pass.
+    Begun,
+    /// Neither.
     Absent,
 }
 

@@ -13,7 +13,10 @@ pub(crate) struct Pending {
     pub(crate) submitted_ns: u64,
     /// When the head may be sent to it.
     pub(crate) ready_ns: u64,
-    /// First sector the medium has to give or take.
+    /// First sector of the command.
+    pub(crate) first: u64,
+    /// First sector that the medium has to give or take. A read segment holds the sectors before
+    /// it.
     pub(crate) start: u64,
     /// The sector behind its last.
     pub(crate) end: u64,
@@ -83,6 +86,8 @@ pub(crate) struct Queue {
     pending: Vec<Pending>,
     /// What a choice looks at, apart from the rest.
     keys: Vec<Key>,
+    /// [`Pending::start`] of each, apart from the rest.
+    starts: Vec<u64>,
     starvation_ns: u64,
     /// No command in the queue was submitted before this.
     oldest_ns: u64,
@@ -110,6 +115,7 @@ impl Queue {
         Self {
             pending: Vec::with_capacity(depth as usize),
             keys: Vec::with_capacity(depth as usize),
+            starts: Vec::with_capacity(depth as usize),
             starvation_ns,
             oldest_ns: u64::MAX,
         }
@@ -123,6 +129,7 @@ impl Queue {
     #[inline]
     pub(crate) fn push(&mut self, pending: Pending) {
         self.keys.push(Key::new(&pending.place, pending.write));
+        self.starts.push(pending.start);
         self.oldest_ns = self.oldest_ns.min(pending.submitted_ns);
         self.pending.push(pending);
     }
@@ -130,7 +137,28 @@ impl Queue {
     #[inline]
     pub(crate) fn remove(&mut self, index: usize) -> Pending {
         self.keys.swap_remove(index);
+        self.starts.swap_remove(index);
         self.pending.swap_remove(index)
+    }
+
+    /// The first command from `index` on that needs the medium from a sector of `from..=to` on.
+    #[inline]
+    pub(crate) fn starts_within(&self, index: usize, from: u64, to: u64) -> Option<usize> {
+        let within = |&start: &u64| start.wrapping_sub(from) <= to - from;
+        self.starts[index..].iter().position(within).map(|found| index + found)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &Pending {
+        &self.pending[index]
+    }
+
+    /// The read at `index` continues `segment` at `start`, which is at `place`.
+    pub(crate) fn attach(&mut self, index: usize, segment: usize, start: u64, place: HeadPosition) {
+        let pending = &mut self.pending[index];
+        (pending.start, pending.place, pending.continues) = (start, place, Some(segment as u32));
+        self.starts[index] = start;
+        self.keys[index] = Key::new(&place, false);
     }
 
     /// The command that has waited too long at `now_ns`, the oldest if there are several, and when it was submitted.

@@ -1,7 +1,8 @@
 //! Read segments: the stretches of sectors the disk keeps of what it read.
 //!
-//! One segment at most is growing: that of the present or latest read, filled by the head as it passes. The
-//! others keep what they hold until they are the one unused longest and a new stretch needs a place.
+//! One segment at most is growing: that of the present or latest read, filled by the head as it
+//! passes. A full one slides: it drops its first sectors. The others keep what they hold until they
+//! are the one unused longest and a new stretch needs a place.
 
 use super::config::ReadCacheConfig;
 

@@ -1,0 +1,217 @@
+//! One sequential stream of reads gets the rate of the disk, at every size and depth.
+
+use std::collections::VecDeque;
+
+use iosched::{Op, Time};
+use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
+use iosched_disk::measure::Figure;
+use iosched_disk::{Command, Device, HddConfig, Model, Profile};
+use proptest::prelude::*;
+
+/// Bytes that a stream reads, if not fewer in [`REQUESTS_MAX`] requests.
+const RUN: u64 = 64 << 20;
+const REQUESTS_MAX: u64 = 4096;
+/// Sizes of requests, 4 KiB to 16 MiB, in sectors.
+const SIZES: [u64; 13] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
+
+/// How a host reads one file from its first sector on.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// Sectors of a request.
+    sectors: u64,
+    /// Requests under way at a time.
+    depth: u64,
+    /// Most sectors of a command: the host splits larger requests.
+    command_sectors: u64,
+    /// From the end of a request to the next one, in ns.
+    think_ns: u64,
+}
+
+/// Bytes a second that a stream gets.
+fn rate(profile: &Profile, stream: Stream) -> f64 {
+    let Stream { sectors, depth, command_sectors, think_ns } = stream;
+    let mut device = profile.device(1);
+    let requests = (RUN / 512 / sectors).clamp(16, REQUESTS_MAX);
+    let tags = device.card().depth;
+    let mut free: Vec<u32> = (0..tags).rev().collect();
+    let mut request_of = vec![0; tags as usize];
+    let mut commands_left = vec![0; requests as usize];
+    let mut arrivals: VecDeque<(u64, u64)> = (0..depth.min(requests)).map(|request| (0, request)).collect();
+    let mut next = depth.min(requests);
+    let mut waiting: VecDeque<(u64, Command)> = VecDeque::new();
+    let mut now = Time::ZERO;
+    loop {
+        let arrival = arrivals.front().map(|&(at_ns, _)| Time::from_ns(at_ns));
+        let Some(at) = device.next_event().into_iter().chain(arrival).min() else { break };
+        now = at;
+        while let Some(tag) = device.advance(now) {
+            free.push(tag);
+            let request: u64 = request_of[tag as usize];
+            commands_left[request as usize] -= 1;
+            if commands_left[request as usize] == 0 && next < requests {
+                arrivals.push_back((now.as_ns() + think_ns, next));
+                next += 1;
+            }
+        }
+        while let Some(&(_, request)) = arrivals.front().filter(|&&(at_ns, _)| at_ns <= now.as_ns()) {
+            arrivals.pop_front();
+            let (mut sector, end) = (request * sectors, (request + 1) * sectors);
+            while sector < end {
+                let nr_sectors = command_sectors.min(end - sector) as u32;
+                waiting.push_back((request, Command { tag: 0, op: Op::Read, sector, nr_sectors, fua: false }));
+                commands_left[request as usize] += 1;
+                sector += u64::from(nr_sectors);
+            }
+        }
+        while let Some(&tag) = free.last().filter(|_| !waiting.is_empty()) {
+            let Some((request, command)) = waiting.pop_front() else { break };
+            free.pop();
+            request_of[tag as usize] = request;
+            device.submit(now, Command { tag, ..command });
+        }
+    }
+    (requests * sectors * 512) as f64 * 1e9 / now.as_ns() as f64
+}
+
+/// Bytes a second that the disk reads on at: what the profile names, or one track of the outermost
+/// zone in each revolution and the skew behind it.
+fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
+    if let Some(anchor) = profile.anchors().iter().find(|anchor| anchor.figure == Figure::SequentialReadOuterEdge) {
+        return anchor.value * 1e6;
+    }
+    let zone = &config.zones[0];
+    let revolution_s = 60.0 / config.rpm;
+    let skew_s = f64::from(zone.track_skew_sectors.unwrap_or(0)) / f64::from(zone.sectors_per_track) * revolution_s;
+    f64::from(zone.sectors_per_track) * 512.0 / (revolution_s + skew_s.max(config.head_switch_ns as f64 / 1e9))
+}
+
+/// Whether the head reads on until the segment has no room for what the host has not asked for.
+/// Some old disks stop before, and wait for the next command.
+fn streams(config: &HddConfig) -> bool {
+    let cache = &config.read_cache;
+    cache.replace_requested
+        && cache.read_ahead_until == ReadAheadUntil::Distance
+        && cache.read_ahead_after == ReadAheadAfter::AnyRead
+}
+
+/// The least that a stream has to get, in bytes a second; `None` where the host is what the disk
+/// waits for.
+fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
+    let Stream { sectors, depth, command_sectors, think_ns } = stream;
+    let bytes = (sectors * 512) as f64;
+    let media_ns = bytes * 1e9 / media_rate(profile, config);
+    let link_ns = bytes * 1e9 / config.interface.bytes_per_second as f64;
+    let overhead_ns =
+        config.interface.overheads.read_hit_ns.map_or(config.interface.command_ns, |[after_read, _]| after_read);
+    // Commands of one disk cross the link one after another, each with its overhead.
+    let served_ns = (sectors.div_ceil(command_sectors) * overhead_ns) as f64 + link_ns;
+    let host_ns = served_ns.max((served_ns + think_ns as f64) / depth as f64);
+    if !streams(config) {
+        // At each end of a track or segment the head may be a revolution late.
+        let leg = config.zones[0].sectors_per_track.min(config.read_cache.segment_sectors);
+        let lost_ns = 60e9 / config.rpm * sectors as f64 / f64::from(leg);
+        return Some(bytes * 1e9 / (host_ns.max(media_ns) + lost_ns));
+    }
+    if link_ns > media_ns {
+        return Some(bytes * 1e9 / host_ns);
+    }
+    (host_ns <= media_ns).then_some(bytes * 1e9 / media_ns)
+}
+
+/// The rotating disks that ship.
+fn disks() -> impl Iterator<Item = (Profile, HddConfig)> {
+    Profile::names().filter_map(|name| {
+        let profile = Profile::named(name).unwrap();
+        let Model::Hdd(config) = profile.model() else { return None };
+        let config = (**config).clone();
+        Some((profile, config))
+    })
+}
+
+/// Commands are as large as the disk takes, as large as Linux makes them unless told otherwise, or
+/// of 128 KiB.
+fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
+    let most = u64::from(profile.card().max_hw_sectors_kb) * 2;
+    [65_534, 2560, 256].into_iter().map(move |sectors| most.min(sectors))
+}
+
+#[test]
+fn a_stream_of_reads_gets_the_rate_of_the_disk_at_any_size_and_depth() {
+    let (mut off, mut checked) = (Vec::new(), 0);
+    for (profile, config) in disks() {
+        for command_sectors in command_sizes(&profile) {
+            for (depth, think_ns) in
+                [1, 2, 3, 4, 8, 32].into_iter().flat_map(|depth| [0, 5_000, 50_000, 1_000_000].map(|ns| (depth, ns)))
+            {
+                let mut best = 0.0;
+                for sectors in SIZES {
+                    let stream = Stream { sectors, depth, command_sectors, think_ns };
+                    let got = rate(&profile, stream);
+                    let megabytes = got / 1e6;
+                    if let Some(least) = least_rate(&profile, &config, stream) {
+                        checked += 1;
+                        if got < 0.95 * least {
+                            off.push(format!(
+                                "{}: {megabytes:.1} of {:.1} MB/s, {stream:?}",
+                                profile.name(),
+                                least / 1e6
+                            ));
+                        }
+                    }
+                    if streams(&config) && got < 0.97 * best {
+                        off.push(format!(
+                            "{}: {megabytes:.1} after {:.1} MB/s, {stream:?}",
+                            profile.name(),
+                            best / 1e6
+                        ));
+                    }
+                    best = got.max(best);
+                }
+            }
+        }
+    }
+    assert!(checked > 1000, "{checked}");
+    assert!(off.is_empty(), "{} of {checked}:\n{}", off.len(), off.join("\n"));
+}
+
+#[test]
+fn an_array_reads_a_stream_no_slower_in_larger_requests() {
+    let mut off = Vec::new();
+    for name in ["raid-2005", "san-lun", "san-lun-2g"] {
+        let profile = Profile::named(name).unwrap();
+        for command_sectors in command_sizes(&profile) {
+            for depth in [1, 2, 4, 8, 32] {
+                let mut best = 0.0;
+                for sectors in SIZES {
+                    let stream = Stream { sectors, depth, command_sectors, think_ns: 5_000 };
+                    let got = rate(&profile, stream);
+                    if got < 0.97 * best {
+                        off.push(format!("{name}: {:.1} after {:.1} MB/s, {stream:?}", got / 1e6, best / 1e6));
+                    }
+                    best = got.max(best);
+                }
+            }
+        }
+    }
+    assert!(off.is_empty(), "{}:\n{}", off.len(), off.join("\n"));
+}
+
+proptest! {
+    #[test]
+    fn a_stream_of_reads_of_any_length_loses_no_revolution(
+        disk in 0usize..100,
+        sectors in 1u64..6000,
+        depth in 1u64..=32,
+        command_sectors in 8u64..6000,
+        think_ns in 0u64..500_000,
+    ) {
+        let disks: Vec<_> = disks().collect();
+        let (profile, config) = &disks[disk % disks.len()];
+        let command_sectors = command_sectors.min(u64::from(profile.card().max_hw_sectors_kb) * 2);
+        let stream = Stream { sectors: sectors * 8, depth, command_sectors, think_ns };
+        if let Some(least) = least_rate(profile, config, stream) {
+            let got = rate(profile, stream);
+            prop_assert!(got >= 0.95 * least, "{}: {} of {} B/s, {:?}", profile.name(), got, least, stream);
+        }
+    }
+}
