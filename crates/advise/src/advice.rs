@@ -26,6 +26,9 @@ pub struct Advice<'a> {
     pub starved: Vec<String>,
     /// What else is doubtful of the runs on the device, in sentences.
     pub reservations: Vec<String>,
+    /// All doubts of the runs on the device.
+    #[serde(skip)]
+    pub device_doubts: Vec<Doubt>,
 }
 
 /// What was predicted of a setting, and what was measured.
@@ -68,7 +71,8 @@ impl<'a> Advice<'a> {
         // Who starves under every setting does not pay for the advice.
         starved.sort_by_key(|doubt| matches!(doubt, Doubt::Starved { settings, .. } if settings.is_empty()));
         let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());
-        Self { present, model_fits, predicted, measured, predictions, starved, reservations }
+        let device_doubts = confirmed.of_device.iter().flat_map(|results| results.doubts.clone()).collect();
+        Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }
 
     /// What the search found best and the device was not asked about, since it writes files of cgroups.

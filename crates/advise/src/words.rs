@@ -1,59 +1,56 @@
-//! The answer, what is doubtful about it, and predicted beside measured.
+//! The decision, what is doubtful about it, and predicted beside measured.
 
-use iosched_lab::{Comparison, Verdict};
+use iosched_lab::{Comparison, Decision, Verdict, decide};
 
 use super::{Advice, Prediction};
-use crate::tune::{Finding, MeasureRecord};
+use crate::tune::{Finding, MeasureRecord, TuneResults};
 
 impl Advice<'_> {
-    /// The answer in a sentence.
+    /// Which setting to use, and why. The runs on the device decide; what simulation says is told beside them.
     #[must_use]
-    pub fn answer(&self) -> String {
-        let (present, goals) = (&self.present, self.measured.goal_names());
-        match (self.measured.finding, self.measured.recommended()) {
-            (Finding::Better, Some(best)) => {
-                format!(
-                    "set {}: {} than with {present}, which was set",
-                    best.label,
-                    self.measured.against_baseline(best)
-                )
-            }
-            (Finding::Allowed, Some(best)) => format!(
-                "set {}: it keeps {}, which {present}, which was set, does not; {}",
-                best.label,
-                self.wanted(),
-                self.measured.against_baseline(best)
-            ),
-            (Finding::NothingBetter, _) => {
-                let others = self.measured.standings.len().saturating_sub(1);
-                let tried = match others {
-                    0 => return format!("leave it as it is ({present}): there is nothing else to set"),
-                    1 => "the other setting that was tried on the device does not serve".to_owned(),
-                    n => format!("none of {n} other settings that were tried on the device serves"),
-                };
-                let kept = if self.measured.header.constraints.is_empty() {
-                    String::new()
-                } else {
-                    format!(" and keeps {}", self.wanted())
-                };
-                let within = self.measured.header.equal_within_percent;
-                format!("leave it as it is ({present}): {tried} {goals} better by more than {within} %{kept}")
-            }
-            (Finding::CannotTell, _) => {
-                let unsure = self.measured.unsure_words().unwrap_or_default();
-                format!(
-                    "cannot tell whether to change what is set ({present}): nothing is better for sure, and {unsure}; until then leave it \
-                     as it is"
-                )
-            }
-            (Finding::Idle, _) => format!("{}: leave it as it is ({present})", self.measured.idle_words()),
-            (Finding::NothingAllowed, _) => {
-                format!("nothing that was tried on the device keeps {}: leave it as it is ({present})", self.wanted())
-            }
-            _ => format!(
-                "nothing can be said: of {present} and another setting there are not two runs each with {goals} on the device"
-            ),
+    pub fn decision(&self) -> Decision {
+        let Some(evidence) = self.measured.evidence() else {
+            let said = match self.measured.finding {
+                Finding::NothingBetter => format!("Keep {}. There is nothing else to set on the device.", self.present),
+                Finding::NothingAllowed => {
+                    format!(
+                        "Keep {} for now. Nothing that was tried on the device keeps {}.",
+                        self.present,
+                        self.wanted()
+                    )
+                }
+                Finding::Idle => format!("Keep {}. The device was idle nearly all the time.", self.present),
+                _ => {
+                    format!("Keep {} for now. There are not two runs of each setting on the device yet.", self.present)
+                }
+            };
+            return Decision { sentences: vec![said], ..self.measured.decision() };
+        };
+        let mut evidence = evidence.with_doubts(&self.device_doubts);
+        // The records call it present: the reader knows it by its name.
+        evidence.labels[0].clone_from(&self.present);
+        let mut found = decide(&evidence);
+        found.sentences.extend(self.which_evidence());
+        found
+    }
+
+    /// Where simulation and the device do not agree: which decides, and why.
+    #[must_use]
+    pub fn which_evidence(&self) -> Option<String> {
+        let label = |results: &TuneResults<'_>| {
+            results.recommended().filter(|_| results.recommends()).map(|own| own.label.clone())
+        };
+        let (predicted, measured) = (label(&self.predicted), label(&self.measured));
+        if predicted == measured || matches!(self.measured.finding, Finding::Unconfirmed) {
+            return None;
         }
+        let simulated = match (self.predicted.finding, predicted) {
+            (_, Some(best)) => format!("In simulation {best} was best"),
+            (Finding::CannotTell, _) => "Simulation alone could not tell".to_owned(),
+            (Finding::NothingBetter, _) => "In simulation nothing was better".to_owned(),
+            _ => "Simulation alone decided nothing".to_owned(),
+        };
+        Some(format!("{simulated}; the runs on the device decide, since a model is only near to the device."))
     }
 
     fn wanted(&self) -> String {

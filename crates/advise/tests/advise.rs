@@ -10,8 +10,8 @@ use iosched_disk::Profile;
 use iosched_kernel::settings::{Change, Recorded};
 use iosched_lab::verify::{Bench, Verification, VerifyError, for_records, verify};
 use iosched_lab::{
-    Control, DeviceRecord, Doubt, Experiment, Figure, MeasuredRecord, Records, Results, ValueRecord, Verdict,
-    workload_record,
+    Control, DecisionKind, DeviceRecord, Doubt, Experiment, Figure, MeasuredRecord, Records, Results, ValueRecord,
+    Verdict, workload_record,
 };
 use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_workload::{TaskSet, Workload};
@@ -134,12 +134,12 @@ fn with_advice(tasks: &str, model: &str, device: &str, present: &str, check: imp
 #[test]
 fn what_is_better_on_the_device_is_advised_with_its_evidence() {
     with_advice(TASKS, "sata-7200", "sata-7200", "none", |advice| {
-        assert_eq!(advice.measured.finding, Finding::Better, "{}", advice.answer());
+        assert_eq!(advice.measured.finding, Finding::Better, "{}", advice.decision());
         let best = advice.recommended().unwrap();
         assert_ne!(best.name(), "none");
-        let answer = advice.answer();
-        assert!(answer.starts_with(&format!("set {best}: mean(lookup) better by ")), "{answer}");
-        assert!(answer.ends_with(" than with none, which was set"), "{answer}");
+        let decision = advice.decision();
+        assert!(decision.sentences[0].starts_with(&format!("Set {best}: it shortens mean(lookup) by ")), "{decision}");
+        assert_eq!(decision.kind, DecisionKind::Change);
         // Every setting was tried as often as the present one, and the model is the device: it saw what would come.
         assert!(advice.measured.standings.iter().all(|own| own.runs == RUNS as usize));
         let best = advice.predictions.iter().find(|own| own.label == best.to_string()).unwrap();
@@ -153,9 +153,8 @@ fn where_nothing_can_be_better_it_is_left_as_it_is() {
     with_advice(LONELY, "sata-7200", "sata-7200", "mq-deadline", |advice| {
         assert_eq!(advice.recommended(), None);
         assert_eq!(advice.measured.finding, Finding::NothingBetter);
-        let answer = advice.answer();
-        assert!(answer.starts_with("leave it as it is (mq-deadline): none of "), "{answer}");
-        assert!(answer.ends_with(" serves mean(lookup) better by more than 5 %"), "{answer}");
+        let decision = advice.decision();
+        assert!(decision.sentences[0].starts_with("Keep mq-deadline. "), "{decision}");
     });
 }
 
@@ -170,6 +169,10 @@ fn the_device_has_the_last_word_over_the_model() {
             advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().predicted[0].unwrap();
         assert!(promised.percent.unwrap() < -8.0, "{promised:?}");
         assert!(measured.percent.unwrap() > promised.percent.unwrap() / 2.0, "{measured:?}");
+        // Where they do not agree, the decision says which evidence counts.
+        let told = advice.decision().sentences.concat();
+        let agree = advice.measured.recommended().is_some_and(|own| own.label == predicted.label);
+        assert!(agree || told.contains("the runs on the device decide"), "{told}");
     });
 }
 
@@ -195,13 +198,13 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
     with_values(
         |setting, run| 20.0 - setting as f64 + scattered[(setting + run as usize) % 5],
         |advice| {
-            let (answer, doubts) = (advice.answer(), advice.doubts());
+            let (decision, doubts) = (advice.decision(), advice.doubts());
             let runs = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
             let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
-            assert!(answer.contains("(none): nothing is better for sure, and bfq may be, mean(lookup) -"), "{answer}");
-            let why =
-                format!(": its runs differ too much from each other; {runs} runs of each setting would tell; until");
-            assert!(answer.contains(&why), "{answer}");
+            assert_eq!(decision.kind, DecisionKind::CannotTell);
+            assert_eq!(decision.sentences[0], "Keep none for now: whether bfq is better is open.");
+            let would = format!("About {runs} runs of each setting would tell: --runs {runs}.");
+            assert!(decision.sentences.contains(&would), "{decision}");
             assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
         },
     );
@@ -210,13 +213,13 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
     with_values(
         |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },
         |advice| {
-            let answer = advice.answer();
+            let decision = advice.decision();
             let bfq = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
             let found = bfq.figures[0].as_ref().unwrap().comparison.unwrap();
             assert!(found.p.unwrap() < 0.05 && found.p.unwrap() > found.level, "{found:?}");
             let (low, high) = found.interval.unwrap();
             assert!(low < 0.0 && high > 0.0 && found.verdict == Verdict::CannotTell, "{found:?}");
-            assert!(answer.contains(": its runs differ too much from each other; "), "{answer}");
+            assert_eq!(decision.kind, DecisionKind::CannotTell, "{decision}");
         },
     );
 }

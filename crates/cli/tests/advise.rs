@@ -54,10 +54,11 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     let (out, err) = iosched(&here, &[&search[..], &["--details"]].concat(), 0);
     assert_eq!(err, "");
     // Under none the idle class has half of the disk, under mq-deadline next to nothing.
-    assert!(out.contains("\nanswer:    set mq-deadline: mean(be) better by "), "{out}");
-    assert!(out.contains(" than with none, which was set\n"), "{out}");
-    // Who pays is the first of what is doubtful, which is told without --details as well.
-    assert!(out.contains("\ndoubtful:  mq-deadline: idle is starved"), "{out}");
+    assert!(out.starts_with("Set mq-deadline: it shortens mean(be) by "), "{out}");
+    // The task that pays is named in the decision, and is the first reservation.
+    let decision = out.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(decision.contains("The cost: it ") && decision.contains("starves idle."), "{out}");
+    assert!(out.contains("\nreservations, the weightiest first:\n  - mq-deadline: idle is starved"), "{out}");
     let name = on.strip_prefix("/dev/").unwrap();
     let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
     assert!(out.contains(&command) && out.contains("\nto undo it:\n"), "{out}");
@@ -112,7 +113,8 @@ fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
     // So short runs may not tell.
     let finding = found["finding"].as_str().unwrap();
     assert!(["nothing_better", "cannot_tell", "idle"].contains(&finding) && found["applied"] == false, "{found:#}");
-    assert!(found["answer"].as_str().unwrap().contains("leave it as it is"), "{}", found["answer"]);
+    assert!(found["answer"].as_str().unwrap().contains("none"), "{}", found["answer"]);
+    assert_eq!(found["decision"]["setting"], "none");
     assert!(found["model"]["verdict"]["kind"].is_string(), "{}", found["model"]);
     assert!(scheduler(&device).contains("[none]"));
     // The profile that was made can be given next time.

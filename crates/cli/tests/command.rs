@@ -53,8 +53,9 @@ fn without_arguments_it_does_the_main_job() {
         "sata-7200",
         "(baseline)",
         "sync p99",
-        "against mq-deadline (",
-        "answer: ",
+        "Keep mq-deadline. ",
+        "difference from mq-deadline (",
+        "reservations, the weightiest first:",
         "next: ",
     ] {
         assert!(out.contains(part), "{part}: {out}");
@@ -202,11 +203,10 @@ fn several_devices_are_compared_in_one_command() {
         out
     };
     let text = with(&["--report", "all.html", "--details"]);
-    for part in ["sata-7200: 1 TB", "3 runs each on each device", "doubtful on ./fixed.toml:", "best where", "finish "]
-    {
+    for part in ["sata-7200: 1 TB", "3 runs each on each device", "  - on ./fixed.toml: ", "best where", "finish "] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(text.matches("against noop (95 % confidence").count(), 2, "{text}");
+    assert_eq!(text.matches("difference from noop (95 % confidence").count(), 2, "{text}");
     let (code, out, err) = run(&here, &["report", "--last", "-o", "later.html"]);
     assert_eq!((code, out.as_str()), (0, ""));
     assert!(err.starts_with("later.html: the report of "), "{err}");

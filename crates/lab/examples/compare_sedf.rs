@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let row = figures.map(|(figure, _)| mean(figure).map_or("-".to_owned(), |mean| format!("{mean:.2}")));
         println!("{:20}{}", own.label, row.map(|mean| format!("{mean:>12}")).concat());
     }
-    println!("{}", results.answer_sentence(&records.header));
+    println!("{}", results.decision);
     Ok(())
 }
 

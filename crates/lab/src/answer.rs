@@ -1,13 +1,12 @@
-//! The answer of a comparison on one device: which settings are best for what, in what they are equal, and what
-//! cannot be told.
+//! Which settings of a comparison on one device are best for what, in what they are equal, and what cannot be told. The
+//! decision that follows is made in [`decide`](crate::decide()).
 
 use serde::Serialize;
 
 use crate::compare::Verdict;
 use crate::figure::{Direction, Figure};
-use crate::record::{Header, OnDevice};
-use crate::results::{FigureResults, Results, SettingFigure, runs_in_words};
-use crate::words::{labels, listed};
+use crate::record::OnDevice;
+use crate::results::{FigureResults, SettingFigure};
 
 /// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the
 /// device busy in fewer than one case of twenty, so there is hardly ever a choice of what to do first.
@@ -26,7 +25,7 @@ pub struct Group {
     pub runs_needed: Option<u32>,
 }
 
-/// Which settings are best for what, by the figures that closing sentences speak of.
+/// Which settings are best for what, by the metrics that a decision rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// Where some settings are worse for sure than others: the others. Most figures first, those that are told before.
@@ -119,67 +118,6 @@ impl Answer {
             add(&mut self.served, served);
         }
     }
-
-    /// In a sentence.
-    pub(crate) fn sentence(&self, header: &Header) -> String {
-        if let Some(percent) = self.idle_percent {
-            return format!(
-                "no best is named: the device was idle at least {} of the time, so hardly an I/O waited for another",
-                idle_in_words(percent)
-            );
-        }
-        let mut parts: Vec<String> = self.best.iter().map(|group| group.words(header)).collect();
-        if let Some(first) = parts.first_mut() {
-            *first = format!("best{}: {first}", if self.served_only { ", only as a served disk" } else { "" });
-        }
-        if !self.served.is_empty() {
-            let better: Vec<String> = self.served.iter().map(|group| group.words(header)).collect();
-            parts.push(format!("better, but only as a served disk: {}", better.join("; ")));
-        }
-        if !self.equal.is_empty() {
-            parts.push(format!("all are equal within {} % in {}", self.equal_within_percent, names(&self.equal)));
-        }
-        if let Some(open) = &self.open {
-            parts.push(format!("which is best cannot be told for {}{}", names(&open.figures), open.would_tell("; ")));
-        }
-        if parts.is_empty() { "there is nothing to name a best by".to_owned() } else { parts.join("; ") }
-    }
-}
-
-/// How sure an answer is, in a sentence: how many runs it rests on, and what the comparisons of headline figures with
-/// the baseline came to, of all devices together.
-#[must_use]
-pub fn sure_sentence<'r>(header: &Header, devices: impl IntoIterator<Item = &'r Results>) -> String {
-    let devices: Vec<&Results> = devices.into_iter().collect();
-    let concluding = devices.iter().flat_map(|results| &results.figures).filter(|results| results.concludes());
-    let comparisons = concluding.flat_map(|results| results.settings.iter().flatten());
-    let verdicts: Vec<Verdict> = comparisons.filter_map(|own| own.comparison.map(|found| found.verdict)).collect();
-    let rounds = devices.first().map_or(0, |results| results.rounds);
-    let runs = match rounds {
-        1 => return "one run of each setting shows no spread, so nothing is sure".to_owned(),
-        rounds => format!("{rounds} runs of each setting, 95 % confidence"),
-    };
-    verdicts_in_words(&verdicts, header.equal_within_percent).map_or(runs.clone(), |words| format!("{runs}; {words}"))
-}
-
-/// "of 8 comparisons 3 show a difference, 4 are equal within 5 % and 1 cannot be told"; `None` of none.
-#[must_use]
-pub fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
-    let count = |wanted: fn(Verdict) -> bool| verdicts.iter().filter(|&&verdict| wanted(verdict)).count();
-    let parts: Vec<String> = [
-        (count(Verdict::differs), "show a difference".to_owned()),
-        (count(|verdict| verdict == Verdict::Equal), format!("are equal within {equal_within_percent} %")),
-        (count(|verdict| verdict == Verdict::CannotTell), "cannot be told".to_owned()),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| match count {
-        1 => format!("1 {}", what.replacen("show ", "shows ", 1).replacen("are ", "is ", 1)),
-        _ => format!("{count} {what}"),
-    })
-    .collect();
-    let comparisons = if verdicts.len() == 1 { "comparison" } else { "comparisons" };
-    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts, "and")))
 }
 
 impl Group {
@@ -187,25 +125,6 @@ impl Group {
         self.figures.extend(other.figures);
         self.runs_needed = self.runs_needed.zip(other.runs_needed).map(|(a, b)| a.max(b));
     }
-
-    /// "cfq for sync p99", "cfq or noop for finish (cannot tell which; 34 runs would)".
-    fn words(&self, header: &Header) -> String {
-        let settings = labels(header, &self.settings, if self.told { "and" } else { "or" });
-        if self.told {
-            return format!("{settings} for {}", names(&self.figures));
-        }
-        format!("{settings} for {} (cannot tell which{})", names(&self.figures), self.would_tell("; "))
-    }
-
-    fn would_tell(&self, before: &str) -> String {
-        self.runs_needed.map_or_else(String::new, |runs| format!("{before}{} would", runs_in_words(runs)))
-    }
-}
-
-/// "99.8 %", of a utilisation in per cent; never more than it was.
-#[must_use]
-pub fn idle_in_words(utilisation_percent: f64) -> String {
-    format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
 }
 
 /// Adds a group to those of the same settings.
@@ -222,10 +141,6 @@ fn join(group: &mut Option<Group>, other: Group) {
         Some(known) => known.join(other),
         None => *group = Some(other),
     }
-}
-
-fn names(figures: &[Figure]) -> String {
-    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>(), "and")
 }
 
 /// Over all settings; `None` if it is not known of each.

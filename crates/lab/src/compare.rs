@@ -14,8 +14,8 @@
 //! procedure decides among all comparisons that are made at once: of two equal settings, 19 sets of comparisons in 20
 //! find no difference in any metric. [`Comparison::level`] says it.
 //!
-//! With one run there is no interval, and nothing can be told. Beside the verdict stands the published rule: two
-//! settings differ where the bars of mean ± standard deviation do not touch ([`stat::bars_apart`]).
+//! With one run there is no interval, and nothing can be told. Data also have the published rule: two settings differ
+//! where the bars of mean ± standard deviation do not touch ([`stat::bars_apart`]). No table shows it beside a verdict.
 
 use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,13 @@ use crate::stat;
 pub const SIGNIFICANCE: f64 = 0.05;
 /// Differences within this matter to nobody, if nobody says otherwise, per cent of the baseline.
 pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
+
+/// Runs of each setting that the published method takes.
+pub const RUNS_PUBLISHED: u32 = 10;
+/// Fewer runs than this that do not show a difference are told as "too few runs".
+pub const RUNS_FEW: u32 = 4;
+/// More runs of each setting nobody makes.
+pub const RUNS_WORTH: u32 = 500;
 
 /// What a comparison says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +143,12 @@ pub struct Comparison {
     pub equal_within_percent: f64,
     /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
     pub model_error_percent: f64,
+    /// Where it cannot be told only because of the model's error: the verdict that the runs give without that error.
+    #[serde(default)]
+    pub seen: Option<Verdict>,
+    /// Runs of each setting.
+    #[serde(default)]
+    pub runs: u32,
     /// Probability of such a difference if there were none beyond the model's error; `None` of a single run.
     pub p: Option<f64>,
     /// The 95 % confidence interval of the difference by the bootstrap, which assumes no shape; `None` of a single run.
@@ -159,6 +172,7 @@ impl Comparison {
         let interval = self.interval.map(turn);
         Self {
             verdict: self.verdict.turned(),
+            seen: self.seen.map(Verdict::turned),
             difference: -self.difference,
             interval,
             percent: percent(-self.difference),
@@ -268,8 +282,13 @@ impl Pair<'_> {
         let verdict = interval.map_or(Verdict::CannotTell, |interval| {
             verdict(figure.direction(), interval, self.of_base(equal_within_percent))
         });
+        let cannot_tell = verdict == Verdict::CannotTell;
+        let seen = found.filter(|_| cannot_tell && model_error > 0.0).map(|found| found.interval(level));
+        let seen = seen.map(|seen| self::verdict(figure.direction(), seen, self.of_base(equal_within_percent)));
         let comparison = Comparison {
             verdict,
+            seen: seen.filter(|seen| seen.differs()),
+            runs: values.len().min(base.len()) as u32,
             difference,
             interval,
             level,
@@ -283,8 +302,10 @@ impl Pair<'_> {
             runs_needed: None,
             published,
         };
-        let runs_needed = (verdict == Verdict::CannotTell).then(|| runs_to_tell(&comparison, values, base, hardest));
-        Comparison { runs_needed: runs_needed.flatten(), ..comparison }
+        let runs_needed = cannot_tell.then(|| runs_to_tell(&comparison, values, base, hardest)).flatten();
+        // The spread of two or three runs is noise, and so is a number that follows from it.
+        let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };
+        Comparison { runs_needed: runs_needed.map(|runs| runs.max(least)), ..comparison }
     }
 }
 
@@ -405,7 +426,7 @@ mod tests {
         assert_eq!(found.verdict, Verdict::CannotTell);
         let (low, high) = found.interval_percent.unwrap();
         assert!(low == -100.0 && high > 100.0, "{low} {high}");
-        assert!(found.describe("").starts_with("cannot tell (-100 to +"), "{}", found.describe(""));
+        assert!(found.describe("").starts_with("too few runs (3)"), "{}", found.describe(""));
         // What may be negative may be less by more.
         let found = compared(Figure::Throughput, &values.map(|value| value - 100.0), &base);
         assert!(found.interval_percent.unwrap().0 < -100.0, "{found:?}");
@@ -419,7 +440,15 @@ mod tests {
         assert_eq!(judged(Figure::SyncMean, &better, &base, off(15.0)).verdict, Verdict::Better);
         let found = judged(Figure::SyncMean, &better, &base, off(38.0));
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
-        assert!(found.describe("ms").ends_with(": the model is off by 38 %"), "{}", found.describe("ms"));
+        assert_eq!(found.seen, Some(Verdict::Better));
+        assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model is off by 38 %");
+        // A multiple is told as one; what the runs do not show was not seen.
+        let sevenfold = base.map(|value| value * 7.1);
+        let found = judged(Figure::SyncMean, &sevenfold, &base, off(640.0));
+        assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model is off by 640 %");
+        let noisy = [50.0, 150.0, 80.0, 130.0];
+        let found = judged(Figure::SyncMean, &noisy, &base, off(640.0));
+        assert_eq!((found.verdict, found.seen), (Verdict::CannotTell, None));
         // Nor is it sure that settings are equal that are so on a wrong model.
         assert_eq!(judged(Figure::SyncMean, &base, &base, off(10.0)).verdict, Verdict::CannotTell);
     }
@@ -430,6 +459,7 @@ mod tests {
             |figure: Figure, values: &[f64], base: &[f64]| compared(figure, values, base).describe(figure.unit());
         assert_eq!(told(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");
         assert_eq!(told(Figure::SyncP99, &[120.0, 120.0], &[10.0, 10.0]), "worse 12-fold");
+        assert_eq!(told(Figure::SyncP99, &[32.0, 32.0], &[10.0, 10.0]), "worse 3.2-fold");
         assert_eq!(told(Figure::SyncP99, &[110.0, 130.0, 120.0], &[10.0; 3]), "worse 12-fold (9.5 to 14)");
         assert_eq!(told(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]), "worse by 5.0 ms");
         assert_eq!(told(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "equal");
@@ -437,10 +467,20 @@ mod tests {
     }
 
     #[test]
+    fn intervals_of_three_runs_are_told_as_too_few_runs() {
+        let found = compared(Figure::Finish, &[10.0, 12.0, 9.5], &[10.0, 10.5, 9.0]);
+        let runs = found.runs_needed.unwrap();
+        assert_eq!((found.verdict, found.runs), (Verdict::CannotTell, 3));
+        assert_eq!(found.describe("s"), format!("too few runs (3), {runs} would do"));
+        // What three runs do show is told.
+        assert_eq!(compared(Figure::Finish, &[12.0, 12.0, 12.1], &[10.0; 3]).verdict, Verdict::Worse);
+    }
+
+    #[test]
     fn one_run_decides_nothing() {
         let found = compared(Figure::Finish, &[5.0], &[10.0]);
         assert_eq!((found.verdict, found.interval, found.published), (Verdict::CannotTell, None, None));
-        assert_eq!((found.percent, found.describe("s").as_str()), (Some(-50.0), "cannot tell from one run"));
+        assert_eq!((found.percent, found.describe("s").as_str()), (Some(-50.0), "too few runs (1)"));
     }
 
     #[test]

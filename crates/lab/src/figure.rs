@@ -12,7 +12,7 @@ use iosched_workload::app;
 use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::goal::{Measure, MeasureRecord, Statistic, Whose};
+use crate::goal::{Measure, MeasureRecord, Statistic};
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,10 +326,7 @@ impl Figure {
                     spec.name.strip_prefix(TASK).filter(|own| Self::ALL.iter().any(|figure| figure.name() == *own));
                 Some(plain.map_or(name, |_| &name[TASK.len()..]))
             }
-            _ => match self.measure()? {
-                Measure::Latency(_, Whose::Task(name)) | Measure::Throughput(name) | Measure::Iops(name) => Some(name),
-                _ => None,
-            },
+            _ => self.measure()?.task(),
         }
     }
 

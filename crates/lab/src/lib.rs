@@ -9,7 +9,8 @@
 //! | plan runs in simulation, and make them | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
 //! | make the same runs on a real device | [`verify`](mod@verify) |
 //! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
-//! | know what that says of a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts, the [`Answer`] |
+//! | know what that says of a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts |
+//! | know which setting to use | [`Decision`]: [`decide`](decide()) says it in sentences, from [`Evidence`] |
 //! | say which figure counts, in words | [`goal`] |
 //! | know which setting wins where | [`Overview`] |
 //! | run experiments that others published | [`reproduce`] |
@@ -27,6 +28,7 @@ pub mod asked;
 mod blktrace;
 mod cgroup;
 mod compare;
+mod decide;
 mod decisions;
 mod doubt;
 mod error;
@@ -52,11 +54,15 @@ pub mod validate;
 pub mod verify;
 mod words;
 
-pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, idle_in_words, sure_sentence, verdicts_in_words};
+pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT};
 pub use blktrace::write_blktrace;
-pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, SIGNIFICANCE, Verdict, judge};
+pub use compare::{
+    Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, SIGNIFICANCE,
+    Verdict, judge,
+};
+pub use decide::{Criterion, Decision, DecisionKind, Evidence, Starving, decide};
 pub use decisions::{decision_json, write_decisions};
-pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete};
+pub use doubt::{Doubt, SECONDS_PUBLISHED, incomplete};
 pub use error::LabError;
 pub use execute::{Finished, Progress, counts, execute};
 pub use experiment::{Alone, Experiment, command_record, workload_record};
@@ -73,5 +79,5 @@ pub use record::{
     RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind,
     WorkloadRecord, equal_within_default, is_equal_within_default,
 };
-pub use results::{FigureResults, RUNS_WORTH, Results, SettingFigure, figures_of, runs_in_words};
-pub use words::{labels, listed};
+pub use results::{FigureResults, Results, SettingFigure, figures_of};
+pub use words::{idle_in_words, labels, listed, runs_in_words};

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::Direction;
 use crate::compare::Comparison;
+use crate::decide::{Decision, several};
 use crate::doubt::Doubt;
 use crate::figure::Figure;
-use crate::record::{Header, OnDevice, Records};
+use crate::record::{OnDevice, Records};
 use crate::results::{FigureResults, Results, SettingFigure, figures_of};
-use crate::words::{labels, listed};
 
 /// How far the best setting is ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -71,6 +71,8 @@ pub struct Overview {
     pub figures: Vec<FigureOverview>,
     /// Doubts that every device shares, in the order of the first.
     pub shared_doubts: Vec<Doubt>,
+    /// What to use where, in sentences: of all devices, then of each, then how it was judged.
+    pub sentences: Vec<String>,
 }
 
 impl Overview {
@@ -79,7 +81,11 @@ impl Overview {
     pub fn of(records: &Records, devices: &[Results]) -> Self {
         let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
         let first = devices.first().map_or(&[] as &[Doubt], |results| &results.doubts);
+        let names: Vec<&str> = records.header.devices.iter().map(|own| own.name.as_str()).collect();
+        let labels: Vec<String> = records.header.settings.iter().map(|own| own.label.clone()).collect();
+        let decisions: Vec<&Decision> = devices.iter().map(|own| &own.decision).collect();
         Self {
+            sentences: several(&names, &labels, records.header.baseline, &decisions),
             figures: figures_of(devices).into_iter().filter_map(|figure| overview(records, devices, figure)).collect(),
             shared_doubts: first.iter().filter(shared).cloned().collect(),
         }
@@ -88,66 +94,6 @@ impl Overview {
     /// Doubts of a device that not every device shares.
     pub fn own_doubts<'a>(&'a self, results: &'a Results) -> impl Iterator<Item = &'a Doubt> {
         results.doubts.iter().filter(|doubt| !self.shared_doubts.contains(doubt))
-    }
-
-    /// What holds on every device, in a sentence.
-    #[must_use]
-    pub fn sentence(&self, header: &Header) -> String {
-        let settings = header.settings.len();
-        if settings < 2 {
-            return "one setting, nothing to compare it with: name another with --scheduler".to_owned();
-        }
-        let mut safe: Vec<(&[usize], Vec<Figure>)> = Vec::new();
-        let (mut depends, mut equal, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        for own in &self.figures {
-            let is = |wanted: fn(&Outcome) -> bool| own.devices.iter().any(wanted);
-            let differs = is(|outcome| matches!(outcome, Outcome::Best { .. }));
-            let unsure =
-                is(|outcome| matches!(outcome, Outcome::CannotTell { .. } | Outcome::Best { told: false, .. }));
-            if unsure {
-                open.push(own.figure);
-            } else if !differs {
-                equal.push(own.figure);
-            } else if own.everywhere.is_empty() {
-                depends.push(own.figure);
-            } else if let Some((_, figures)) = safe.iter_mut().find(|(known, _)| *known == own.everywhere) {
-                figures.push(own.figure);
-            } else {
-                safe.push((&own.everywhere, vec![own.figure]));
-            }
-        }
-        safe.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
-        let names =
-            |figures: &[Figure]| listed(&figures.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>(), "and");
-        let mut parts: Vec<String> = safe
-            .iter()
-            .map(|(settings, figures)| format!("{} for {}", labels(header, settings, "and"), names(figures)))
-            .collect();
-        if !parts.is_empty() {
-            parts = vec![format!("among the best on every device: {}", parts.join("; "))];
-        }
-        let served: Vec<(String, Figure)> = self
-            .figures
-            .iter()
-            .flat_map(|own| own.served.iter().map(|&setting| (header.settings[setting].label.clone(), own.figure)))
-            .collect();
-        if !served.is_empty() {
-            let each: Vec<String> =
-                served.iter().map(|(label, figure)| format!("{label} for {}", figure.name())).collect();
-            parts.push(format!("better on some device, but only as a served disk: {}", listed(&each, "and")));
-        }
-        if !depends.is_empty() {
-            let what = if parts.is_empty() { "among the best on every device" } else { "so" };
-            parts.push(format!("no setting is {what} for {}: choose by device", names(&depends)));
-        }
-        if !equal.is_empty() {
-            let within = header.equal_within_percent;
-            parts.push(format!("all are equal within {within} % wherever that is known in {}", names(&equal)));
-        }
-        if !open.is_empty() {
-            parts.push(format!("not to be told on every device for {}", names(&open)));
-        }
-        if parts.is_empty() { "no best can be named".to_owned() } else { parts.join("; ") }
     }
 }
 

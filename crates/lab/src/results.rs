@@ -4,7 +4,8 @@ use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::compare::{Bounds, Comparison, Pair, Verdict, judge};
+use crate::compare::{Bounds, Comparison, Pair, RUNS_FEW, RUNS_WORTH, Verdict, judge};
+use crate::decide::{Decision, Evidence, decide};
 use crate::doubt::{Doubt, Finder};
 use crate::fairness::Fairness;
 use crate::figure::{Figure, TASK_NAMES_SHOWN, TaskFigure};
@@ -12,14 +13,12 @@ use crate::goal::{Goal, Measure, MeasureRecord, Statistic, Whose};
 use crate::number::significant;
 use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
-use crate::words::listed;
+use crate::words::{listed, runs_in_words};
 
 /// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
 pub(crate) const FEW_IOS: u64 = 30;
-/// More runs of each setting nobody makes.
-pub const RUNS_WORTH: u32 = 500;
 /// From here on a rise is told as so many times the baseline, per cent.
-const FOLD_PERCENT: f64 = 900.0;
+const FOLD_PERCENT: f64 = 100.0;
 
 /// A figure under one setting, over the complete rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,6 +99,8 @@ pub struct Results {
     pub doubts: Vec<Doubt>,
     /// The answer.
     pub answer: Answer,
+    /// Which setting to use, in sentences.
+    pub decision: Decision,
 }
 
 impl Results {
@@ -120,8 +121,10 @@ impl Results {
             figures,
             task_names,
             doubts: Vec::new(),
+            decision: decide(&Evidence::default()),
         };
         results.doubts = Finder { records, results: &results, fairness: &fairness }.all();
+        results.decision = decide(&Evidence::of(records, &results));
         results
     }
 
@@ -161,18 +164,6 @@ impl Results {
         parts.extend(of(Verdict::CannotTell).map(|(figure, c)| format!("{}: {}", figure.name(), c.describe(""))));
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })
     }
-
-    /// The answer in a sentence.
-    #[must_use]
-    pub fn answer_sentence(&self, header: &Header) -> String {
-        if header.settings.len() < 2 {
-            return "one setting, nothing to compare it with: name another with --scheduler".to_owned();
-        }
-        if self.rounds < 2 {
-            return "too few runs to say which is best".to_owned();
-        }
-        self.answer.sentence(header)
-    }
 }
 
 impl Comparison {
@@ -188,29 +179,44 @@ impl Comparison {
             Verdict::Equal => return format!("equal{}", self.both_ends(unit)),
             Verdict::CannotTell => return self.cannot_tell(unit),
         };
-        let (size, interval, unit) = match (self.percent, self.interval_percent) {
-            (Some(percent), Some((low, high))) if percent >= FOLD_PERCENT => {
-                let [size, low, high] = [percent, low, high].map(|percent| significant(percent / 100.0 + 1.0, 2));
-                let interval = if low == high { String::new() } else { format!(" ({low} to {high})") };
-                return format!("{word} {size}-fold{interval}");
-            }
-            (Some(percent), interval) => (percent, interval, "%"),
-            (None, _) => (self.difference, self.interval, unit),
-        };
-        let Some((low, high)) = interval else { return format!("{word} by {} {unit}", significant(size.abs(), 2)) };
-        // Both ends have the sign of the difference: the interval does not hold 0.
-        let (near, far) = if low.abs() <= high.abs() { (low.abs(), high.abs()) } else { (high.abs(), low.abs()) };
-        let shown = [size.abs(), near, far].map(|value| significant(value, 2));
-        if shown[1] == shown[2] {
-            return format!("{word} by {} {unit}", shown[0]);
+        if let Some((times, between)) = self.fold() {
+            let between = between.map_or_else(String::new, |(low, high)| format!(" ({low} to {high})"));
+            return format!("{word} {times}-fold{between}");
         }
-        format!("{word} by {} {unit} ({} to {} {unit})", shown[0], shown[1], shown[2])
+        match self.size(unit) {
+            (size, None) => format!("{word} by {size}"),
+            (size, Some((near, far, unit))) => format!("{word} by {size} ({near} to {far}{unit})"),
+        }
+    }
+
+    /// Of a great rise: how many times the baseline it is, and the ends of the interval, if they differ.
+    pub(crate) fn fold(&self) -> Option<(String, Option<(String, String)>)> {
+        let percent = self.percent.filter(|percent| *percent >= FOLD_PERCENT)?;
+        let times = |percent: f64| significant(percent / 100.0 + 1.0, 2);
+        let ends = self.interval_percent.map(|(low, high)| (times(low), times(high)));
+        Some((times(percent), ends.filter(|(low, high)| low != high)))
+    }
+
+    /// The size of a difference with its unit, and the ends of the interval, the nearer first, with theirs: " %".
+    pub(crate) fn size(&self, unit: &str) -> (String, Option<(String, String, String)>) {
+        let (size, interval, unit) = match self.percent {
+            Some(percent) => (percent, self.interval_percent, "%"),
+            None => (self.difference, self.interval, unit),
+        };
+        let shown = |value: f64| significant(value.abs(), 2);
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        // Both ends have the sign of the difference: the interval does not hold 0.
+        let ends = interval.map(|(low, high)| {
+            let (near, far) = if low.abs() <= high.abs() { (low, high) } else { (high, low) };
+            (shown(near), shown(far), unit.clone())
+        });
+        (format!("{}{unit}", shown(size)), ends.filter(|(near, far, _)| near != far))
     }
 }
 
 impl Comparison {
     /// " (-12 to +30 %)", also where it holds 0; nothing of a single run and where all is the same.
-    fn both_ends(&self, unit: &str) -> String {
+    pub(crate) fn both_ends(&self, unit: &str) -> String {
         let (ends, unit) = match self.interval_percent {
             Some(interval) => (Some(interval), "%"),
             None => (self.interval, unit),
@@ -227,38 +233,29 @@ impl Comparison {
     }
 
     fn cannot_tell(&self, unit: &str) -> String {
-        if self.interval.is_none() {
-            return "cannot tell from one run".to_owned();
+        if self.runs < RUNS_FEW && self.seen.is_none() {
+            let would = self.runs_needed.map_or_else(String::new, |runs| format!(", {} would do", runs_short(runs)));
+            return format!("too few runs ({}){would}", self.runs);
         }
         let ends = self.both_ends(unit);
-        match self.runs_needed {
-            Some(runs) => format!("cannot tell{ends}, {} would", runs_in_words(runs)),
-            None if self.model_error_percent > 0.0 => format!("cannot tell{ends}: {}", self.model_is_off()),
-            None => format!("cannot tell{ends}"),
+        match (self.runs_needed, self.seen) {
+            (None, Some(_)) => format!("cannot tell: {} in simulation, {}", self.seen_size(unit), self.model_is_off()),
+            (Some(runs), _) => format!("cannot tell{ends}, {} would", runs_in_words(runs)),
+            (None, None) if self.model_error_percent > 0.0 => format!("cannot tell{ends}: {}", self.model_is_off()),
+            (None, None) => format!("cannot tell{ends}"),
+        }
+    }
+
+    /// "-34 %", "7.1-fold": what was seen.
+    fn seen_size(&self, unit: &str) -> String {
+        match (self.fold(), self.size(unit).0) {
+            (Some((times, _)), _) => format!("{times}-fold"),
+            (None, size) => format!("{}{size}", if self.difference < 0.0 { "-" } else { "+" }),
         }
     }
 
     fn model_is_off(&self) -> String {
         format!("the model is off by {} %", significant(self.model_error_percent, 2))
-    }
-
-    /// Where it cannot be told: between which bounds the difference is, why that does not tell, and how many runs
-    /// would. "-30 to +12 %: its runs differ too much from each other; 40 runs of each setting would tell".
-    #[must_use]
-    pub fn why_unsure(&self, unit: &str) -> String {
-        if self.interval.is_none() {
-            return "one run of each setting shows no spread; two or more would tell more".to_owned();
-        }
-        let would = match self.runs_needed {
-            Some(runs) => format!("{} of each setting would tell", runs_in_words(runs)),
-            None => "no number of runs would tell".to_owned(),
-        };
-        let why = match self.runs_needed {
-            None if self.model_error_percent > 0.0 => self.model_is_off(),
-            _ => "its runs differ too much from each other".to_owned(),
-        };
-        let ends = self.both_ends(unit);
-        format!("{}: {why}; {would}", ends.trim_start_matches(" (").trim_end_matches(')'))
     }
 }
 
@@ -270,10 +267,9 @@ impl MeasureRecord {
     }
 }
 
-/// "about 34 runs"; what nobody makes is not told to the last run.
-#[must_use]
-pub fn runs_in_words(runs: u32) -> String {
-    if runs > RUNS_WORTH { format!("more than {RUNS_WORTH} runs") } else { format!("{runs} runs") }
+/// The same without the word.
+fn runs_short(runs: u32) -> String {
+    if runs > RUNS_WORTH { format!("more than {RUNS_WORTH}") } else { runs.to_string() }
 }
 
 /// The figures that any of several devices has: what applications report, then in the order of [`Figure::ALL`].

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
 use iosched_lab::asked;
 use iosched_lab::{
-    EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Progress, RecordReader, RecordWriter, Records,
-    Results, execute,
+    EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Overview, Progress, RecordReader, RecordWriter,
+    Records, Results, execute,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -189,15 +189,14 @@ impl Comparison {
         })
     }
 
-    /// The best setting, in a sentence for each device.
+    /// Which setting to use and why, in sentences; of several devices a line for all of them, then one for each.
     #[getter]
     fn answer(&self) -> String {
-        let several = self.records.header.devices.len() > 1;
-        let told = self.results().map(|(device, results)| {
-            let sentence = results.answer_sentence(&self.records.header);
-            if several { format!("{device}: {sentence}") } else { sentence }
-        });
-        told.collect::<Vec<_>>().join("\n")
+        let results: Vec<_> = self.results().map(|(_, results)| results).collect();
+        match results.as_slice() {
+            [one] => one.decision.to_string(),
+            all => Overview::of(&self.records, all).sentences.join("\n"),
+        }
     }
 
     /// What makes it doubtful, a sentence each.

@@ -262,7 +262,7 @@ impl Search {
     /// What was found, in a sentence.
     #[getter]
     fn answer(&self) -> String {
-        self.results().answer()
+        self.results().decision().to_string()
     }
 
     /// What makes it doubtful, a sentence each.

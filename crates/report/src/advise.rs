@@ -8,10 +8,10 @@ use iosched_kernel::settings::Lasting;
 use iosched_lab::Records;
 use maud::{Markup, html};
 
-use super::page::sections;
+use super::page::{decided, sections};
 use super::parts::{document, section, sentence, unbroken};
 use super::view::View;
-use super::{calibrate, context, reproduce, tune};
+use super::{calibrate, context, differences, reproduce, tune};
 
 /// All of it on one page.
 pub(super) fn page(
@@ -31,7 +31,8 @@ pub(super) fn page(
         &html! {
             header {
                 h1 { (title) }
-                p .lead { (unbroken(&sentence(&advice.answer()))) }
+                (decided(&advice.decision()))
+                @if let Some(view) = &view { (differences::section(view)) }
                 @if let Some(lasting) = lasting { pre { @for command in &lasting.commands { (command) "\n" } } }
                 @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
             }
@@ -137,7 +138,10 @@ fn beside(advice: &Advice<'_>) -> Markup {
 fn predicted(advice: &Advice<'_>) -> Markup {
     let results = &advice.predicted;
     html! {
-        p { "In simulation on the model: " (unbroken(&results.answer())) "." }
+        p {
+            "The search on the model chose what to try on the device. It decides nothing by itself: the runs on the device do, \
+             since a model is only near to the device. By simulation alone: " (unbroken(&results.decision().sentences.join(" ")))
+        }
         @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
             h3 { "Effect of each change" }
             (tune::worth(results))

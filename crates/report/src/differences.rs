@@ -9,8 +9,8 @@ use super::svg::{Margin, Picture, Plot, Tick, nice_end, px, ticks};
 use super::view::{Setting, View};
 
 const WIDTH: f64 = 720.0;
-const ROW: f64 = 15.0;
-const GAP: f64 = 12.0;
+const ROW: f64 = 14.0;
+const GAP: f64 = 7.0;
 /// Differences beyond this are drawn at the edge and told by their label, per cent.
 const PERCENT_MAX: f64 = 100.0;
 
@@ -27,14 +27,14 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let (Some(baseline), Some(picture)) = (view.baseline(), picture(view)) else { return html! {} };
     html! {
         figure .wide .narrow {
-            figcaption { "Difference from " (name(baseline)) " in per cent, with the confidence interval that the verdict follows from" }
+            figcaption { "Difference from " (name(baseline)) " in per cent, with its confidence interval" }
+            div .scroll tabindex="0" { (picture.html()) }
             p .legend {
-                "Arrows after names show which side is good: ↓ lower is better, ↑ higher is better."
+                "↓ Lower is better, ↑ higher is better."
                 @if is_cut(view) {
-                    " What is further than " (PERCENT_MAX) " % is an arrowhead at the edge, with how far it is beside it; intervals that go on are cut there."
+                    " An arrowhead at the edge is further than " (PERCENT_MAX) " %. Longer intervals are cut there."
                 }
             }
-            div .scroll tabindex="0" { (picture.html()) }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The table of figures: mean and deviation of every setting, the verdict, and the published rule beside it.
+//! The table of figures: mean and deviation of every setting, and the verdict.
 
 use iosched_lab::{Comparison, Decimals, Direction, Figure, FigureResults, SettingFigure};
 use maud::{Markup, html};
@@ -81,7 +81,6 @@ fn cell(view: &View<'_>, figure: Figure, setting: usize, own: &SettingFigure, de
         @if let Some(comparison) = &own.comparison {
             br;
             (verdict(comparison, figure))
-            (published(comparison))
             (marks(view, &about(view, figure, Some(setting))))
         }
     }
@@ -99,15 +98,6 @@ fn verdict(comparison: &Comparison, figure: Figure) -> Markup {
     }
 }
 
-/// What the published rule says: a star where it finds a difference.
-fn published(comparison: &Comparison) -> Markup {
-    html! {
-        @if comparison.published == Some(true) {
-            span .published title="the published rule finds a difference too" { " ∗" }
-        }
-    }
-}
-
 fn legend(view: &View<'_>) -> Markup {
     let rounds = view.results.rounds;
     html! {
@@ -121,9 +111,7 @@ fn legend(view: &View<'_>) -> Markup {
             @if view.settings.len() > 1 && rounds > 1 {
                 "In brackets the confidence interval of the mean paired difference from the baseline: 95 % for all of them \
                  together. The verdict follows from it: equal, if the interval lies within what matters ("
-                (view.header().equal_within_percent) " %); better or worse, if it does not hold 0; else nobody can tell. \
-                 ∗ marks where the published rule finds a difference: means whose standard deviations do not reach each \
-                 other."
+                (view.header().equal_within_percent) " %); better or worse, if it does not hold 0; else nobody can tell."
             }
         }
     }

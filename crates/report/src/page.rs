@@ -1,9 +1,9 @@
 //! The page: its head, the answer, and its sections in order.
 
-use iosched_lab::{Header, WorkloadKind, listed};
+use iosched_lab::{Decision, Header, WorkloadKind, listed};
 use maud::{Markup, html};
 
-use super::parts::{document, name, section, sentence, switches, unbroken};
+use super::parts::{document, section, switches, unbroken};
 use super::units::counted;
 use super::view::View;
 use super::{
@@ -21,8 +21,8 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
         &html! {
             (answer(view, &title))
             (switches(&view.settings))
-            (section("compared", "What was compared", &context::section(one)))
             @for (id, title, body) in sections(view) { (section(id, title, &body)) }
+            (section("compared", "What was compared", &context::section(one)))
             (section("reproduce", "How to reproduce this report", &reproduce::section(one, file)))
         },
     )
@@ -31,7 +31,6 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
 /// What there is to be told of a device: name of the place, title, body.
 pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Markup)> {
     let figures = html! {
-        (differences::section(view))
         (figures::section(view))
         (doubts::section(view))
     };
@@ -84,32 +83,30 @@ pub(crate) fn title(header: &Header) -> String {
     format!("{} on {}", listed(&labels, "and"), header.workload.name)
 }
 
-/// The answer, before anything else.
+/// The decision and the chart of differences, before anything else.
 fn answer(view: &View<'_>, title: &str) -> Markup {
     html! {
         header {
             h1 { (title) }
-            p .lead { (unbroken(&sentence(&view.results.answer_sentence(view.header())))) }
-            (against(view))
+            (decided(&view.results.decision))
+            (differences::section(view))
+            (reserved(view))
         }
     }
 }
 
-/// What is to be said of each setting against the baseline, and that there are doubts.
-pub(crate) fn against(view: &View<'_>) -> Markup {
-    let header = view.header();
-    let doubts = view.doubts.len() as u64;
-    let sentences = view.settings.iter().filter_map(|s| Some((s, view.results.sentence(header, s.number)?)));
+/// A decision: what to do and why, and below it how it was judged.
+pub(crate) fn decided(decision: &Decision) -> Markup {
     html! {
-        @if let Some(baseline) = view.baseline().filter(|_| view.settings.len() > 1) {
-            p .against { "Against " (name(baseline)) ":" }
-            dl .sentences {
-                @for (setting, said) in sentences {
-                    dt { (name(setting)) }
-                    dd { (unbroken(&said)) }
-                }
-            }
-        }
+        p .lead { (unbroken(&decision.sentences.join(" "))) }
+        @if let Some(judged) = &decision.judged { p .quiet { (unbroken(judged)) } }
+    }
+}
+
+/// That there are reservations, and where they stand.
+pub(crate) fn reserved(view: &View<'_>) -> Markup {
+    let doubts = view.doubts.len() as u64;
+    html! {
         @if doubts > 0 {
             p .quiet {
                 a href={ "#" (view.id("doubts")) } { (counted(doubts, "reservation", "reservations")) }

@@ -75,13 +75,13 @@ fn method() -> Markup {
                  both drops out."
             }
             li {
-                "The confidence interval is Student's t over the paired differences, 95 %. \"No difference\" is a verdict: \
-                 either the interval holds zero, or the difference is too small to be worth anything. It is not a proof \
-                 that two settings are equal."
+                "The confidence interval is Student's t over the paired differences. \"Equal\" means that the whole interval \
+                 lies within the difference that matters. \"Cannot tell\" means that the interval holds zero and also a \
+                 difference that matters: the runs show neither that the settings differ nor that they are equal."
             }
             li {
-                "Of many comparisons, a few differ by chance. Verdicts that would not stand among all comparisons made here \
-                 (Holm's correction) are named among the reservations."
+                "Of many comparisons, a few differ by chance. Holm's correction widens the intervals, so that all of them \
+                 together hold with 95 % confidence."
             }
             li {
                 "Latency is counted from submission, before any wait for allocation, to completion. Quantiles come from \

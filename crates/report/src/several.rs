@@ -3,10 +3,10 @@
 use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results, figures_of, runs_in_words};
 use maud::{Markup, html};
 
-use super::page::{against, sections, title};
-use super::parts::{document, name, place, section, sentence, switches, unbroken};
+use super::page::{decided, reserved, sections, title};
+use super::parts::{document, name, place, section, switches, unbroken};
 use super::view::{View, device_id};
-use super::{context, reproduce};
+use super::{context, differences, reproduce};
 
 pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>) -> Markup {
     let header = &records.header;
@@ -22,14 +22,15 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
         &html! {
             header {
                 h1 { (title) }
-                p .lead { (unbroken(&sentence(&overview.sentence(header)))) }
+                @if let Some(first) = overview.sentences.first() { p .lead { (unbroken(first)) } }
+                ul .decisions { @for own in overview.sentences.iter().skip(1) { li { (unbroken(own)) } } }
                 (navigation(views))
                 @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
             }
             (switches(&views[0].settings))
+            @for view in views.iter() { (device(view)) }
             (shared_doubts(&overview))
             (section("compared", "What was compared", &context::section(views)))
-            @for view in views.iter() { (device(view)) }
             (section("reproduce", "How to reproduce this report", &reproduce::section(views, file)))
         },
     )
@@ -87,8 +88,8 @@ fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
         Outcome::Idle => html! { span .quiet { "idle" } },
         Outcome::CannotTell { runs_needed } => html! {
             span .quiet {
-                "cannot tell"
-                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would" }
+                "the best is open"
+                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would tell" }
             }
         },
         Outcome::Best { settings, told, margin } => html! {
@@ -178,8 +179,9 @@ fn device(view: &View<'_>) -> Markup {
         section .device id=(device_id(view.records.number())) {
             h2 { (record.name) (place(&device_id(view.records.number()), &record.name)) }
             p .quiet { (context::device(record)) }
-            p .lead { (unbroken(&sentence(&view.results.answer_sentence(view.header())))) }
-            (against(view))
+            (decided(&view.results.decision))
+            (differences::section(view))
+            (reserved(view))
             (context::values(view))
             @for (id, title, body) in sections(view) {
                 section id=(view.id(id)) {

@@ -4,6 +4,7 @@ use iosched_lab::{Comparison, Decimals, grouped, significant};
 use maud::{Markup, html};
 
 use super::chart::{Axis, Chart, Draw, Quantity, Series};
+use super::page::decided;
 use super::parts::{broken, document, section, sentence, unbroken};
 use super::svg::{Margin, Picture, Plot, Tick, nice_end, picture, px, shorten, ticks};
 use iosched_advise::tune::{Standing, TuneResults, commands, lasting};
@@ -26,7 +27,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
         &html! {
             header {
                 h1 { (title) }
-                p .lead { (unbroken(&sentence(&results.answer()))) }
+                (decided(&results.decision()))
                 @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
                     pre { @for command in commands(&best.setting) { (command) "\n" } }
                     @for (title, lines) in lasting(&best.setting, &results.header.baseline) {

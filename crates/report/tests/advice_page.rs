@@ -116,7 +116,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     };
     let page = advice_html(&advice, &records, None, Some(&lasting), None);
     common::whole_page(&page);
-    assert!(page.contains("<h1>Settings of ") && page.contains("than with none, which was set."), "{page}");
+    assert!(page.contains("<h1>Settings of ") && page.contains("<p class=\"lead\">Set "), "{page}");
     for text in [
         "90-iosched-sda.rules",
         "[main]",

@@ -47,9 +47,10 @@ fn the_answer_comes_first_and_everything_is_there() {
     let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
     let html = check(&records);
     let results = Results::of(records.on(0).unwrap());
-    let answer = results.answer_sentence(&records.header);
-    let at = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
-    assert!(at < html.find("<section").unwrap());
+    let decision = &results.decision.sentences[0];
+    let at = html.find(&decision[..20].replace(" %", "\u{a0}%")).expect("the decision");
+    let chart = html.find("Difference from ").expect("the chart of differences");
+    assert!(at < chart && chart < html.find("<section").unwrap());
     for (id, word) in [
         ("figures", "async p99"),
         ("latency", "99.9"),
@@ -102,8 +103,8 @@ fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
     let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
     let html = check(&records);
     let results: Vec<Results> = records.devices().map(Results::of).collect();
-    let answer = Overview::of(&records, &results).sentence(&records.header);
-    let said = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
+    let decision = &Overview::of(&records, &results).sentences[0];
+    let said = html.find(&decision.replace(" %", "\u{a0}%")).expect("the decision");
     let wins = html.find("<table class=\"wins\">").expect("the overview");
     let devices =
         ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());
@@ -182,7 +183,7 @@ fn what_is_further_off_than_the_plot_goes_is_an_arrowhead_at_its_edge() {
             .sum::<usize>()
     };
     assert_eq!((count("path"), count("circle")), (beyond, percents.len() - beyond));
-    assert!(figure.contains("is an arrowhead at the edge"));
+    assert!(figure.contains("An arrowhead at the edge"));
     let near = check(&records_of(MIXED, &["deadline", "deadline:fifo_batch=16"], 3, "sata-7200"));
     assert!(!near.contains("arrowhead"));
 }

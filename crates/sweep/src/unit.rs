@@ -293,7 +293,7 @@ impl Unit {
         let mut doubts: Vec<String> = results.doubts.iter().map(ToString::to_string).collect();
         doubts.dedup();
         let doubts = doubts.join("\n");
-        let answer = results.answer_sentence(&records.header);
+        let answer = results.decision.to_string();
         // Of the baseline: how many I/Os a volume does is what it weighs.
         let of_baseline = records.runs.iter().filter(|run| run.setting == records.header.baseline);
         let (ios, runs) = of_baseline.fold((0, 0), |(ios, runs), run| (ios + run.result.ios, runs + 1));

@@ -6,6 +6,7 @@
 
 mod adapter;
 mod beside;
+mod decision;
 mod history;
 mod judge;
 mod plan;

@@ -93,6 +93,13 @@ pub struct StandingFigure {
     pub comparison: Option<Comparison>,
 }
 
+impl StandingFigure {
+    /// The mean, and what it is against the baseline's.
+    pub(crate) const fn told(&self) -> (f64, Option<Comparison>) {
+        (self.mean, self.comparison)
+    }
+}
+
 /// Whether a confirmed setting keeps a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StandingConstraint {

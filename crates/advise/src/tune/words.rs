@@ -1,80 +1,14 @@
-//! What is said at the end of a search: the answer, what is doubtful about it, and how to set what is recommended.
+//! What is said of a search beside its decision: what is doubtful about it, and how to set what is recommended.
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::asked::quoted;
-use iosched_lab::{Comparison, Doubt, RUNS_WORTH, idle_in_words, significant, verdicts_in_words};
+use iosched_lab::{Comparison, Doubt, RUNS_WORTH, significant};
 
 use super::beside::Controller;
 use super::results::{Finding, Standing, TuneResults};
 
 impl TuneResults<'_> {
-    /// The answer in a sentence.
-    #[must_use]
-    pub fn answer(&self) -> String {
-        let served = self.served.map(|number| &self.standings[number]);
-        let served = served
-            .map(|own| format!("; better, but only as a served disk: {}: {}", own.label, self.against_baseline(own)));
-        self.answer_of_settable() + &served.unwrap_or_default()
-    }
-
-    fn answer_of_settable(&self) -> String {
-        let baseline = self.header.baseline.to_string();
-        let goals = self.goal_names();
-        match (self.finding, self.recommended()) {
-            (Finding::Better, Some(best)) => {
-                format!("recommended{}: {}: {}", served_only(&best.setting), best.label, self.against_baseline(best))
-            }
-            (Finding::Allowed, Some(best)) => {
-                let kept = self.broken_by_baseline();
-                format!(
-                    "recommended{}: {}: it keeps {kept}, which {baseline} does not; {}",
-                    served_only(&best.setting),
-                    best.label,
-                    self.against_baseline(best)
-                )
-            }
-            (Finding::NothingBetter, _) => {
-                let tried = self.settings.saturating_sub(1);
-                if tried == 0 {
-                    return format!("nothing that can be set of {baseline} is worth trying; it stays as it is");
-                }
-                let within = self.header.equal_within_percent;
-                format!(
-                    "leave it as it is: none of {tried} other settings tried serves {goals} better than {baseline} by more than {within} %"
-                )
-            }
-            (Finding::CannotTell, _) => {
-                let unsure = self.unsure_words().unwrap_or_default();
-                format!(
-                    "cannot tell: nothing is better than {baseline} for sure, and {unsure}; until then leave it as it is"
-                )
-            }
-            (Finding::Idle, _) => format!("{}: leave it as it is ({baseline})", self.idle_words()),
-            (Finding::NothingAllowed, _) => {
-                let wanted: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
-                format!("no setting that was confirmed keeps {}: there is nothing to recommend", wanted.join(" and "))
-            }
-            _ => match &self.leading {
-                Some(leading) => format!("stopped early: {leading} leads, but nothing was confirmed yet"),
-                None => "stopped early: nothing can be said yet".to_owned(),
-            },
-        }
-    }
-
-    /// How sure it is, in a sentence: what the confirmed settings' goals came to against the baseline's.
-    #[must_use]
-    pub fn sure_sentence(&self) -> String {
-        let goals = self.standings.iter().flat_map(|own| &own.figures[..self.header.goals]);
-        let verdicts: Vec<_> = goals.flatten().filter_map(|own| own.comparison.map(|found| found.verdict)).collect();
-        let runs = self.baseline().map_or(0, |own| own.runs);
-        let confirmed = format!("{runs} confirming runs of each setting, 95 % confidence");
-        match verdicts_in_words(&verdicts, self.header.equal_within_percent) {
-            Some(words) => format!("{confirmed}; {words}"),
-            None => "nothing was confirmed, so nothing is sure".to_owned(),
-        }
-    }
-
     /// Whether something else than the baseline is recommended.
     #[must_use]
     pub const fn recommends(&self) -> bool {
@@ -146,22 +80,6 @@ impl TuneResults<'_> {
         self.unsure_comparison()?.2.runs_needed.filter(|&runs| runs <= RUNS_WORTH)
     }
 
-    /// What may be better, by how much, why these runs do not tell, and how many would: "noop may be, p99(sync) -30 to
-    /// +12 %: its runs differ too much from each other; 40 runs of each setting would tell".
-    pub(crate) fn unsure_words(&self) -> Option<String> {
-        let (own, goal, comparison) = self.unsure_comparison()?;
-        let measure = &self.header.measures[goal];
-        Some(format!("{} may be, {} {}", own.label, measure.name, comparison.why_unsure(&measure.unit)))
-    }
-
-    /// That nothing waited.
-    pub(crate) fn idle_words(&self) -> String {
-        format!(
-            "no setting is named: the device was idle at least {} of the time, so hardly an I/O waited for another",
-            idle_in_words(self.idle_percent.unwrap_or(0.0))
-        )
-    }
-
     /// That the model is not the device, where it is known by how much.
     pub(crate) fn model_error(&self) -> Option<String> {
         self.header.device.fit.map(|fit| Doubt::ModelError { name: self.header.device.name.clone(), fit }.to_string())
@@ -205,12 +123,6 @@ impl TuneResults<'_> {
         ))
     }
 
-    fn broken_by_baseline(&self) -> String {
-        let Some(baseline) = self.baseline() else { return String::new() };
-        let broken = self.header.constraints.iter().zip(&baseline.constraints).filter(|(_, own)| !own.kept);
-        broken.map(|(record, _)| record.text.as_str()).collect::<Vec<_>>().join(" and ")
-    }
-
     /// The constraints that a setting breaks, with what it has instead: "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps
     /// all.
     #[must_use]
@@ -228,11 +140,6 @@ impl TuneResults<'_> {
 const DEV: Named<'_> = Named { node: "/dev/$DEV", number: "$(cat /sys/block/$DEV/dev)" };
 /// What the kernel takes for wbt's own default.
 const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
-
-/// That a user cannot set it on a device of today.
-fn served_only(setting: &Setting) -> &'static str {
-    if setting.is_in_linux() { "" } else { ", only as a served disk" }
-}
 
 /// What is set below `queue`, scheduler first.
 fn of_queue(setting: &Setting) -> Vec<(String, String)> {

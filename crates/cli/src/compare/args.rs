@@ -28,7 +28,7 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// Settings are equal if the whole interval is within --equal-within. A setting is better or worse if the interval
 /// excludes 0. Otherwise the verdict is "cannot tell", with the number of runs that would be needed. The intervals hold
 /// with 95 % confidence for all metrics and settings together (Holm). They are widened by the known error of the
-/// device's profile. The mark * follows a published rule: it marks means whose standard deviations do not overlap.
+/// device's profile.
 ///
 /// Fairness is Jain's index of the slowdowns of the processes, for the 16 busiest processes with 30 I/Os or more. The
 /// slowdown is the mean latency with the other processes, divided by the mean latency alone, on the same device under
@@ -81,7 +81,8 @@ pub(crate) struct CompareArgs {
     /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat for several [default: time
     /// or throughput, latencies, fairness, and metrics that a program reports]
     ///
-    /// The answer and --until-sure consider only the goals. The correction for multiple comparisons starts with them.
+    /// The first goal decides. The decision and --until-sure consider only the goals. The correction for multiple
+    /// comparisons starts with them.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 

@@ -1,5 +1,4 @@
-//! Advice as text: what the model is, what was confirmed on the device, what is doubtful, the answer and how to set it
-//! last.
+//! Advice as text: the decision, what was confirmed on the device, reservations, and how to set what is advised.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,8 +8,9 @@ use iosched_kernel::settings::Lasting;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use super::closing::{doubts, three_lines};
+use super::closing::{decision, reservations};
 use super::grid::Look;
+use super::machine;
 use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
 use crate::advise::found::Found;
@@ -32,7 +32,7 @@ pub(crate) struct AdviceView<'a> {
 /// The whole page.
 pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     let AdviceView { advice, found, .. } = told;
-    let mut text = heading(told, look);
+    let mut text = decision(&advice.decision(), look) + &heading(told, look);
     let measured = &advice.measured;
     if !measured.standings.is_empty() {
         let mut shown = shown(measured);
@@ -53,8 +53,7 @@ pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     }
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
-    text.push_str(&doubts("doubtful:", &all, look));
-    let _ = write!(text, "\n{}", three_lines(&advice.answer(), &advice.measured.sure_sentence(), &all, look));
+    text.push_str(&reservations(&all, look));
     if let Some(lasting) = told.lasting {
         text.push_str(&how(lasting, told.set.1));
     } else if told.set.0 {
@@ -154,8 +153,11 @@ pub(crate) fn json(told: &AdviceView<'_>) -> Value {
     let AdviceView { advice, found, lasting, set, .. } = told;
     let (_, applied) = set;
     let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);
+    let decided = advice.decision();
+    let setting = advice.recommended().map_or_else(|| advice.present.clone(), ToString::to_string);
     json!({
-        "answer": advice.answer(),
+        "answer": decided.to_string(),
+        "decision": machine::decision(&decided, |_| setting.as_str()),
         "finding": advice.measured.finding,
         "recommended": advice.recommended().map(ToString::to_string),
         "applied": applied,

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use iosched_lab::{
-    Comparison, DeviceRecord, Doubt, FigureOverview, FigureResults, Group, Header, Outcome, Overview, SettingFigure,
-    runs_in_words,
+    Comparison, Decision, DeviceRecord, Doubt, FigureOverview, FigureResults, Group, Header, Outcome, Overview,
+    SettingFigure, runs_in_words,
 };
 use serde_json::{Map, Value, json};
 
@@ -68,7 +68,7 @@ fn overview(header: &Header, overview: &Overview) -> Value {
     json!({
         "figures": overview.figures.iter().map(figure).collect::<Vec<_>>(),
         "shared_doubts": overview.shared_doubts.iter().map(doubt).collect::<Vec<_>>(),
-        "sentence": overview.sentence(header),
+        "decision": overview.sentences,
     })
 }
 
@@ -78,6 +78,18 @@ fn doubt(doubt: &Doubt) -> Value {
         fields.insert("message".to_owned(), doubt.to_string().into());
     }
     value
+}
+
+/// A decision: its kind, the setting to use, the metric that decided, and its sentences.
+pub(super) fn decision<'l>(decision: &Decision, label: impl Fn(usize) -> &'l str) -> Value {
+    json!({
+        "kind": decision.kind,
+        "setting": decision.setting.map(label),
+        "metric": decision.metric,
+        "text": decision.to_string(),
+        "sentences": decision.sentences,
+        "judged": decision.judged,
+    })
 }
 
 /// All of one device.
@@ -116,7 +128,6 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         "cannot_tell": answer.open.as_ref().map(group),
         "idle_percent": answer.idle_percent.map(|percent| 100.0 - percent),
         "equal_within_percent": answer.equal_within_percent,
-        "sentence": results.answer_sentence(header),
     });
     let sentences: Vec<Value> = (0..header.settings.len())
         .filter_map(|setting| {
@@ -131,6 +142,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         "doubts": results.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "sentences": sentences,
         "answer": answer,
+        "decision": decision(&results.decision, |setting| label(setting)),
     });
     document.as_object().cloned().unwrap_or_default()
 }
@@ -177,20 +189,27 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// The figures and the verdicts, each a table, then what is doubtful and the answer; of several devices one after the
+/// The decision, the figures and the verdicts, each a table, then the reservations; of several devices one after the
 /// other, and then which setting wins where.
 pub(crate) fn markdown(page: &Page<'_>) -> String {
     let header = page.header;
     let Some(overview) = &page.overview else {
         let of_one = |sheet: &Sheet<'_>| {
             let DeviceRecord { name, about, .. } = sheet.device;
-            let head = format!("`{}` on `{name}` ({about}), {} runs each\n\n", header.workload.name, page.rounds());
+            let head = format!(
+                "{}\n\n`{}` on `{name}` ({about}), {} runs each\n\n",
+                marked(&sheet.results.decision.to_string()),
+                header.workload.name,
+                page.rounds()
+            );
             head + &sheet_markdown(sheet)
         };
         return page.sheets.iter().map(of_one).collect();
     };
+    let sentences: Vec<String> = overview.sentences.iter().map(|own| marked(own) + "\n\n").collect();
     let mut text = format!(
-        "`{}` on {} devices, {} runs each on each device\n",
+        "{}`{}` on {} devices, {} runs each on each device\n",
+        sentences.concat(),
         header.workload.name,
         page.sheets.len(),
         page.rounds()
@@ -203,8 +222,7 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
     if !overview.figures.is_empty() {
         let _ = writeln!(text, "\n{}\n\n{}", capital(&title(header)), wins(header, overview));
     }
-    text.push_str(&doubts("Doubtful on every device", &overview.shared_doubts));
-    let _ = writeln!(text, "\n{}", overview.sentence(header));
+    text.push_str(&doubts("Reservations on every device", &overview.shared_doubts));
     text
 }
 
@@ -222,8 +240,10 @@ fn wins(header: &Header, overview: &Overview) -> String {
             Outcome::Unknown => "-".to_owned(),
             Outcome::Equal => "equal".to_owned(),
             Outcome::Idle => "idle".to_owned(),
-            Outcome::CannotTell { runs_needed: Some(runs) } => format!("cannot tell, {} would", runs_in_words(*runs)),
-            Outcome::CannotTell { runs_needed: None } => "cannot tell".to_owned(),
+            Outcome::CannotTell { runs_needed: Some(runs) } => {
+                format!("the best is open, {} would tell", runs_in_words(*runs))
+            }
+            Outcome::CannotTell { runs_needed: None } => "the best is open".to_owned(),
             Outcome::Best { settings, told, margin } => {
                 let best: Vec<String> = settings.iter().map(|&s| format!("`{}`", header.settings[s].label)).collect();
                 let between = if *told { ", " } else { " or " };
@@ -236,13 +256,18 @@ fn wins(header: &Header, overview: &Overview) -> String {
     text
 }
 
+/// Text whose asterisks Markdown does not take for its own.
+fn marked(text: &str) -> String {
+    text.replace('*', "\\*")
+}
+
 fn doubts(title: &str, doubts: &[Doubt]) -> String {
     let mut text = String::new();
     if !doubts.is_empty() {
         let _ = writeln!(text, "\n{title}:\n");
     }
     for doubt in doubts {
-        let _ = writeln!(text, "- {}", doubt.to_string().replace('*', "\\*"));
+        let _ = writeln!(text, "- {}", marked(&doubt.to_string()));
     }
     text
 }
@@ -263,25 +288,17 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
     let others: Vec<usize> = (0..labels.len()).filter(|&setting| setting != header.baseline).collect();
     if !others.is_empty() {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
-        let _ = write!(
-            text,
-            "\nAgainst {} (95 % confidence in all; \\* outside the standard deviations):\n\n",
-            labels[header.baseline]
-        );
+        let _ = write!(text, "\nDifference from {} (95 % confidence in all):\n\n", labels[header.baseline]);
         let _ = writeln!(text, "| figure | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
         for figure in &results.figures {
             let cell = |&setting: &usize| {
                 let comparison = figure.settings[setting].as_ref().and_then(|own| own.comparison.as_ref());
-                comparison.map_or(String::new(), |comparison| {
-                    let mark = if comparison.published == Some(true) { " \\*" } else { "" };
-                    format!("{}{mark}", comparison.describe(figure.figure.unit()))
-                })
+                comparison.map_or(String::new(), |comparison| comparison.describe(figure.figure.unit()))
             };
             let cells: Vec<String> = others.iter().map(cell).collect();
             let _ = writeln!(text, "| {} | {} |", figure.figure.name(), cells.join(" | "));
         }
     }
-    text.push_str(&doubts("Doubtful", &sheet.doubts));
-    let _ = writeln!(text, "\n{}", results.answer_sentence(header));
+    text.push_str(&doubts("Reservations", &sheet.doubts));
     text
 }

@@ -1,6 +1,4 @@
-//! The end of a page of several devices: which setting wins where, by how much, and what holds everywhere.
-
-use std::fmt::Write as _;
+//! What several devices say together: which setting wins where, and by how much.
 
 use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels, runs_in_words};
 
@@ -8,28 +6,12 @@ use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::{Cell, Page, Sheet, row};
 
-/// A table of who wins, a sentence per device, and the answer.
-pub(crate) fn closing(page: &Page<'_>, overview: &Overview, look: Look) -> String {
-    let header = page.header;
-    let mut text = String::new();
-    if !overview.figures.is_empty() {
-        let _ = writeln!(text, "{}", look.wrap(&title(header), "  "));
-        text.push_str(&wins(header, overview, look));
-    }
-    if header.settings.len() < 2 {
+/// A table of the best settings.
+pub(super) fn wins_where(page: &Page<'_>, overview: &Overview, look: Look) -> String {
+    if overview.figures.is_empty() {
         return String::new();
     }
-    let width = header.devices.iter().map(|device| device.name.chars().count()).max().unwrap_or(0).min(30);
-    let indent = " ".repeat(width + 4);
-    let has_idle = page.sheets.iter().any(|sheet| sheet.results.answer.idle_percent.is_some());
-    if look.details || has_idle {
-        text.push('\n');
-    }
-    for sheet in page.sheets.iter().filter(|sheet| look.details || sheet.results.answer.idle_percent.is_some()) {
-        let sentence = format!("  {:width$}  {}", sheet.device.name, sheet.results.answer_sentence(header));
-        let _ = writeln!(text, "{}", look.wrap(&sentence, &indent));
-    }
-    text
+    format!("{}\n{}", look.wrap(&title(page.header), "  "), wins(page.header, overview, look))
 }
 
 /// The figures of one setting, a column per device.
@@ -74,8 +56,8 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
         Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
         Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
         Outcome::CannotTell { runs_needed } => {
-            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would", runs_in_words(runs)));
-            [("cannot tell".to_owned(), Tone::Faint), (would, Tone::Faint)]
+            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would tell", runs_in_words(runs)));
+            [("the best is open".to_owned(), Tone::Faint), (would, Tone::Faint)]
         }
         Outcome::Best { settings, told, margin } => {
             let best = labels(header, settings, if *told { "and" } else { "or" });

@@ -1,28 +1,35 @@
-//! Results for people: figures, verdicts, doubts, the answer last.
+//! Results for people: the decision first, then figures, verdicts and reservations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use iosched_lab::{
     Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
-    grouped, significant, sure_sentence,
+    grouped, significant,
 };
 use iosched_sim::Replay;
 
-use super::closing::{doubts, three_lines};
+use super::closing::{decision, paragraphs, reservations};
 use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
-use super::overview::{by_device, closing};
+use super::overview::{by_device, wins_where};
 use super::{Cell, Page, Sheet, cells};
 
 /// The whole page. Without details of several devices only what they say together.
 pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     let look = look.no_wider_than_prose();
-    let mut text = heading(page, look);
+    let mut text = match (&page.overview, page.sheets.first()) {
+        (Some(overview), _) => paragraphs(&overview.sentences, look),
+        (None, Some(sheet)) => decision(&sheet.results.decision, look),
+        (None, None) => String::new(),
+    };
+    text.push_str(&heading(page, look));
     // One setting on several devices: its figures side by side.
     let side_by_side = page.overview.is_some() && page.header.settings.len() == 1;
     if side_by_side {
         let _ = write!(text, "\n{}", by_device(page, look));
+    } else if let Some(overview) = &page.overview {
+        let _ = write!(text, "\n{}", wins_where(page, overview, look));
     }
     for sheet in page.sheets.iter().filter(|_| look.details || page.overview.is_none()) {
         if !side_by_side {
@@ -33,28 +40,17 @@ pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
             }
             text.push_str(&figures(sheet, look));
         }
-        if page.header.settings.len() > 1 {
+        if page.header.settings.len() > 1 && page.rounds() > 1 {
             let _ = write!(text, "\n{}", verdicts(sheet, look));
         }
         if look.details {
             text.push_str(&each(sheet, look));
         }
-        let title = match page.overview {
-            Some(_) => format!("doubtful on {}:", sheet.device.name),
-            None => "doubtful:".to_owned(),
-        };
-        text.push_str(&doubts(&title, &sheet.doubts, look));
     }
-    let answer = match &page.overview {
-        Some(overview) => {
-            text.push_str(&doubts("doubtful on every device:", &overview.shared_doubts, look));
-            let _ = write!(text, "\n{}", closing(page, overview, look));
-            overview.sentence(page.header)
-        }
-        None => page.sheets.first().map_or_else(String::new, |sheet| sheet.results.answer_sentence(page.header)),
-    };
-    let sure = sure_sentence(page.header, page.sheets.iter().map(|sheet| &sheet.results));
-    let _ = write!(text, "\n{}", three_lines(&answer, &sure, &page.ranked_doubts(), look));
+    text.push_str(&reservations(&page.ranked_doubts(), look));
+    if page.records.is_some() || page.next.is_some() {
+        text.push('\n');
+    }
     if let Some(records) = &page.records {
         let _ = writeln!(text, "{:11}{}", "records:", records.display());
     }
@@ -82,7 +78,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
     let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {time} s {what}{elapsed}"), ""));
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
-    if alone_ns > 0 {
+    if alone_ns > 0 && look.details {
         let alone = seconds(alone_ns);
         let line = format!("of these, {alone} s run each process alone, for fairness; --no-fairness leaves them out");
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
@@ -216,15 +212,16 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     };
     let baseline = &header.settings[header.baseline].label;
     let title = verdicts_title(baseline, header.equal_within_percent);
-    let tables: Vec<String> = tables(&told).iter().map(table).collect();
+    // Those of tasks from which nothing is concluded are details.
+    let all = tables(&told);
+    let shown = if look.details { all.len() } else { 1 };
+    let tables: Vec<String> = all.iter().take(shown).map(table).collect();
     format!("{}\n{}", look.wrap(&title, ""), tables.join("\n"))
 }
 
 /// What a table of verdicts is headed.
 pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
-    format!(
-        "against {baseline} (95 % confidence in all; equal: within {equal_within_percent} %; * outside the standard deviations):"
-    )
+    format!("difference from {baseline} (95 % confidence in all; equal: within {equal_within_percent} %):")
 }
 
 fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
@@ -233,14 +230,13 @@ fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
 }
 
 pub(super) fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone) {
-    let mark = if comparison.published == Some(true) { " *" } else { "" };
     let tone = match comparison.verdict {
         Verdict::Better => Tone::Good,
         Verdict::Worse => Tone::Bad,
         Verdict::More | Verdict::Less => Tone::Plain,
         Verdict::Equal | Verdict::CannotTell => Tone::Faint,
     };
-    (format!("{}{mark}", comparison.describe(figure.unit())), tone)
+    (comparison.describe(figure.unit()), tone)
 }
 
 /// What is said of every setting of one device against the baseline.

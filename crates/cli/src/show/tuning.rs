@@ -1,11 +1,12 @@
-//! A search for settings as text: what was confirmed, what each change is worth, what matters, the answer last.
+//! A search for settings as text: the decision and how to set it, what was confirmed, what each change is worth, what
+//! matters, reservations.
 
 use std::fmt::Write as _;
 
 use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands, lasting};
 use iosched_lab::{Comparison, significant};
 
-use super::closing::{doubts, three_lines};
+use super::closing::{decision, reservations};
 use super::columns::figures_column;
 use super::grid::{Column, Look, left, set};
 use super::text::{seconds, subject, verdict, verdicts_title};
@@ -16,7 +17,14 @@ const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)"
 
 /// The whole page.
 pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, look: Look) -> String {
-    let mut text = heading(results, elapsed_s, look);
+    let mut text = decision(&results.decision(), look);
+    if let Some(best) = results.recommended().filter(|_| results.recommends()) {
+        for command in commands(&best.setting) {
+            let _ = writeln!(text, "  {command}");
+        }
+        text.push('\n');
+    }
+    text.push_str(&heading(results, elapsed_s, look));
     if !results.standings.is_empty() {
         let shown = shown(results);
         let _ = write!(text, "\n{}", figures(results, &shown, look));
@@ -32,13 +40,8 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
         text.push_str(&shares(results, look));
     }
     text.push_str(&front(results, look));
-    let all = results.doubts();
-    text.push_str(&doubts("doubtful:", &all, look));
-    let _ = write!(text, "\n{}", three_lines(&results.answer(), &results.sure_sentence(), &all, look));
+    text.push_str(&reservations(&results.doubts(), look));
     if let Some(best) = results.recommended().filter(|_| results.recommends()) {
-        for command in commands(&best.setting) {
-            let _ = writeln!(text, "  {command}");
-        }
         for (title, lines) in lasting(&best.setting, &results.header.baseline) {
             let _ = writeln!(text, "{title}");
             lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));

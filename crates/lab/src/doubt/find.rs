@@ -5,7 +5,8 @@ use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::{Inert, hands_on_at_once, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
 
-use super::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
+use super::{Doubt, SECONDS_PUBLISHED};
+use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::record::{OnDevice, RunRecord, WorkloadKind};

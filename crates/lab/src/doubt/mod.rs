@@ -11,6 +11,7 @@ use iosched_kernel::knobs::Inert;
 use iosched_sim::Note;
 use serde::Serialize;
 
+use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
@@ -19,8 +20,6 @@ use crate::words::listed;
 
 pub(crate) use find::Finder;
 
-/// Runs of each setting that the published method takes.
-pub const RUNS_PUBLISHED: u32 = 10;
 /// Length of a run below which the published method does not consider it, s.
 pub const SECONDS_PUBLISHED: f64 = 60.0;
 

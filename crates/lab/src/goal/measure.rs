@@ -165,6 +165,14 @@ impl Measure {
         Self::Latency(statistic, if sync { Whose::Sync } else { Whose::Async })
     }
 
+    /// The task or cgroup that it is of.
+    pub(crate) fn task(&self) -> Option<&str> {
+        match self {
+            Self::Latency(_, Whose::Task(name)) | Self::Throughput(name) | Self::Iops(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The figure of every run that it names.
     fn usual_figure(&self) -> Option<Figure> {
         Figure::ALL.iter().copied().find(|&figure| Self::of_figure(figure) == *self)

@@ -127,6 +127,7 @@ pub(super) fn impossible(place: &Sandbox) {
     let expected = ["name the columns with --columns, as in time_ms,", "offsets may be in bytes, not sectors"];
     place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
     let said = compared(place, "x.trace", "nvme", &[]);
-    let first = said.out.split("doubtful:").nth(1).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = said.out.split("reservations, the weightiest first:").nth(1).unwrap_or_default();
+    let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(first.contains("are more than any device takes"), "{}", said.out);
 }

@@ -1,0 +1,107 @@
+//! What a search comes to, as evidence for [`decide`], which has the sentences.
+
+use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, decide};
+
+use super::results::{Finding, Standing, TuneResults};
+
+/// Settings beside the baseline and what is recommended that a decision speaks of, at most.
+const OTHERS_MAX: usize = 3;
+
+impl TuneResults<'_> {
+    /// Which setting to use, and why.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        match self.evidence() {
+            Some(evidence) => decide(&evidence),
+            None => self.undecided(),
+        }
+    }
+
+    /// All that the decision rests on; `None` if nothing was confirmed beside the baseline.
+    #[must_use]
+    pub(crate) fn evidence(&self) -> Option<Evidence> {
+        let shown = self.decided_between();
+        if shown.len() < 2 || matches!(self.finding, Finding::Unconfirmed) {
+            return None;
+        }
+        let header = self.header;
+        let standing = |number: &usize| &self.standings[*number];
+        let place = |number: usize| shown.iter().position(|own| *own == number);
+        let is_served = |own: &Standing| header.device.measured.is_none() && !own.setting.is_in_linux();
+        let criterion = |measure: usize| Criterion {
+            figure: header.measures[measure].figure(),
+            settings: shown.iter().map(standing).map(|own| Some(own.figures[measure].as_ref()?.told())).collect(),
+            concludes: measure < header.goals,
+        };
+        let costs = (header.goals..header.measures.len()).filter(|&own| is_cost(header.measures[own].figure()));
+        Some(Evidence {
+            labels: shown.iter().map(standing).map(|own| own.label.clone()).collect(),
+            served: (0..shown.len()).filter(|&own| is_served(standing(&shown[own]))).collect(),
+            better_served: self.served.and_then(place).into_iter().collect(),
+            broken: shown.iter().map(standing).map(|own| self.broken_by(own)).collect(),
+            recommended: self.best.and_then(place),
+            criteria: (0..header.goals).chain(costs).map(criterion).collect(),
+            runs: self.standings.first().map_or(0, |own| own.runs) as u32,
+            run_word: "confirming runs",
+            equal_within_percent: header.equal_within_percent,
+            idle_percent: self.idle_percent,
+            ..Evidence::default()
+        })
+    }
+
+    /// Numbers of standings: the baseline, what is recommended, what only served disks have, what may be better; where the
+    /// baseline stays, also those that come nearest.
+    fn decided_between(&self) -> Vec<usize> {
+        let mut shown = vec![0];
+        let unsure = self.unsure.map(|(number, _)| number);
+        shown.extend([self.best, self.served, unsure].into_iter().flatten());
+        if !self.recommends() {
+            // What may be better is named already: the judge has looked at the others.
+            let nearest = (1..self.standings.len()).filter(|&own| Some(own) != unsure && !self.is_open(own));
+            shown.extend(nearest.take(OTHERS_MAX));
+        }
+        let mut seen = Vec::new();
+        shown.retain(|number| {
+            *number < self.standings.len() && !seen.contains(number) && {
+                seen.push(*number);
+                true
+            }
+        });
+        shown
+    }
+
+    /// Whether the first goal of a standing cannot be told from the baseline's.
+    fn is_open(&self, number: usize) -> bool {
+        let comparison = self.standings[number].figures[0].as_ref().and_then(|own| own.comparison);
+        comparison.is_some_and(|own| own.verdict == iosched_lab::Verdict::CannotTell)
+    }
+
+    /// Without anything to decide between.
+    fn undecided(&self) -> Decision {
+        let baseline = self.header.baseline.to_string();
+        let ahead = self.leading.as_ref().map(ToString::to_string).filter(|own| *own != baseline);
+        let said = match (self.finding, ahead) {
+            (Finding::Unconfirmed, ahead) => {
+                let ahead = ahead.map_or_else(String::new, |own| format!(" {own} was ahead."));
+                format!("Keep {baseline} for now. The search was stopped before it confirmed a setting.{ahead}")
+            }
+            (Finding::NothingAllowed, _) => {
+                let bounds: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
+                format!("Keep {baseline} for now. No setting that was tried keeps {}.", bounds.join(" and "))
+            }
+            _ if self.settings < 2 => format!("Keep {baseline}. It has nothing to set that is worth trying."),
+            _ => format!("Keep {baseline}. No other setting was worth confirming."),
+        };
+        let kind = match self.finding {
+            Finding::NothingBetter => DecisionKind::Keep,
+            Finding::Idle => DecisionKind::Idle,
+            _ => DecisionKind::CannotTell,
+        };
+        Decision { kind, setting: Some(0), metric: None, sentences: vec![said], judged: None }
+    }
+}
+
+/// Metrics that are told as a cost where they are no goals.
+const fn is_cost(figure: Figure) -> bool {
+    matches!(figure, Figure::Throughput | Figure::SyncMean | Figure::SyncP99 | Figure::AsyncP99)
+}

@@ -1,0 +1,141 @@
+//! What the results of a comparison say, as evidence for a decision.
+
+use iosched_kernel::checks::Finding;
+use iosched_sim::Replay;
+
+use super::{Criterion, Evidence, Starving};
+use crate::answer::Answer;
+use crate::asked::quoted;
+use crate::doubt::Doubt;
+use crate::figure::{Figure, TaskFigure};
+use crate::goal::Goal;
+use crate::record::{Header, OnDevice, WorkloadKind};
+use crate::results::{FigureResults, Results};
+
+impl Evidence {
+    /// Of one device.
+    pub(crate) fn of(records: OnDevice<'_>, results: &Results) -> Self {
+        let header = records.header();
+        let labels: Vec<String> = header.settings.iter().map(|own| own.label.clone()).collect();
+        let goals = results.figures.iter().any(|own| own.goal);
+        let deciding = deciding(header, results);
+        let first = deciding.map(|(own, _)| own.figure);
+        let is_told = |own: &&FigureResults| own.concludes() || goals && is_cost(own, header);
+        let others = results.figures.iter().filter(|own| Some(own.figure) != first).filter(is_told);
+        let criteria = deciding.iter().map(|(own, _)| *own).chain(others).map(criterion);
+        let served: Vec<usize> = (0..labels.len()).filter(|&setting| !records.can_be_set(setting)).collect();
+        Self {
+            baseline: header.baseline,
+            better_served: deciding.map_or_else(Vec::new, |(own, _)| better_served(&results.answer, own.figure)),
+            served,
+            criteria: criteria.collect(),
+            reason: deciding.and_then(|(_, reason)| reason),
+            goal: goal(header, results).filter(|_| !goals),
+            runs: results.rounds,
+            equal_within_percent: header.equal_within_percent,
+            idle_percent: results.answer.idle_percent,
+            labels,
+            run_word: "runs",
+            ..Self::default()
+        }
+        .with_doubts(&results.doubts)
+    }
+
+    /// With what doubts tell of tasks that starve and of what is below the scheduler. Settings have their labels.
+    #[must_use]
+    pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
+        self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
+        self.below = doubts.iter().find_map(below);
+        self
+    }
+}
+
+fn criterion(results: &FigureResults) -> Criterion {
+    let settings = results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.comparison))).collect();
+    Criterion { figure: results.figure, settings, concludes: results.concludes() }
+}
+
+fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
+    let groups = answer.served.iter().filter(|group| group.figures.contains(&figure));
+    groups.flat_map(|group| group.settings.clone()).collect()
+}
+
+/// Whether a metric that is no goal is told as a cost: the usual ones, each once.
+fn is_cost(results: &FigureResults, header: &Header) -> bool {
+    let twice = if header.workload.timed { Figure::Finish } else { Figure::Throughput };
+    results.shown && results.figure != twice
+}
+
+/// The metric that decides, and why: the first goal; else what a program reports, how much is done in the given time, how
+/// long I/Os take that come at given times, or how long all of it takes.
+fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
+    if let Some(goal) = results.figures.iter().find(|own| own.goal) {
+        return Some((goal, None));
+    }
+    let concluding = || results.figures.iter().filter(|own| own.concludes());
+    let reported = |own: &&FigureResults| matches!(own.figure, Figure::Application(_));
+    if let Some(own) = concluding().find(reported) {
+        return Some((own, Some("which the program reports")));
+    }
+    let is_open = header.workload.kind == WorkloadKind::Trace && matches!(header.replay, Replay::Open { .. });
+    let latencies = [Figure::SyncMean, Figure::SyncP99, Figure::AsyncP99];
+    let order = match (header.workload.timed, is_open) {
+        (_, true) => [latencies.as_slice(), &[Figure::Finish]].concat(),
+        (true, _) => [&[Figure::Throughput], latencies.as_slice()].concat(),
+        _ => [&[Figure::Finish], latencies.as_slice()].concat(),
+    };
+    let first = order.iter().find_map(|figure| concluding().find(|own| own.figure == *figure));
+    let own = first.or_else(|| concluding().next())?;
+    Some((
+        own,
+        Some(match own.figure {
+            Figure::Finish => "the time until all work is done",
+            Figure::Throughput => "what is done in the given time",
+            Figure::SyncMean if is_open => "since I/Os arrive at given times",
+            _ => "the first metric that the runs have",
+        }),
+    ))
+}
+
+/// The goal that names the latency of the first of several tasks.
+fn goal(header: &Header, results: &Results) -> Option<(String, &'static str)> {
+    if results.task_names.1 < 2 {
+        return None;
+    }
+    let of_tasks = results.figures.iter().filter(|own| matches!(own.figure, Figure::Task(_, TaskFigure::P99)));
+    let goals = of_tasks.filter_map(|own| {
+        let task = own.figure.task()?;
+        let goal = format!("p99({task})");
+        // A name may mean something else in a goal.
+        (goal.parse::<Goal>().ok()?.measure.task() == Some(task)).then_some(goal)
+    });
+    let goal = goals.into_iter().next()?;
+    let plain = goal.chars().all(|c| c.is_ascii_alphanumeric() || "()._-/: ".contains(c));
+    let word = match header.workload.kind {
+        WorkloadKind::Jobs => "job",
+        WorkloadKind::Tasks => "task",
+        _ => "process",
+    };
+    Some((if plain { format!("\"{goal}\"") } else { quoted(&goal) }, word))
+}
+
+fn starving(doubt: &Doubt, labels: &[String]) -> Option<Starving> {
+    let Doubt::Starved { settings, task, percent } = doubt else { return None };
+    let under = |own: &(usize, &String)| settings.is_empty() || settings.contains(own.1);
+    let settings = labels.iter().enumerate().filter(under).map(|(number, _)| number).collect();
+    Some(Starving { task: task.clone(), settings, percent: *percent })
+}
+
+/// That another scheduler below has the last word.
+fn below(doubt: &Doubt) -> Option<String> {
+    let Doubt::Found { finding } = doubt else { return None };
+    match finding {
+        Finding::Virtual { kind } => {
+            Some(format!("The disk is {kind}: what is below it orders requests too, and may matter more."))
+        }
+        Finding::NothingQueues { .. } => {
+            Some("The driver takes every request at once, so no scheduler has anything to order.".to_owned())
+        }
+        _ => None,
+    }
+}

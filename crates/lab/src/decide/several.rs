@@ -1,0 +1,55 @@
+//! The decision of several devices: where to use what.
+
+use super::{Decision, DecisionKind};
+use crate::words::listed;
+
+/// Sentences of a device that are told beside the others.
+const OF_A_DEVICE: usize = 2;
+
+/// What to use on which device, then why, device by device, then how it was judged.
+pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, own) in names.iter().zip(decisions) {
+        let what = what(own, labels, baseline);
+        match groups.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, on)) => on.push((*name).to_owned()),
+            None => groups.push((what, vec![(*name).to_owned()])),
+        }
+    }
+    let mut sentences = match groups.as_slice() {
+        [] => Vec::new(),
+        [(what, on)] => vec![capital(&format!("{what} on all {} devices.", on.len()))],
+        all => {
+            let each: Vec<String> = all.iter().map(|(what, on)| format!("{what} on {}", listed(on, "and"))).collect();
+            vec![format!("It depends on the device: {}.", each.join("; "))]
+        }
+    };
+    if decisions.iter().all(|own| own.kind == DecisionKind::Nothing) {
+        return decisions.first().map_or_else(Vec::new, |own| own.sentences.clone());
+    }
+    let reasons = names.iter().zip(decisions);
+    sentences.extend(reasons.map(|(name, own)| {
+        let reasons = &own.sentences[..own.sentences.len().min(OF_A_DEVICE)];
+        format!("{name}: {}", reasons.join(" "))
+    }));
+    sentences.extend(decisions.iter().find_map(|own| own.judged.clone()));
+    sentences
+}
+
+/// What to do, without a capital: "keep none", "set kyber".
+fn what(decision: &Decision, labels: &[String], baseline: usize) -> String {
+    let label = decision.setting.and_then(|setting| labels.get(setting)).map_or("the setting", String::as_str);
+    match decision.kind {
+        DecisionKind::Change => format!("set {label}"),
+        DecisionKind::Trade => format!("weigh {label} against {}", labels[baseline]),
+        DecisionKind::CannotTell | DecisionKind::TooFewRuns => format!("keep {label} for now"),
+        DecisionKind::Keep | DecisionKind::Equal | DecisionKind::Idle | DecisionKind::Nothing => {
+            format!("keep {label}")
+        }
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
+}

@@ -1,0 +1,278 @@
+use iosched_kernel::checks::Finding;
+
+use super::*;
+use crate::compare::{Bounds, Pair, SIGNIFICANCE};
+use crate::doubt::Doubt;
+
+/// Runs around a value, with a little noise that differs from setting to setting.
+fn around(value: f64, noise: f64, setting: usize, runs: usize) -> Vec<f64> {
+    let noises = [0.3, -0.5, 0.8, -0.9, 0.1, 0.6, -0.2, -0.7, 0.9, -0.4];
+    (0..runs)
+        .map(|run| value * (1.0 + noise * noises[(run * [1, 3, 7, 9][setting % 4] + setting) % noises.len()]))
+        .collect()
+}
+
+/// A metric under several settings, the baseline first, with the noise and the model's error.
+fn criterion(figure: Figure, values: &[f64], noise: f64, runs: usize, model_error_percent: f64) -> Criterion {
+    let bounds = Bounds { model_error_percent, ..Bounds::default() };
+    let of = |setting: usize| around(values[setting], noise, setting, runs);
+    let base = of(0);
+    let settings = (0..values.len()).map(|setting| {
+        let values = of(setting);
+        let pair = Pair { figure, values: &values, base: &base, bounds, concludes: true };
+        Some((crate::stat::mean(&values), (setting != 0).then(|| pair.compare(SIGNIFICANCE))))
+    });
+    Criterion { figure, settings: settings.collect(), concludes: true }
+}
+
+fn evidence(labels: &[&str], criteria: &[(Figure, &[f64])]) -> Evidence {
+    with_noise(labels, criteria, 0.001, 10)
+}
+
+fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: usize) -> Evidence {
+    Evidence {
+        labels: labels.iter().map(|own| (*own).to_owned()).collect(),
+        criteria: criteria.iter().map(|(figure, values)| criterion(*figure, values, noise, runs, 0.0)).collect(),
+        reason: Some("the time until all work is done"),
+        runs: runs as u32,
+        run_word: "runs",
+        equal_within_percent: 5.0,
+        ..Evidence::default()
+    }
+}
+
+/// Kind, setting and sentences of a decision.
+#[track_caller]
+fn check(evidence: &Evidence, kind: DecisionKind, setting: usize, sentences: &[&str]) {
+    let found = decide(evidence);
+    assert_eq!((found.kind, found.setting), (kind, Some(setting)), "{found}");
+    assert_eq!(found.sentences, sentences);
+}
+
+const FINISH: Figure = Figure::Finish;
+
+#[test]
+fn keep_names_what_is_equal_and_what_is_worse() {
+    let labels = ["mq-deadline", "none", "kyber", "bfq"];
+    let own = evidence(&labels, &[(FINISH, &[10.0, 10.0, 10.1, 11.9]), (Figure::SyncP99, &[5.0; 4])]);
+    check(
+        &own,
+        DecisionKind::Keep,
+        0,
+        &["Keep mq-deadline. Nothing is faster: none and kyber are equal within 5 %, bfq takes 19 % longer."],
+    );
+}
+
+#[test]
+fn the_setting_that_is_better_without_a_cost_is_named() {
+    let labels = ["mq-deadline", "kyber", "bfq"];
+    let metrics = [(FINISH, &[10.0, 8.0, 7.0][..]), (Figure::SyncP99, &[5.0, 5.0, 20.0])];
+    check(
+        &evidence(&labels, &metrics),
+        DecisionKind::Change,
+        1,
+        &["Set kyber: it finishes 20 % sooner.", "Against mq-deadline, bfq finishes 30 % sooner."],
+    );
+}
+
+#[test]
+fn equal_in_what_decides_and_better_elsewhere_is_a_reason_to_change() {
+    let metrics = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
+    let said = "Set kyber: it shortens sync p99 by 20 %, and the time to finish is equal within 5 %.";
+    check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &[said]);
+}
+
+#[test]
+fn a_better_setting_with_a_cost_is_a_trade_unless_the_user_named_a_goal() {
+    let metrics = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 16.0]), (Figure::Fairness, &[1.0, 0.7])];
+    let mut own = evidence(&["deadline", "cfq"], &metrics);
+    check(
+        &own,
+        DecisionKind::Trade,
+        1,
+        &["Set cfq only if the time to finish matters most: it finishes 20 % sooner, but makes sync p99 3.2 times as \
+           long and shares the disk less fairly (0.70 against 1.00). Otherwise keep deadline."],
+    );
+    own.reason = None;
+    check(
+        &own,
+        DecisionKind::Change,
+        1,
+        &[
+            "Set cfq: it finishes 20 % sooner.",
+            "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
+        ],
+    );
+}
+
+#[test]
+fn a_setting_that_is_slower_and_fairer_is_told_as_that() {
+    let metrics = [(FINISH, &[10.0, 11.9][..]), (Figure::Fairness, &[0.36, 0.63])];
+    check(
+        &evidence(&["mq-deadline", "bfq"], &metrics),
+        DecisionKind::Keep,
+        0,
+        &[
+            "Keep mq-deadline. Nothing is faster: bfq takes 19 % longer.",
+            "bfq shares the disk more fairly (0.63 against 0.36): set it only if that is worth the loss.",
+        ],
+    );
+}
+
+#[test]
+fn what_cannot_be_told_says_how_many_runs_would_tell() {
+    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 10);
+    let found = decide(&own);
+    assert_eq!((found.kind, found.setting), (DecisionKind::CannotTell, Some(0)));
+    let runs = own.criteria[0].settings[1].unwrap().1.unwrap().runs_needed.unwrap();
+    assert_eq!(found.sentences[0], "Keep none for now: whether bfq is better is open.");
+    assert!(found.sentences[1].starts_with("Nothing is faster for sure: bfq (-"), "{found}");
+    assert_eq!(found.sentences[2], format!("About {runs} runs of each setting would tell: --runs {runs}."));
+}
+
+#[test]
+fn two_or_three_runs_that_do_not_tell_are_too_few() {
+    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 3);
+    let found = decide(&own);
+    assert_eq!((found.kind, found.setting), (DecisionKind::TooFewRuns, Some(0)));
+    assert_eq!(found.sentences[0], "Too few runs to decide (3 of each setting): keep none for now.");
+    assert_eq!(found.sentences[1], "Nothing is faster for sure: bfq may be better or worse.");
+    assert!(found.sentences[2].contains("--runs "), "{found}");
+}
+
+#[test]
+fn one_run_decides_nothing() {
+    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
+    let said = "Too few runs to decide: one run of each setting shows no spread. Keep none for now, and make 10 runs: --runs 10.";
+    check(&own, DecisionKind::TooFewRuns, 0, &[said]);
+}
+
+#[test]
+fn settings_that_are_equal_in_all_metrics_make_no_difference() {
+    let metrics = [(FINISH, &[10.0; 3][..]), (Figure::SyncP99, &[5.0; 3])];
+    let said = "Keep none. It makes no difference here: all 3 settings are equal within 5 % in finish and sync p99.";
+    check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &[said]);
+}
+
+#[test]
+fn an_idle_device_decides_nothing() {
+    let own = Evidence { idle_percent: Some(1.2), ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
+    let found = decide(&own);
+    assert_eq!(found.kind, DecisionKind::Idle);
+    assert!(found.sentences[0].starts_with("Keep none. The device was idle at least 98.8 % of the time"), "{found}");
+}
+
+#[test]
+fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
+    let starving =
+        |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
+    let metrics = [(FINISH, &[10.0, 8.0][..])];
+    let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
+    let said = ["Keep none. Nothing is faster: bfq finishes 20 % sooner, but starves backup."];
+    check(&own, DecisionKind::Keep, 0, &said);
+    let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
+    let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
+    let said = "Set bfq: bfq does not starve backup, and none does; it shortens sync p99 by 20 %, and the time to \
+                finish is equal within 5 %.";
+    check(&own, DecisionKind::Change, 1, &[said]);
+    let slower = [(FINISH, &[10.0, 11.9][..])];
+    let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
+    check(
+        &own,
+        DecisionKind::Trade,
+        1,
+        &[
+            "Keep none. Nothing is faster: bfq takes 19 % longer.",
+            "But none starves backup, which gets 0.40 % of what the busiest task gets: set bfq if backup must make progress.",
+        ],
+    );
+}
+
+#[test]
+fn what_is_below_the_scheduler_is_told_with_the_decision() {
+    let doubt = |finding| vec![Doubt::Found { finding }];
+    let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
+    let found = decide(&own.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
+    assert_eq!(
+        found.sentences[1],
+        "The disk is a virtual disk: what is below it orders requests too, and may matter more."
+    );
+}
+
+#[test]
+fn what_linux_does_not_have_is_told_apart() {
+    let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
+    let own =
+        Evidence { served: vec![2], better_served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
+    let found = decide(&own);
+    assert_eq!((found.kind, found.setting), (DecisionKind::Keep, Some(0)));
+    assert_eq!(
+        found.sentences,
+        [
+            "Keep mq-deadline. Nothing that Linux has is faster: none is equal within 5 %.",
+            "Only on a disk that iosched serves, cfq is better still: it finishes 50 % sooner."
+        ]
+    );
+    let own = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
+    let found = decide(&own);
+    assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
+    assert!(found.sentences[1].starts_with("Linux has none of these settings today"), "{found}");
+}
+
+#[test]
+fn what_a_wrong_model_shows_is_told_and_why_it_is_not_trusted() {
+    let mut own = evidence(&["noop", "cfq"], &[]);
+    own.criteria = vec![criterion(FINISH, &[10.0, 71.0], 0.001, 10, 640.0)];
+    check(
+        &own,
+        DecisionKind::CannotTell,
+        0,
+        &[
+            "Keep noop for now: whether cfq is better is open.",
+            "Nothing is faster for sure: cfq was worse in simulation (7.1 times the baseline's value), but the model is \
+             too inexact to prove that.",
+            "No number of runs would tell, since the model may be off by 640 %: compare on the device itself (--on).",
+        ],
+    );
+}
+
+#[test]
+fn a_baseline_that_breaks_a_bound_gives_way() {
+    let own = Evidence {
+        broken: vec![Some("p99(db) <= 1 ms (28.9 ms)".to_owned()), None],
+        reason: None,
+        ..evidence(&["none", "bfq"], &[(Figure::Throughput, &[100.0, 90.0])])
+    };
+    check(
+        &own,
+        DecisionKind::Change,
+        1,
+        &[
+            "Set bfq: it keeps what none breaks, p99(db) <= 1 ms (28.9 ms).",
+            "The cost: bfq lowers throughput by 10 % (9.9 to 10 %).",
+        ],
+    );
+}
+
+#[test]
+fn how_it_was_judged_names_the_metric_the_runs_and_a_goal_to_paste() {
+    let mut own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
+    own.goal = Some(("\"p99(db)\"".to_owned(), "job"));
+    assert_eq!(
+        decide(&own).judged.unwrap(),
+        "Judged by finish, the time until all work is done: 10 runs of each setting, 95 % confidence. If one job \
+         matters most, name it: --goal \"p99(db)\"."
+    );
+    own.reason = None;
+    assert_eq!(decide(&own).judged.unwrap(), "Judged by finish: 10 runs of each setting, 95 % confidence.");
+}
+
+#[test]
+fn devices_that_agree_are_told_once_and_others_one_by_one() {
+    let keep = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 11.9])]));
+    let set = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]));
+    let labels = ["none".to_owned(), "bfq".to_owned()];
+    let of = |decisions: &[&Decision]| several(&["a", "b"], &labels, 0, decisions)[0].clone();
+    assert_eq!(of(&[&keep, &keep]), "Keep none on all 2 devices.");
+    assert_eq!(of(&[&keep, &set]), "It depends on the device: keep none on a; set bfq on b.");
+}
