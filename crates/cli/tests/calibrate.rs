@@ -146,9 +146,14 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
     let short = ["--rounds", "2", "--run-for", "0.2", "--records", &records];
     let (code, out, err) = run(&[&["validate", &device, "--profile", &device, "-o", &told][..], &short].concat());
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    for part in
-        ["two classes: random 8 KiB reads", "predicted", "rates within 10 %: 48 of 48", "0 wrongly", "; trust 100 %"]
-    {
+    for part in [
+        "two classes: random 8 KiB reads",
+        "predicted",
+        "of the rates and p99s.",
+        "rates within 10 %: 48 of 48",
+        "0 wrongly",
+        "; trust 100 %",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
     // The profile carries it, and comparisons on it say so.

@@ -203,7 +203,9 @@ fn several_devices_are_compared_in_one_command() {
         out
     };
     let text = with(&["--report", "all.html", "--details"]);
-    for part in ["sata-7200: 1 TB", "3 runs each on each device", "  - on ./fixed.toml: ", "best where", "finish "] {
+    for part in
+        ["sata-7200: 1 TB", "3 runs each on each device", "  - on ./fixed.toml: ", "the best on each device", "finish "]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(text.matches("difference from noop (95 % confidence").count(), 2, "{text}");

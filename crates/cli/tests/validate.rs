@@ -111,6 +111,7 @@ fn an_imported_disk_is_compared_with_what_was_measured() {
     let args = ["validate", "disk", "--device", "a.toml", "--trace", "a.trace", "--report", "a.html"];
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("On average the model answers "), "{out}");
     let last = out.lines().last().unwrap();
     let words: Vec<&str> = last.split(' ').collect();
     assert_eq!([words[0], words[2], words[4], words[6]], ["rms_ms", "mean_ms", "measured_mean_ms", "requests"]);

@@ -164,6 +164,25 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the setting may be better by what matters, though the runs do not tell.
+    pub(crate) fn may_be_better(&self, direction: Direction) -> bool {
+        self.reach(direction).is_some_and(|(good, _)| good > self.equal_within_percent)
+    }
+
+    /// Whether the setting may be worse by what matters, though the runs do not tell.
+    pub(crate) fn may_be_worse(&self, direction: Direction) -> bool {
+        self.reach(direction).is_some_and(|(_, bad)| bad > self.equal_within_percent)
+    }
+
+    /// How far a difference that cannot be told may reach to the good and to the bad side, per cent.
+    fn reach(&self, direction: Direction) -> Option<(f64, f64)> {
+        if self.verdict != Verdict::CannotTell {
+            return None;
+        }
+        let (low, high) = self.interval_percent.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        Some(if direction == Direction::Higher { (high, -low) } else { (-low, high) })
+    }
+
     /// The same seen from the other side: the baseline against the setting, whose mean is `mean`.
     #[must_use]
     pub fn turned(self, mean: f64) -> Self {

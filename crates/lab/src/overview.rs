@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::Direction;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Verdict};
 use crate::decide::{Decision, several};
 use crate::doubt::Doubt;
 use crate::figure::Figure;
@@ -16,9 +16,9 @@ use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 /// How far the best setting is ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Margin {
-    /// The setting of the best mean, its number in [`Header::settings`].
+    /// The setting of the best mean, its number in [`Header::settings`](crate::Header::settings).
     pub setting: usize,
-    /// The setting it is compared with: the baseline, or the next best where the baseline is among the best.
+    /// The setting it is compared with: the baseline, or, if that is the setting, the best of the worse ones.
     pub than: usize,
     /// `setting` against `than`.
     pub comparison: Comparison,
@@ -28,18 +28,18 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are better than the others for sure.
+    /// Some settings are better than the baseline for sure; or the baseline and its equals are better than the others.
     Best {
         /// Their numbers.
         settings: Vec<usize>,
-        /// Whether they are known to be equal, or there is one; else it cannot be told which of them is the best.
-        told: bool,
         /// By how much.
         margin: Box<Margin>,
     },
     /// All settings are equal.
     Equal,
-    /// Which is best cannot be told.
+    /// Nothing is better than the baseline; whether others are worse cannot be told.
+    NothingBetter,
+    /// Whether another setting is better than the baseline cannot be told.
     CannotTell {
         /// Runs of each setting that would tell; `None` if no number would.
         runs_needed: Option<u32>,
@@ -71,8 +71,10 @@ pub struct Overview {
     pub figures: Vec<FigureOverview>,
     /// Doubts that every device shares, in the order of the first.
     pub shared_doubts: Vec<Doubt>,
-    /// What to use where, in sentences: of all devices, then of each, then how it was judged.
+    /// What to use where, in sentences: of all devices, then of each.
     pub sentences: Vec<String>,
+    /// By which metric and how many runs it was judged, in sentences.
+    pub judged: Option<String>,
 }
 
 impl Overview {
@@ -86,6 +88,7 @@ impl Overview {
         let decisions: Vec<&Decision> = devices.iter().map(|own| &own.decision).collect();
         Self {
             sentences: several(&names, &labels, records.header.baseline, &decisions),
+            judged: decisions.iter().find_map(|own| own.judged.clone()),
             figures: figures_of(devices).into_iter().filter_map(|figure| overview(records, devices, figure)).collect(),
             shared_doubts: first.iter().filter(shared).cloned().collect(),
         }
@@ -116,40 +119,54 @@ fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<Fi
     known.then_some(FigureOverview { figure, devices: outcomes, everywhere, served })
 }
 
+/// From the verdicts against the baseline, which tables and decisions show too.
 fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
-    if device.header().settings.len() < 2 || results.rounds < 2 {
+    let header = device.header();
+    if header.settings.len() < 2 || results.rounds < 2 {
         return Outcome::Unknown;
     }
-    let answer = &results.answer;
-    if answer.idle_percent.is_some() {
+    if results.answer.idle_percent.is_some() {
         return Outcome::Idle;
     }
-    if answer.equal.contains(&figure) {
+    let Some(all) = results.figure(figure).filter(|own| own.concludes()) else { return Outcome::Unknown };
+    let found = |setting: usize| all.settings[setting].as_ref().and_then(|own| own.comparison);
+    let compared: Vec<(usize, Comparison)> =
+        (0..all.settings.len()).filter_map(|setting| Some((setting, found(setting)?))).collect();
+    let of = |verdict: Verdict| compared.iter().filter(move |(_, own)| own.verdict == verdict).map(|(own, _)| *own);
+    let can_be_set = |setting: &usize| results.answer.served_only || device.can_be_set(*setting);
+    let better: Vec<usize> = of(Verdict::Better).filter(can_be_set).collect();
+    let margin = |setting: usize, than: usize| {
+        Box::new(Margin { setting, than, comparison: all.between(device, setting, than) })
+    };
+    if let Some(leader) = leading(all, better.iter().copied()) {
+        return Outcome::Best { margin: margin(leader, header.baseline), settings: better };
+    }
+    if compared.is_empty() {
+        return Outcome::Unknown;
+    }
+    if compared.iter().all(|(_, own)| own.verdict == Verdict::Equal) {
         return Outcome::Equal;
     }
-    if let Some(open) = answer.open.as_ref().filter(|open| open.figures.contains(&figure)) {
-        return Outcome::CannotTell { runs_needed: open.runs_needed };
+    let open = compared.iter().filter(|(own, _)| can_be_set(own));
+    let open: Vec<&Comparison> = open.map(|(_, own)| own).filter(|own| own.may_be_better(figure.direction())).collect();
+    if !open.is_empty() {
+        let runs = open.iter().map(|own| own.runs_needed).collect::<Option<Vec<u32>>>();
+        return Outcome::CannotTell { runs_needed: runs.and_then(|all| all.into_iter().max()) };
     }
-    let group = answer.best.iter().find(|group| group.figures.contains(&figure));
-    let (Some(group), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
-    match margin(device, all, &group.settings) {
-        Some(margin) => Outcome::Best { settings: group.settings.clone(), told: group.told, margin: Box::new(margin) },
-        None => Outcome::Unknown,
+    let mut settings: Vec<usize> = of(Verdict::Equal).filter(can_be_set).chain([header.baseline]).collect();
+    settings.sort_unstable();
+    match leading(all, of(Verdict::Worse)) {
+        Some(next) => Outcome::Best { margin: margin(header.baseline, next), settings },
+        None => Outcome::NothingBetter,
     }
 }
 
-fn margin(device: OnDevice<'_>, all: &FigureResults, best: &[usize]) -> Option<Margin> {
-    let header = device.header();
+/// The setting of the best mean.
+fn leading(all: &FigureResults, settings: impl Iterator<Item = usize>) -> Option<usize> {
     let having = |setting: usize| Some((setting, all.settings.get(setting)?.as_ref()?));
-    let leading = |settings: &mut dyn Iterator<Item = usize>| {
-        settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {
-            Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
-            _ => a.1.mean.total_cmp(&b.1.mean),
-        })
-    };
-    let (setting, _) = leading(&mut best.iter().copied())?;
-    let baseline = having(header.baseline).filter(|_| !best.contains(&header.baseline));
-    let next = || leading(&mut (0..all.settings.len()).filter(|setting| !best.contains(setting)));
-    let (than, _) = baseline.or_else(next)?;
-    Some(Margin { setting, than, comparison: all.between(device, setting, than) })
+    let best = settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {
+        Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
+        _ => a.1.mean.total_cmp(&b.1.mean),
+    });
+    best.map(|(setting, _)| setting)
 }

@@ -11,6 +11,8 @@ use iosched_disk::disksim::Service;
 use iosched_disk::{AnyDevice, Command, Device, Profile};
 use serde::Serialize;
 
+use crate::number::significant;
+
 /// Quantiles that are told of each distribution.
 pub const QUANTILES: [f64; 6] = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
 
@@ -126,6 +128,26 @@ fn medium_commands(device: &AnyDevice) -> Option<u64> {
     match device {
         AnyDevice::Hdd(hdd) => Some(hdd.medium_commands()),
         _ => None,
+    }
+}
+
+impl Closeness {
+    /// How near the model is to the disk, in a sentence.
+    #[must_use]
+    pub fn decision(&self) -> String {
+        let percent = (self.mean_ms / self.measured_mean_ms - 1.0) * 100.0;
+        let shown = significant(percent.abs(), 2);
+        let mean = match percent {
+            _ if !percent.is_finite() => "answers at another time than".to_owned(),
+            _ if percent.abs() < 0.05 => "answers as fast as".to_owned(),
+            _ if percent < 0.0 => format!("answers {shown} % faster than"),
+            _ => format!("answers {shown} % slower than"),
+        };
+        format!(
+            "On average the model {mean} the disk ({:.2} ms against {:.2} ms). Their distributions of response times are \
+             {:.3} ms apart (root mean square).",
+            self.mean_ms, self.measured_mean_ms, self.rms_ms
+        )
     }
 }
 
@@ -251,6 +273,13 @@ mod tests {
         assert_eq!((requests("reads"), requests("writes")), (133, 67));
         assert_eq!(requests("reads from the cache") + requests("reads from the medium"), 133);
         // Another place of the platters moves single requests, not the distribution by much.
+        assert!(
+            overall.decision().starts_with("On average the model answers as fast as the disk ("),
+            "{}",
+            overall.decision()
+        );
+        let slower = Closeness { mean_ms: overall.measured_mean_ms * 1.1, ..overall.clone() };
+        assert!(slower.decision().starts_with("On average the model answers 10 % slower than the disk"), "{slower:?}");
         let other = validate(&profile, "self", &measured, 4).overall();
         assert!(other.rms_ms > 0.0 && other.rms_ms < 1.5, "{}", other.rms_ms);
     }

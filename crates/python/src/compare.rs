@@ -195,7 +195,11 @@ impl Comparison {
         let results: Vec<_> = self.results().map(|(_, results)| results).collect();
         match results.as_slice() {
             [one] => one.decision.to_string(),
-            all => Overview::of(&self.records, all).sentences.join("\n"),
+            all => {
+                let overview = Overview::of(&self.records, all);
+                let lines: Vec<String> = overview.sentences.into_iter().chain(overview.judged).collect();
+                lines.join("\n")
+            }
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
                 h1 { (title) }
                 @if let Some(first) = overview.sentences.first() { p .lead { (unbroken(first)) } }
                 ul .decisions { @for own in overview.sentences.iter().skip(1) { li { (unbroken(own)) } } }
+                @if let Some(judged) = &overview.judged { p .quiet { (unbroken(judged)) } }
                 (navigation(views))
                 @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
             }
@@ -75,8 +76,8 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
             }
         }
         p .legend {
-            "The settings than which no other is better for sure, and how much better the one of the best mean is than " (name(baseline)) ", or than the next best where " (name(baseline))
-            " is among the best; with the confidence interval."
+            "The settings that are better than " (name(baseline)) " for sure, and by how much the best of them is. If there is \
+             none: the settings that are equal to " (name(baseline)) ", and by how much it is better than the next best."
         }
     }
 }
@@ -88,13 +89,13 @@ fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
         Outcome::Idle => html! { span .quiet { "idle" } },
         Outcome::CannotTell { runs_needed } => html! {
             span .quiet {
-                "the best is open"
-                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would tell" }
+                "cannot tell"
+                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would" }
             }
         },
-        Outcome::Best { settings, told, margin } => html! {
+        Outcome::NothingBetter => html! { span .quiet { "nothing is better" } },
+        Outcome::Best { settings, margin } => html! {
             @for &setting in settings { span .winner { (name(&view.settings[setting])) } " " }
-            @if !told { span .quiet { "cannot tell which" } }
             br;
             (ahead(view, figure, margin))
         },

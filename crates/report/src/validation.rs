@@ -22,7 +22,7 @@ pub(crate) fn document(validation: &Validation) -> Markup {
     let body = html! {
         header {
             h1 { (title) }
-            p .lead { (unbroken(&answer(&overall))) }
+            p .lead { (unbroken(&overall.decision())) }
         }
         (section("compared", "What was compared", &compared(validation)))
         (section("distributions", "Response times", &distributions(validation)))
@@ -38,15 +38,6 @@ fn last_part(path: &str) -> &str {
 
 fn ms(value: f64) -> String {
     Decimals(3).show(value)
-}
-
-fn answer(overall: &Closeness) -> String {
-    format!(
-        "The distributions of response times are {} ms apart (root mean square); the mean is {} ms, measured were {} ms.",
-        ms(overall.rms_ms),
-        ms(overall.mean_ms),
-        ms(overall.measured_mean_ms)
-    )
 }
 
 fn compared(validation: &Validation) -> Markup {

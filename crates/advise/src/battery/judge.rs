@@ -320,6 +320,37 @@ pub fn simulate(
     Outcome::of(trial, scheduler, &run(&plan, ()).map_err(failed)?)
 }
 
+impl Battery {
+    /// What the profile is good for, in sentences.
+    #[must_use]
+    pub fn decision(&self) -> String {
+        let trust = format!("{:.0} %", self.validated.trust_percent);
+        let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
+        let of = self.orders.measurable();
+        match (of, wrong, right) {
+            (0, ..) => format!(
+                "The device shows no difference between its schedulers: any of them will do for these workloads. The \
+                 profile met {trust} of the rates and p99s."
+            ),
+            (_, 0, 0) => format!(
+                "Do not choose a scheduler by this profile: it tells none of the {of} orders of schedulers that the device \
+                 shows. Compare on the device itself: --on."
+            ),
+            (_, 0, _) => {
+                let rest = if cannot_tell > 0 { format!(", and cannot tell {cannot_tell}") } else { String::new() };
+                format!(
+                    "Use this profile to choose a scheduler: of {of} orders of schedulers that the device shows it tells \
+                     {right} rightly and none wrongly{rest}. It met {trust} of the rates and p99s."
+                )
+            }
+            _ => format!(
+                "Do not choose a scheduler by this profile: of {of} orders of schedulers that the device shows it tells \
+                 {wrong} wrongly. Compare on the device itself: --on."
+            ),
+        }
+    }
+}
+
 impl fmt::Display for Battery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((rates, all), (tails, _)) = (self.rates_met, self.tails_met);

@@ -44,9 +44,9 @@ fn overview(header: &Header, overview: &Overview) -> Value {
             Outcome::Equal => json!({ "outcome": "equal" }),
             Outcome::Idle => json!({ "outcome": "idle" }),
             Outcome::CannotTell { runs_needed } => json!({ "outcome": "cannot_tell", "runs_needed": runs_needed }),
-            Outcome::Best { settings, told, margin } => json!({
+            Outcome::NothingBetter => json!({ "outcome": "nothing_better" }),
+            Outcome::Best { settings, margin } => json!({
                 "outcome": "best",
-                "told": told,
                 "settings": names(settings),
                 "setting": names(&[margin.setting])[0],
                 "than": names(&[margin.than])[0],
@@ -68,7 +68,11 @@ fn overview(header: &Header, overview: &Overview) -> Value {
     json!({
         "figures": overview.figures.iter().map(figure).collect::<Vec<_>>(),
         "shared_doubts": overview.shared_doubts.iter().map(doubt).collect::<Vec<_>>(),
-        "decision": overview.sentences,
+        "decision": {
+            "text": overview.sentences.join("\n"),
+            "sentences": overview.sentences,
+            "judged": overview.judged,
+        },
     })
 }
 
@@ -206,7 +210,8 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
         };
         return page.sheets.iter().map(of_one).collect();
     };
-    let sentences: Vec<String> = overview.sentences.iter().map(|own| marked(own) + "\n\n").collect();
+    let sentences: Vec<String> =
+        overview.sentences.iter().chain(&overview.judged).map(|own| marked(own) + "\n\n").collect();
     let mut text = format!(
         "{}`{}` on {} devices, {} runs each on each device\n",
         sentences.concat(),
@@ -240,14 +245,14 @@ fn wins(header: &Header, overview: &Overview) -> String {
             Outcome::Unknown => "-".to_owned(),
             Outcome::Equal => "equal".to_owned(),
             Outcome::Idle => "idle".to_owned(),
+            Outcome::NothingBetter => "nothing is better".to_owned(),
             Outcome::CannotTell { runs_needed: Some(runs) } => {
-                format!("the best is open, {} would tell", runs_in_words(*runs))
+                format!("cannot tell, {} would", runs_in_words(*runs))
             }
-            Outcome::CannotTell { runs_needed: None } => "the best is open".to_owned(),
-            Outcome::Best { settings, told, margin } => {
+            Outcome::CannotTell { runs_needed: None } => "cannot tell".to_owned(),
+            Outcome::Best { settings, margin } => {
                 let best: Vec<String> = settings.iter().map(|&s| format!("`{}`", header.settings[s].label)).collect();
-                let between = if *told { ", " } else { " or " };
-                format!("{}: {}", best.join(between), ahead(header, own, margin))
+                format!("{}: {}", best.join(", "), ahead(header, own, margin))
             }
         };
         let cells: Vec<String> = overview.figures.iter().map(cell).collect();

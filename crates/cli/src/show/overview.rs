@@ -34,7 +34,7 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 
 pub(super) fn title(header: &Header) -> String {
     let baseline = &header.settings[header.baseline].label;
-    format!("best where, and how much better than {baseline} (than the next best where {baseline} is among the best):")
+    format!("the best on each device, and by how much it is better than {baseline}, or {baseline} than the next best:")
 }
 
 /// Two rows per figure: who, and by how much. A column per device.
@@ -56,11 +56,12 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
         Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
         Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
         Outcome::CannotTell { runs_needed } => {
-            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would tell", runs_in_words(runs)));
-            [("the best is open".to_owned(), Tone::Faint), (would, Tone::Faint)]
+            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would", runs_in_words(runs)));
+            [("cannot tell".to_owned(), Tone::Faint), (would, Tone::Faint)]
         }
-        Outcome::Best { settings, told, margin } => {
-            let best = labels(header, settings, if *told { "and" } else { "or" });
+        Outcome::NothingBetter => [("nothing is better".to_owned(), Tone::Faint), Default::default()],
+        Outcome::Best { settings, margin } => {
+            let best = labels(header, settings, "and");
             [(best, Tone::Plain), (ahead(header, own, margin), Tone::Good)]
         }
     }

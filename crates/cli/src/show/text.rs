@@ -19,7 +19,10 @@ use super::{Cell, Page, Sheet, cells};
 pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     let look = look.no_wider_than_prose();
     let mut text = match (&page.overview, page.sheets.first()) {
-        (Some(overview), _) => paragraphs(&overview.sentences, look),
+        (Some(overview), _) => {
+            let lines: Vec<String> = overview.sentences.iter().chain(&overview.judged).cloned().collect();
+            paragraphs(&lines, look)
+        }
         (None, Some(sheet)) => decision(&sheet.results.decision, look),
         (None, None) => String::new(),
     };

@@ -155,7 +155,13 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
 }
 
 fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Duration) -> String {
-    let mut text = format!(
+    let decision = summary.map(Summary::decision).unwrap_or_default();
+    let look = crate::show::Look::of_standard_output();
+    let mut text: String = decision.iter().map(|own| look.wrap(own, "") + "\n").collect();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text += &format!(
         "{} comparisons made in {:.1} s, {} were there; {} failed\n",
         grouped(outcome.made as u64),
         elapsed.as_secs_f64(),
@@ -180,13 +186,11 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
     };
     rows.extend(summary.choices().into_iter().map(choice));
     text.push_str(&columns(&rows));
-    text.push('\n');
-    for sentence in summary.answer().split_inclusive(". ") {
-        text.push_str(sentence.trim_end());
-        text.push('\n');
+    if !summary.doubts.is_empty() {
+        text.push_str("\nreservations:\n");
     }
     for doubt in &summary.doubts {
-        text.push_str(&format!("doubt: {doubt}\n"));
+        text.push_str(&format!("  - {doubt}\n"));
     }
     let doubtful: Vec<_> = summary.doubtful().collect();
     if !doubtful.is_empty() {

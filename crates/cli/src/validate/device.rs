@@ -30,6 +30,7 @@ use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
 use crate::options::seconds;
 use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
+use crate::show::Look;
 use crate::watched::{Meter, on_interrupt};
 
 /// The file of runs if none is named.
@@ -337,6 +338,7 @@ fn as_json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<
         "schedulers": measured.header.schedulers,
         "rounds": measured.header.rounds,
         "battery": battery,
+        "decision": battery.decision(),
         "answer": battery.to_string(),
     });
     let trials = measured.header.trials();
@@ -346,7 +348,8 @@ fn as_json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<
 
 fn as_text(measured: &Measured, profile: &Profile, battery: &Battery) -> String {
     let Header { target, schedulers, rounds, measured_ns, .. } = &measured.header;
-    let mut text = String::new();
+    let look = Look::of_standard_output();
+    let mut text = format!("{}\n\n", look.wrap(&battery.decision(), ""));
     let access = if target.writable { "read and written" } else { "only read" };
     let _ = writeln!(text, "{}    {:.1} GB, {access}", target.name, target.capacity_sectors as f64 * 512.0 / 1e9);
     for condition in &target.conditions {

@@ -106,6 +106,7 @@ fn as_json(validation: &Validation) -> Result<String> {
         "about": validation.about,
         "trace": validation.trace,
         "seed": validation.seed,
+        "decision": validation.overall().decision(),
         "all": validation.overall(),
         "kinds": validation.kinds(),
     });
@@ -116,7 +117,7 @@ fn as_text(validation: &Validation) -> String {
     let overall = validation.overall();
     let kinds = validation.kinds();
     let reads = validation.served.iter().filter(|served| served.service.op == Op::Read).count();
-    let mut text = String::new();
+    let mut text = format!("{}\n\n", show::Look::of_standard_output().wrap(&overall.decision(), ""));
     let _ = writeln!(
         text,
         "{}    {} requests, one at a time, {} reads",

@@ -118,8 +118,8 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
     let of = [(records, "records"), (bios, "bios"), (requests, "requests")];
     let of = of.map(|(count, what)| format!("{} {what}", grouped(count))).join(", ");
     output::print(&format!(
-        "{}: {of}\n{} decisions of the disk's queue; the simulator makes the same ones\n",
-        args.file.display(),
-        grouped(decisions)
+        "The simulator takes the same {} decisions as the disk's queue.\n\n{}: {of}\n",
+        grouped(decisions),
+        args.file.display()
     ))
 }

@@ -251,7 +251,8 @@ impl Rules<'_> {
         }
         let few = self.evidence.runs < RUNS_FEW;
         // Intervals of so few runs say nothing.
-        let is_open = |own: usize| may_be_better(first, own) || few && reach(first, own).is_some();
+        let cannot_tell = |own: usize| compared(first, own).is_some_and(|own| own.verdict == Verdict::CannotTell);
+        let is_open = |own: usize| may_be_better(first, own) || few && cannot_tell(own);
         let open: Vec<usize> = others.iter().copied().filter(|&own| self.can_be_set(own) && is_open(own)).collect();
         // What only served disks have is told by itself where it is better.
         let is_served = |own: &usize| self.evidence.better_served.contains(own);
@@ -506,19 +507,10 @@ fn best_of(criterion: &Criterion, settings: impl Iterator<Item = usize>) -> Opti
     settings.min_by(|&a, &b| loss(a).total_cmp(&loss(b)).then(a.cmp(&b)))
 }
 
-/// How far a difference that cannot be told may reach to the good and to the bad side, per cent.
-fn reach(criterion: &Criterion, setting: usize) -> Option<(f64, f64)> {
-    let found = compared(criterion, setting).filter(|own| own.verdict == Verdict::CannotTell)?;
-    let (low, high) = found.interval_percent.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-    Some(if criterion.figure.direction() == Direction::Higher { (high, -low) } else { (-low, high) })
-}
-
 fn may_be_better(criterion: &Criterion, setting: usize) -> bool {
-    let matters = compared(criterion, setting).map_or(0.0, |own| own.equal_within_percent);
-    reach(criterion, setting).is_some_and(|(good, _)| good > matters)
+    compared(criterion, setting).is_some_and(|own| own.may_be_better(criterion.figure.direction()))
 }
 
 fn may_be_worse(criterion: &Criterion, setting: usize) -> bool {
-    let matters = compared(criterion, setting).map_or(0.0, |own| own.equal_within_percent);
-    reach(criterion, setting).is_some_and(|(_, bad)| bad > matters)
+    compared(criterion, setting).is_some_and(|own| own.may_be_worse(criterion.figure.direction()))
 }

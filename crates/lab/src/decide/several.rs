@@ -6,7 +6,7 @@ use crate::words::listed;
 /// Sentences of a device that are told beside the others.
 const OF_A_DEVICE: usize = 2;
 
-/// What to use on which device, then why, device by device, then how it was judged.
+/// What to use on which device, then why, device by device.
 pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, own) in names.iter().zip(decisions) {
@@ -32,7 +32,6 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
         let reasons = &own.sentences[..own.sentences.len().min(OF_A_DEVICE)];
         format!("{name}: {}", reasons.join(" "))
     }));
-    sentences.extend(decisions.iter().find_map(|own| own.judged.clone()));
     sentences
 }
 

@@ -113,21 +113,47 @@ impl Summary {
         all
     }
 
-    /// What was found, in a few sentences.
+    /// What to set where and what is gained, in sentences.
     #[must_use]
-    pub fn answer(&self) -> String {
+    pub fn decision(&self) -> Vec<String> {
         let [better, nothing, unknown] =
             [Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|choice| self.count(choice));
-        let all = self.volumes.len();
-        let mut said = format!(
-            "{}: of {all} volumes {better} gain by another setting for sure, {nothing} have nothing better, {unknown} cannot be told.",
-            self.name
-        );
-        for gain in &self.gains {
-            said.push(' ');
-            said.push_str(&gain.sentence());
+        let (all, name) = (self.volumes.len(), &self.name);
+        let on = |count: usize| match count {
+            1 => format!("1 of {all} volumes"),
+            _ if count == all => format!("all {all} volumes"),
+            _ => format!("{count} of {all} volumes"),
+        };
+        let changes: Vec<String> = self
+            .choices()
+            .into_iter()
+            .filter(|(_, choice, _)| *choice == Choice::Better)
+            .map(|(label, _, count)| format!("{label} on {count}"))
+            .collect();
+        let mut said = Vec::new();
+        if better > 0 {
+            said.push(format!("Change {}: {}. There {name} is better for sure.", on(better), changes.join(", ")));
+        }
+        if nothing > 0 {
+            said.push(format!("Keep the baseline on {}: nothing has a better {name}.", on(nothing)));
+        }
+        if unknown > 0 {
+            said.push(format!(
+                "Keep the baseline on {} for now: too few runs to tell whether {name} can be better.",
+                on(unknown)
+            ));
+        }
+        let gains = self.gains.iter().map(Gain::sentence).collect::<Vec<_>>();
+        if !gains.is_empty() {
+            said.push(format!("What that does to {name}, against the baselines: {}", gains.join(" ")));
         }
         said
+    }
+
+    /// [`Self::decision`] in one line.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        self.decision().join(" ")
     }
 
     /// One HTML page.
