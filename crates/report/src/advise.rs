@@ -32,9 +32,8 @@ pub(super) fn page(
             header {
                 h1 { (title) }
                 (decided(&advice.decision()))
-                @if let Some(view) = &view { (differences::section(view)) }
                 @if let Some(lasting) = lasting { pre { @for command in &lasting.commands { (command) "\n" } } }
-                @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
+                @if let Some(view) = &view { (differences::section(view)) }
             }
             @if let Some(lasting) = lasting { (section("set", "How to set it, and how to undo it", &how(lasting))) }
             @if let (Some(best), Some(lasting)) = (advice.untried(), untried) {
@@ -45,6 +44,7 @@ pub(super) fn page(
                 @for (id, title, body) in sections(view) { (section(id, title, &body)) }
                 (section("compared", "What was compared", &context::section(std::slice::from_ref(view))))
             }
+            @if !doubts.is_empty() { (section("reservations", "Reservations on the advice", &reservations(&doubts))) }
             (section("predicted", "Predictions", &predicted(advice)))
             @if let Some((measurements, calibration)) = calibration {
                 (section("model", "The model of the device", &model(measurements, calibration)))
@@ -85,6 +85,10 @@ fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup 
         }
         (how(lasting))
     }
+}
+
+fn reservations(doubts: &[String]) -> Markup {
+    html! { ol .doubts { @for doubt in doubts { li { (sentence(doubt)) } } } }
 }
 
 fn confirmed(advice: &Advice<'_>) -> Markup {

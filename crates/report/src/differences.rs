@@ -14,6 +14,9 @@ const GAP: f64 = 7.0;
 /// Differences beyond this are drawn at the edge and told by their label, per cent.
 const PERCENT_MAX: f64 = 100.0;
 
+/// Labels of more characters are shortened.
+const LABEL_CHARS: usize = 26;
+
 /// A setting's difference in one figure.
 struct Mark<'a> {
     setting: &'a Setting<'a>,
@@ -49,7 +52,10 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 fn rows<'a>(view: &'a View<'_>) -> Vec<(Figure, Vec<Mark<'a>>)> {
     let figures = view.results.figures.iter().filter(|results| results.headline);
     let rows = figures.map(|results| (results.figure, marks(view, &results.settings)));
-    rows.filter(|(_, marks)| !marks.is_empty()).collect()
+    let mut rows: Vec<_> = rows.filter(|(_, marks)| !marks.is_empty()).collect();
+    // The metric that decides comes first.
+    rows.sort_by_key(|(figure, _)| Some(*figure) != view.results.decision.metric);
+    rows
 }
 
 /// Whether anything is further than what is drawn.
@@ -81,7 +87,10 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: String) -> Pic
     let high = limit(ends().fold(0.0, f64::max).max(0.5));
     let count = marks().count() as f64;
     let height = 26.0 + count * ROW + rows.len() as f64 * GAP + 28.0;
-    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left: 100.0 };
+    // Goals may have long names.
+    let longest = rows.iter().map(|(figure, _)| figure.name().chars().count()).max().unwrap_or(0) as f64;
+    let left = (longest * 6.6 + 34.0).clamp(100.0, 260.0);
+    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left };
     let plot = Plot::linear((WIDTH, height), margin, (low, high), (0.0, 1.0));
     let (values, decimals) = ticks(low, high, 6);
     let ticks: Vec<Tick> = values.iter().map(|&at| Tick { at, label: signed(at, decimals) }).collect();
@@ -117,6 +126,11 @@ fn described(mark: &Mark<'_>) -> String {
     format!("{} {} %", mark.setting.label, significant(mark.percent, 2))
 }
 
+/// The whole label, as the decision has it, unless it is too long for a plot.
+fn label<'s>(setting: &'s Setting<'_>) -> &'s str {
+    if setting.label.chars().count() <= LABEL_CHARS { setting.label } else { &setting.short }
+}
+
 fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
     let (low, high) = mark.interval.unwrap_or((mark.percent, mark.percent));
     let differs = mark.comparison.verdict.differs();
@@ -144,7 +158,7 @@ fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
                 }
             }
             text .halo x=(px(plot.x.at(high.max(mark.percent)) + 8.0)) y=(px(y)) dy=".35em" {
-                tspan .own { (mark.setting.short) }
+                tspan .own { (label(mark.setting)) }
                 tspan .tick dx="6" { (word) }
             }
         }

@@ -35,7 +35,6 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
                         pre { @for line in lines { (line) "\n" } }
                     }
                 }
-                (doubts(results))
             }
             @if results.front.len() > 1 { (section("front", "Trade-off between the goals", &front(results))) }
             @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
@@ -43,16 +42,14 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
             }
             @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
             @if !results.standings.is_empty() { (section("confirmed", "Confirmed settings", &confirmed(results))) }
+            @if !results.doubts().is_empty() { (section("doubts", "Reservations", &doubts(results))) }
             (section("searched", "Search space", &searched(results)))
         },
     )
 }
 
 fn doubts(results: &TuneResults<'_>) -> Markup {
-    let doubts = results.doubts();
-    html! {
-        @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
-    }
+    html! { ol .doubts { @for doubt in results.doubts() { li { (sentence(&doubt)) } } } }
 }
 
 const fn class(is_best: bool) -> &'static str {

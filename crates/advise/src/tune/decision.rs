@@ -30,6 +30,7 @@ impl TuneResults<'_> {
         let is_served = |own: &Standing| header.device.measured.is_none() && !own.setting.is_in_linux();
         let criterion = |measure: usize| Criterion {
             figure: header.measures[measure].figure(),
+            name: header.measures[measure].name.clone(),
             settings: shown.iter().map(standing).map(|own| Some(own.figures[measure].as_ref()?.told())).collect(),
             concludes: measure < header.goals,
         };

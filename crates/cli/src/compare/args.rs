@@ -74,7 +74,8 @@ pub(crate) struct CompareArgs {
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
 
-    /// Setting to compare the others with [default: the first --scheduler; mq-deadline without --scheduler]
+    /// Setting to compare the others with [default: the first --scheduler; mq-deadline without --scheduler; with --on,
+    /// the setting in force if it is compared]
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 

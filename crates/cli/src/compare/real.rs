@@ -221,13 +221,14 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
     Ok(settings)
 }
 
-/// The number of the setting that others are compared with: the one that was named, the scheduler that is there, or the
-/// first.
+/// The number of the setting that others are compared with: the one that was named, what is set now if that is compared,
+/// or the first.
 fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice) -> Result<usize> {
     let number = |label: &str| settings.iter().position(|setting| setting.label == label);
     let Some(named) = &args.baseline else {
-        let present = device.scheduler().filter(|_| args.schedulers.is_empty());
-        return Ok(present.and_then(|name| number(&name)).unwrap_or(0));
+        let as_it_is = number(&Setting::present().to_string());
+        let present = || device.scheduler().and_then(|name| number(&name));
+        return Ok(as_it_is.or_else(present).unwrap_or(0));
     };
     let setting = Setting::parse_of_kernel(named).map_err(|error| usage(format!("--baseline {error}")))?;
     number(&setting.to_string()).ok_or_else(|| {

@@ -43,12 +43,12 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
     text.push_str(&reservations(&results.doubts(), look));
     if let Some(best) = results.recommended().filter(|_| results.recommends()) {
         for (title, lines) in lasting(&best.setting, &results.header.baseline) {
-            let _ = writeln!(text, "{title}");
+            let _ = writeln!(text, "\n{title}");
             lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
     }
     if let Some(next) = next {
-        let _ = writeln!(text, "{:11}{next}", "next:");
+        let _ = writeln!(text, "\n{:11}{next}", "next:");
     }
     text
 }

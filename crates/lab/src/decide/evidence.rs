@@ -52,7 +52,12 @@ impl Evidence {
 
 fn criterion(results: &FigureResults) -> Criterion {
     let settings = results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.comparison))).collect();
-    Criterion { figure: results.figure, settings, concludes: results.concludes() }
+    Criterion {
+        figure: results.figure,
+        name: results.figure.name().to_owned(),
+        settings,
+        concludes: results.concludes(),
+    }
 }
 
 fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {

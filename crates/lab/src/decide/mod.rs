@@ -75,6 +75,8 @@ impl fmt::Display for Decision {
 pub struct Criterion {
     /// The metric.
     pub figure: Figure,
+    /// What the tables beside the decision call it.
+    pub name: String,
     /// By setting: the mean and the comparison with the baseline, which the baseline does not have.
     pub settings: Vec<Option<(f64, Option<Comparison>)>>,
     /// Whether a better value is a reason to change. Other metrics are only told as a cost.

@@ -152,15 +152,12 @@ impl Rules<'_> {
         let costs = self.costs_with_first(first, best);
         match compared(first, best).map(|own| own.verdict) {
             Some(Verdict::Better) => said += &format!(", and {}", effect(first, best, base)),
-            Some(Verdict::Equal) => said += &format!(", with {} equal", noun(first.figure)),
+            Some(Verdict::Equal) => said += &format!(", with {} equal", noun(first)),
             _ => {}
         }
         said.push('.');
-        let costs = if costs.is_empty() {
-            String::new()
-        } else {
-            format!("The cost: {} {}.", self.label(best), self.effects(&costs, best))
-        };
+        let costs =
+            if costs.is_empty() { String::new() } else { format!("The cost: it {}.", self.effects(&costs, best)) };
         Some((DecisionKind::Change, best, vec![said, costs]))
     }
 
@@ -196,39 +193,28 @@ impl Rules<'_> {
             None => self.others().filter(usable).filter(is_candidate).collect(),
         };
         let free = all.iter().copied().filter(|&own| self.changes(own, Verdict::Worse).is_empty());
-        let feeding = all.iter().copied().filter(|&own| self.starves(base, own).is_some());
-        let best =
-            best_of(first, feeding).or_else(|| best_of(first, free)).or_else(|| best_of(first, all.into_iter()))?;
-        let mut gains: Vec<&Criterion> =
-            compared(first, best).filter(|own| own.verdict == Verdict::Better).map(|_| first).into_iter().collect();
+        let best = best_of(first, free).or_else(|| best_of(first, all.into_iter()))?;
+        let verdict = compared(first, best).map(|own| own.verdict);
+        let mut gains: Vec<&Criterion> = if verdict == Some(Verdict::Better) { vec![first] } else { Vec::new() };
         gains.extend(self.changes(best, Verdict::Better));
         let costs = self.changes(best, Verdict::Worse);
-        let mut reasons = Vec::new();
-        if let Some(own) = self.starves(base, best) {
-            reasons.push(format!("{} does not starve {}, and {} does", self.label(best), own.task, self.label(base)));
-        }
-        let gain = self.effects(&gains, best);
-        let is_equal = compared(first, best).is_some_and(|own| own.verdict == Verdict::Equal);
-        let equal = if is_equal {
-            format!("{} is equal within {} %", noun(first.figure), self.evidence.equal_within_percent)
-        } else {
-            String::new()
-        };
-        let all: Vec<String> = [if gain.is_empty() { gain } else { format!("it {gain}") }, equal]
-            .into_iter()
-            .filter(|own| !own.is_empty())
-            .collect();
-        if !all.is_empty() {
-            reasons.push(all.join(", and "));
-        }
-        let reasons = reasons.join("; ");
-        let weighed = !costs.is_empty() && self.evidence.reason.is_some() && self.starves(base, best).is_none();
-        let (kind, said) = if weighed {
-            let what = format!("Set {} only if {} matters most", self.label(best), noun(first.figure));
-            let cost = self.effects(&costs, best);
-            (DecisionKind::Trade, format!("{what}: {reasons}, but {cost}. Otherwise keep {}.", self.label(base)))
-        } else {
+        let feeds = self.starves(base, best).map(|own| own.task.as_str());
+        let serves = feeds.map(|task| format!("serves {task}, which {} starves,", self.label(base)));
+        let gain = Some(self.effects(&gains, best)).filter(|gain| !gain.is_empty());
+        let within = self.evidence.equal_within_percent;
+        let equal = (verdict == Some(Verdict::Equal)).then(|| format!("{} is equal within {within} %", noun(first)));
+        let it = listed(&serves.into_iter().chain(gain).collect::<Vec<_>>(), "and");
+        let reasons = [format!("it {}", it.trim_end_matches(',')), equal.unwrap_or_default()];
+        let reasons = reasons.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>().join(", and ");
+        let (kind, said) = if costs.is_empty() || self.evidence.reason.is_none() {
             (DecisionKind::Change, format!("Set {}: {reasons}.", self.label(best)))
+        } else {
+            let matters = gains.first().map(|own| format!("{} matters most", noun(own)));
+            let progress = feeds.map(|task| format!("{task} must make progress"));
+            let only_if = listed(&matters.into_iter().chain(progress).collect::<Vec<_>>(), "or");
+            let (label, cost) = (self.label(best), self.effects(&costs, best));
+            let keep = format!("Otherwise keep {}.", self.label(base));
+            (DecisionKind::Trade, format!("Set {label} only if {only_if}: {reasons}, but {cost}. {keep}"))
         };
         let mut paid = Vec::new();
         if kind == DecisionKind::Change && !costs.is_empty() {
@@ -259,10 +245,11 @@ impl Rules<'_> {
         let told: Vec<usize> = others.iter().copied().filter(|own| !is_served(own)).collect();
         let excluded = told.len() < others.len();
         let told = self.told(first, &told);
-        let nothing = nothing_better(first.figure);
+        let nothing = nothing_better(first);
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
         if open.is_empty() {
-            let mut sentences = vec![format!("Keep {}. {nothing}: {told}.", self.label(base))];
+            let told = if told.is_empty() { told } else { format!(": {told}") };
+            let mut sentences = vec![format!("Keep {}. {nothing}{told}.", self.label(base))];
             let (starved, kind, setting) = self.starving_base();
             sentences.push(starved);
             sentences.extend(self.asides(first, &others));
@@ -322,7 +309,7 @@ impl Rules<'_> {
         }
         let count = self.evidence.labels.len();
         let all = if count == 2 { "both".to_owned() } else { format!("all {count}") };
-        let names: Vec<String> = concluding.iter().map(|own| own.figure.name().to_owned()).collect();
+        let names: Vec<String> = concluding.iter().map(|own| own.name.clone()).collect();
         Some(format!(
             "Keep {}. It makes no difference here: {all} settings are equal within {} % in {}.",
             self.label(self.base()),
@@ -398,7 +385,9 @@ impl Rules<'_> {
                 parts.push(format!("{} {be} {said}", some_of(&all, NAMED_MAX, "and")));
             }
         }
-        parts.join(", ")
+        // Where a part has a comma, parts need more than that.
+        let between = if parts.len() > 1 && parts.iter().any(|part| part.contains(", but ")) { "; " } else { ", " };
+        parts.join(between)
     }
 
     /// That the baseline starves a task, and what would not.
@@ -482,13 +471,13 @@ impl Rules<'_> {
     fn judged(&self, first: &Criterion) -> String {
         let sure = format!("{} {} of each setting, 95 % confidence", self.evidence.runs, self.evidence.run_word);
         let Some(reason) = self.evidence.reason else {
-            return format!("Judged by {}: {sure}.", first.figure.name());
+            return format!("Judged by {}: {sure}.", first.name);
         };
         let goal =
             self.evidence.goal.as_ref().map_or_else(String::new, |(goal, task)| {
                 format!(" If one {task} matters most, name it: --goal {goal}.")
             });
-        format!("Judged by {}, {reason}: {sure}.{goal}", first.figure.name())
+        format!("Judged by {}, {reason}: {sure}.{goal}", first.name)
     }
 }
 

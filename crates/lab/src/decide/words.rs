@@ -7,22 +7,22 @@ use crate::number::significant;
 use super::Criterion;
 
 /// A metric in a sentence: "the time to finish", "sync p99".
-pub(super) fn noun(figure: Figure) -> &'static str {
-    match figure {
+pub(super) fn noun(criterion: &Criterion) -> &str {
+    match criterion.figure {
         Figure::Finish => "the time to finish",
-        Figure::Iops => "IOPS",
-        _ => figure.name(),
+        _ => &criterion.name,
     }
 }
 
 /// How a sentence begins that says that no setting is better in a metric.
-pub(super) fn nothing_better(figure: Figure) -> String {
+pub(super) fn nothing_better(criterion: &Criterion) -> String {
+    let figure = criterion.figure;
     match (figure, figure.direction()) {
         (Figure::Finish | Figure::Throughput, _) => "Nothing is faster".to_owned(),
         (Figure::Fairness, _) => "Nothing shares the disk more fairly".to_owned(),
-        (_, Direction::Higher) => format!("Nothing raises {}", noun(figure)),
-        (..) if is_time(figure) => format!("Nothing shortens {}", noun(figure)),
-        _ => format!("Nothing lowers {}", noun(figure)),
+        (_, Direction::Higher) => format!("Nothing raises {}", noun(criterion)),
+        (..) if is_time(figure) => format!("Nothing shortens {}", noun(criterion)),
+        _ => format!("Nothing lowers {}", noun(criterion)),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize) -> 
         return format!("shares the disk {more} fairly ({mean:.2} against {base:.2})");
     }
     let rises = found.difference > 0.0;
-    let name = noun(figure);
+    let name = noun(criterion);
     if let Some((times, between)) = found.fold() {
         let between = between.map_or_else(String::new, |(low, high)| format!(" ({low} to {high})"));
         return match figure {
