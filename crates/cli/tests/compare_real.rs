@@ -207,6 +207,28 @@ fn a_run_under_a_setting_of_another_is_made_again_and_left_at_the_end() {
 }
 
 #[test]
+fn the_baseline_is_what_is_set_now_if_it_is_compared() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-baseline", 64 << 20) else { return };
+    if !has_all_schedulers(&device) {
+        return;
+    }
+    let on = device.device.to_str().unwrap();
+    let before = scheduler(&device);
+    choose(&device, "mq-deadline");
+    let baseline = |schedulers: [&str; 2]| {
+        let args = ["compare", "--on", on, "--runs", "1", "--json", "--scheduler", schedulers[0], "--scheduler"];
+        let (out, _) = iosched(&here, &[&args[..], &[schedulers[1], "--", "true"]].concat(), 0);
+        let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+        document["plan"]["baseline"].as_u64().unwrap()
+    };
+    assert_eq!((baseline(["none", "mq-deadline"]), baseline(["none", "bfq"])), (1, 0));
+    choose(&device, before.split(['[', ']']).nth(1).unwrap());
+}
+
+#[test]
 fn other_benchmarks_are_timed_and_read() {
     let here = directory("compare-command");
     let at = here.to_str().unwrap();

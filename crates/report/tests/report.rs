@@ -51,6 +51,10 @@ fn the_answer_comes_first_and_everything_is_there() {
     let at = html.find(&decision[..20].replace(" %", "\u{a0}%")).expect("the decision");
     let chart = html.find("Difference from ").expect("the chart of differences");
     assert!(at < chart && chart < html.find("<section").unwrap());
+    // The metric that decides is the first of the chart.
+    let row = &html[chart + html[chart..].find("<text class=\"row\"").expect("a row")..];
+    let row = &row[row.find('>').unwrap() + 1..];
+    assert!(row.starts_with(results.decision.metric.unwrap().name()), "{}", &row[..40]);
     for (id, word) in [
         ("figures", "async p99"),
         ("latency", "99.9"),

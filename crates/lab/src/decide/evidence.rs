@@ -41,11 +41,13 @@ impl Evidence {
         .with_doubts(&results.doubts)
     }
 
-    /// With what doubts tell of tasks that starve and of what is below the scheduler. Settings have their labels.
+    /// With what doubts tell of tasks that starve, of what is below the scheduler, and of the data. Settings have their
+    /// labels.
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
         self.below = doubts.iter().find_map(below);
+        self.spoiled = doubts.iter().any(|doubt| doubt.rank() == 0);
         self
     }
 }

@@ -125,6 +125,8 @@ pub struct Evidence {
     pub starving: Vec<Starving>,
     /// That something below the scheduler orders requests, in a sentence.
     pub below: Option<String>,
+    /// Whether a doubt is so grave that the decision may be another one, as if a part of the trace is missing.
+    pub spoiled: bool,
     /// How runs are called: "runs".
     pub run_word: &'static str,
 }

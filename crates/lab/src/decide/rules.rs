@@ -123,13 +123,13 @@ impl Rules<'_> {
              scheduler makes no difference here.",
             self.label(self.base())
         );
-        decision(DecisionKind::Idle, Some(self.base()), None, vec![said, self.below()])
+        decision(DecisionKind::Idle, Some(self.base()), None, vec![said, self.below(), self.spoiled()])
     }
 
     fn decide(&self, first: &Criterion) -> Decision {
         let found = if self.broken(self.base()).is_some() { self.allowed(first) } else { self.change(first) };
         let (kind, setting, mut sentences) = found.unwrap_or_else(|| self.keep(first));
-        sentences.extend([self.better_served(first), self.below(), self.only_served()]);
+        sentences.extend([self.better_served(first), self.below(), self.only_served(), self.spoiled()]);
         let found = decision(kind, Some(setting), Some(first.figure), sentences);
         Decision { judged: Some(self.judged(first)), ..found }
     }
@@ -455,6 +455,10 @@ impl Rules<'_> {
 
     fn below(&self) -> String {
         self.evidence.below.clone().unwrap_or_default()
+    }
+
+    fn spoiled(&self) -> String {
+        if self.evidence.spoiled { "The first reservation may change this: read it.".to_owned() } else { String::new() }
     }
 
     fn only_served(&self) -> String {

@@ -206,6 +206,15 @@ fn what_is_below_the_scheduler_is_told_with_the_decision() {
 }
 
 #[test]
+fn a_grave_doubt_is_told_with_the_decision() {
+    let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
+    let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
+    let found = decide(&own.clone().with_doubts(&[grave]));
+    assert_eq!(found.sentences[1], "The first reservation may change this: read it.");
+    assert_eq!(decide(&own.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
+}
+
+#[test]
 fn what_linux_does_not_have_is_told_apart() {
     let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
     let own =
