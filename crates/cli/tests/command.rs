@@ -123,9 +123,9 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--device", "./dev.toml:depht=4"], 2, &["did you mean ./dev.toml:depth=4?"]);
     compare(&["--workload", "izone -s 64 -e -i 0"], 2, &["did you mean the program iozone?"]);
     compare(
-        &["--workload", "mysqld --bench"],
+        &["--workload", "ycsb --bench"],
         2,
-        &["mysqld: iosched does not simulate this program", "iosched can simulate the programs ", "iozone"],
+        &["ycsb: iosched does not simulate this program", "iosched can simulate the programs ", "iozone"],
     );
     compare(&["--on", ".", "--", "truee"], 2, &["truee: there is no such program in $PATH; did you mean "]);
     compare(&["--on", ".", "--", "./truee"], 2, &["./truee: there is no such program"]);
