@@ -43,15 +43,15 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
         let Group { weight: Some(weight), bfq_weight, .. } = group else { return None };
         // `IODeviceWeight=` is told by itself.
         let asked = weight.usual;
-        let has = bfq_weight.as_ref().map_or(USUAL, |own| own.on(disk.number).unwrap_or(USUAL));
+        let has = bfq_weight.as_ref().map_or(USUAL, |weight| weight.on(disk.number).unwrap_or(USUAL));
         Some(Scaled { group, asked, has })
     };
     let all: Vec<Scaled<'_>> = machine.cgroups.groups.iter().filter_map(of).collect();
-    let is_scaled = |own: &&Scaled<'_>| own.asked > USUAL && own.has == written(own.asked);
+    let is_scaled = |unit: &&Scaled<'_>| unit.asked > USUAL && unit.has == written(unit.asked);
     let groups: Vec<&Scaled<'_>> = all.iter().filter(is_scaled).collect();
     let first = groups.first()?;
     let numbers: Vec<(&Group, String)> =
-        groups.iter().map(|own| (own.group, format!("IOWeight={} became {}", own.asked, own.has))).collect();
+        groups.iter().map(|unit| (unit.group, format!("IOWeight={} became {}", unit.asked, unit.has))).collect();
     let (with, asked, has) = beside(first, &all);
     let meaning = format!(
         "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, if both are always \
@@ -65,8 +65,8 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     let file = format!("{}/io.bfq.weight", first.group.directory);
     let own = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
     // Only the ratio of all weights together is what was asked for.
-    let write = |own: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", own.asked, own.group.directory);
-    let is_possible = groups.iter().all(|own| own.asked <= BFQ_MAX);
+    let write = |unit: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", unit.asked, unit.group.directory);
+    let is_possible = groups.iter().all(|unit| unit.asked <= BFQ_MAX);
     Some(if is_possible { own.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { own })
 }
 
@@ -88,14 +88,14 @@ fn shares([one, other]: [u32; 2]) -> String {
 
 /// How to have the weights that were asked for, so that they last.
 fn lasting(groups: &[&Scaled<'_>]) -> String {
-    if groups.iter().any(|own| own.asked > BFQ_MAX) {
+    if groups.iter().any(|unit| unit.asked > BFQ_MAX) {
         return format!(
             "bfq accepts no weight above {BFQ_MAX}: divide all weights by the same number, so that none exceeds \
              {USUAL}"
         );
     }
     let settings: Vec<(&Group, String)> =
-        groups.iter().map(|own| (own.group, format!("IOWeight={}", asking(own.asked)))).collect();
+        groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.asked)))).collect();
     format!(
         "systemd overwrites the file when it applies the unit again. To make the value last, set under bfq {}; or \
          divide all weights by the same number, so that none exceeds {USUAL}",
@@ -106,7 +106,7 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
 /// Whether a group has an io.weight for this disk, and bfq has none for it.
 pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     let names = |weights: Option<&super::Weights>| {
-        weights.is_some_and(|own| own.own.iter().any(|(number, _)| *number == disk.number))
+        weights.is_some_and(|weights| weights.own.iter().any(|(number, _)| *number == disk.number))
     };
     names(group.weight.as_ref()) && !names(group.bfq_weight.as_ref())
 }

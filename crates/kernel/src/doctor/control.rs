@@ -1,5 +1,5 @@
-//! What cgroups set for a disk, and whether it is in force. Source: Documentation/admin-guide/cgroup-v2.rst of Linux
-//! 6.12; docs/controllers.md says what each does.
+//! Limits and weights of cgroups for a disk, and whether they are in force. Source: Documentation/admin-guide/cgroup-v2.rst of Linux
+//! 6.12; docs/controllers.md describes each of them.
 
 use std::fmt::Display;
 
@@ -19,7 +19,7 @@ pub(super) enum Costing<'m> {
     On(&'m Cost),
     /// It is off.
     Off,
-    /// Only the root of the tree says it, and that cannot be seen.
+    /// Only the root of the tree has the setting, and the root is not visible here.
     Unknown,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
     let Some(unified) = machine.cgroups.unified.as_ref().filter(|unified| unified.has_io) else { return Costing::Off };
     match &unified.cost {
         Some(costs) => {
-            let own = costs.iter().find(|own| own.number == disk.number && own.is_enabled);
+            let own = costs.iter().find(|cost| cost.number == disk.number && cost.is_enabled);
             own.map_or(Costing::Off, Costing::On)
         }
         None if unified.is_part => Costing::Unknown,
@@ -36,7 +36,7 @@ pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
     }
 }
 
-/// What is found of a disk.
+/// Findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let mut found = Vec::new();
     for group in &machine.cgroups.groups {
@@ -54,17 +54,17 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         found.extend(prio_class(machine, disk));
     }
-    found.into_iter().map(|own| but_for(&by_kernel, own)).collect()
+    found.into_iter().map(|finding| but_for(&by_kernel, finding)).collect()
 }
 
-/// Devices above a disk whose writes threads of the kernel send, whoever wrote.
+/// Devices above a disk for which threads of the kernel send the writes of all processes.
 fn written_by_kernel(machine: &Snapshot, disk: &Disk) -> Vec<String> {
     let mut above = machine.above(&disk.name);
-    above.retain(|own| own.layer.as_ref().is_some_and(Layer::is_written_by_kernel));
-    above.into_iter().map(|own| own.name.clone()).collect()
+    above.retain(|device| device.layer.as_ref().is_some_and(Layer::is_written_by_kernel));
+    above.into_iter().map(|device| device.name.clone()).collect()
 }
 
-/// What is in force for groups is so but for those writes.
+/// Says that settings of groups do not hold for those writes.
 fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     let is_in_force = matches!(
         finding.id,
@@ -154,7 +154,7 @@ pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     }
 }
 
-/// Whether what is set for all disks is told of this one: not of loop devices, which machines have by the dozen.
+/// Whether settings of all disks are reported for this one. Loop devices are left out: a machine has dozens.
 fn is_told(disk: &Disk) -> bool {
     !disk.layer.as_ref().is_some_and(Layer::is_loop)
 }
@@ -184,7 +184,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     if is_bfq && !matches!(costing, Costing::On(_)) {
         // What bfq has of a group is told below, and so is a weight of this disk that it does not have.
         groups.retain(|(group, _)| {
-            let is_in_force = group.bfq_weight.as_ref().and_then(|own| own.on(disk.number)).is_some();
+            let is_in_force = group.bfq_weight.as_ref().and_then(|weights| weights.on(disk.number)).is_some();
             !is_in_force && !bfq::lacks_device_weight(group, disk)
         });
     }
@@ -232,7 +232,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let is_bfq = disk.has_scheduler("bfq");
     if !is_bfq {
         // systemd sets both; then the other one is told about.
-        groups.retain(|(group, _)| group.weight.as_ref().and_then(|own| own.on(disk.number)).is_none());
+        groups.retain(|(group, _)| group.weight.as_ref().and_then(|weights| weights.on(disk.number)).is_none());
     }
     let (first, _) = groups.first()?;
     let names = named(&groups);

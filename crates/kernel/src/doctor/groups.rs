@@ -169,10 +169,10 @@ pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
     let models: Vec<_> = model.lines().filter_map(of_disk).collect();
     let of = |(number, words): (DeviceNumber, &str)| {
         let own = models.iter().find(|(named, _)| *named == number);
-        let percent = |name: &str| word(words, name).and_then(|own| own.parse::<f64>().ok()).unwrap_or(0.0);
+        let percent = |name: &str| word(words, name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
         Cost {
             number,
-            is_enabled: word(words, "enable").is_some_and(|own| own != "0"),
+            is_enabled: word(words, "enable").is_some_and(|value| value != "0"),
             has_default_model: own.is_some_and(|(_, words)| word(words, "ctrl") == Some("auto")),
             looks_at_latency: percent("rpct") > 0.0 || percent("wpct") > 0.0,
         }

@@ -1,10 +1,10 @@
-//! Who looks at the ioprio of processes. Sources: Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
+//! Whether the scheduler, or the drive, uses the ioprio of processes. Sources: Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
 //! Documentation/ABI/testing/sysfs-block-device.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot};
 
-/// What a scheduler looks at, of the ioprio of processes.
+/// The part of a process's ioprio that a scheduler uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Looks {
     /// Neither class nor level.
@@ -37,7 +37,7 @@ impl Snapshot {
 /// A command that has the scheduler look, if one can be chosen that does.
 pub(super) fn remedy(disk: &Disk) -> Option<String> {
     let wanted = if disk.is_nvme() { ["mq-deadline", "bfq"] } else { ["bfq", "mq-deadline"] };
-    let better = wanted.into_iter().find(|name| disk.schedulers.iter().any(|own| own == name))?;
+    let better = wanted.into_iter().find(|name| disk.schedulers.iter().any(|known| known == name))?;
     Some(format!("iosched set {} scheduler={better}", disk.name))
 }
 
@@ -49,7 +49,7 @@ fn unknown(scheduler: &str) -> String {
     )
 }
 
-/// What is found of a disk.
+/// Findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
@@ -57,7 +57,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let ioprios = machine.ioprios.as_deref().unwrap_or_default();
     let mut found = Vec::new();
     match looks {
-        // What the drive does with the class is said below.
+        // The finding about the drive follows below.
         Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
@@ -83,7 +83,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                  writer"
             );
             let own = of(Id::IoniceClassesOnly, meaning);
-            let has_levels = ioprios.iter().any(|own| own.class == "be");
+            let has_levels = ioprios.iter().any(|set| set.class == "be");
             let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
             found.push(match (has_levels && disk.layer.is_none(), has_bfq) {
                 (true, true) => own.matters().remedy(format!("iosched set {} scheduler=bfq", disk.name)),
@@ -107,17 +107,17 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found
 }
 
-/// What processes have set, of the whole machine.
+/// The ioprios that processes of the machine have.
 pub(super) fn seen(machine: &Snapshot) -> Option<Finding> {
     let ioprios = machine.ioprios.as_deref().filter(|ioprios| !ioprios.is_empty())?;
-    let told: Vec<String> = ioprios
+    let seen: Vec<String> = ioprios
         .iter()
-        .map(|own| {
-            let level = own.level.map_or_else(String::new, |level| format!("/{level}"));
-            let threads = if own.threads == 1 { "thread" } else { "threads" };
-            format!("{}{level}: {} {threads}, such as {}", own.class, own.threads, own.example)
+        .map(|set| {
+            let level = set.level.map_or_else(String::new, |level| format!("/{level}"));
+            let threads = if set.threads == 1 { "thread" } else { "threads" };
+            format!("{}{level}: {} {threads}, such as {}", set.class, set.threads, set.example)
         })
         .collect();
-    let meaning = format!("processes have set an ioprio ({})", told.join("; "));
+    let meaning = format!("processes have set an ioprio ({})", seen.join("; "));
     Some(Finding::note(Id::IoprioSeen, None, "/proc (ioprio_get)", meaning))
 }

@@ -8,7 +8,7 @@ use super::snapshot::{Disk, Layer, Snapshot};
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let mut found: Vec<Finding> = disk.layer.iter().map(|layer| layer_of(machine, disk, layer)).collect();
     for spread in machine.spread.iter().filter(|spread| spread.disks.contains(&disk.name)) {
-        let others: Vec<&str> = spread.disks.iter().map(String::as_str).filter(|own| *own != disk.name).collect();
+        let others: Vec<&str> = spread.disks.iter().map(String::as_str).filter(|other| *other != disk.name).collect();
         let meaning = format!(
             "a {} file system is on this disk and on {}: a setting of one disk takes effect for only a part of it",
             spread.kind,
@@ -108,8 +108,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
 /// Whose scheduler decides about what a device without one is asked.
 fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     let way = machine.way(&disk.name);
-    let scheduled = way.iter().filter(|own| own.name != disk.name && own.scheduler.is_some());
-    let names: Vec<&str> = scheduled.map(|own| own.name.as_str()).collect();
+    let scheduled = way.iter().filter(|device| device.name != disk.name && device.scheduler.is_some());
+    let names: Vec<&str> = scheduled.map(|device| device.name.as_str()).collect();
     match names[..] {
         [] => "it has no scheduler".to_owned(),
         [one] => format!("it has no scheduler, and that of {one} decides"),

@@ -1,18 +1,18 @@
-//! What iostat or sar saw of the disks: whether a scheduler has anything to do there.
+//! Judges the rates that iostat or sar printed: whether requests wait, so that a scheduler can change their order.
 
 use iosched_trace::{DeviceRates, RatesSummary, Spread};
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot};
 
-/// What `rates`, from `file`, say of the disks of a machine.
+/// Findings about the disks of a machine from `rates`, which were read from `file`.
 #[must_use]
 pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding> {
-    let seen = |disk: &Disk| {
-        let own = rates.devices.iter().find(|own| is(own, disk))?;
-        finding(disk, own, file, rates.is_since_start)
+    let of_disk = |disk: &Disk| {
+        let seen = rates.devices.iter().find(|device| is(device, disk))?;
+        finding(disk, seen, file, rates.is_since_start)
     };
-    machine.disks.iter().filter_map(seen).collect()
+    machine.disks.iter().filter_map(of_disk).collect()
 }
 
 /// sar names disks by their numbers: `dev8-0`.
@@ -27,12 +27,12 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => of(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // More may have waited for a part of an interval. Means since the start, or values that contradict each other,
-        // say too little for a change.
+        // A mean hides bursts within its interval. Means since the start, or values that contradict each other, are no
+        // reason to change the scheduler.
         (Some(_), 0) => {
-            let own = of(Id::LoadNothingWaits).sure(Sure::Likely);
+            let finding = of(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();
-            if scheduler == "none" || is_vague { own } else { own.matters() }
+            if scheduler == "none" || is_vague { finding } else { finding.matters() }
         }
         (Some(_), _) => of(Id::LoadWaits).remedy(format!("iosched record {} --for 60", disk.name)),
     })
@@ -40,14 +40,16 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
 
 /// `; reads took 4.2 ms (40.1 in the slowest interval), writes 12.0 ms (80.3)`.
 fn took(seen: &DeviceRates) -> String {
-    let told = |what: &str, wait: Option<Spread>, of: &str| {
-        wait.map(|Spread { mean, max }| format!("{what} {mean:.1} ms ({max:.1}{of})"))
+    let wait = |verb: &str, wait: Option<Spread>, where_largest: &str| {
+        wait.map(|Spread { mean, max }| format!("{verb} {mean:.1} ms ({max:.1}{where_largest})"))
     };
-    let own =
-        [told("reads took", seen.read_wait_ms, " in the slowest interval"), told("writes", seen.write_wait_ms, "")];
-    let all = told("requests took", seen.wait_ms, " in the slowest interval");
-    let told: Vec<String> = own.into_iter().chain([all]).flatten().collect();
-    if told.is_empty() { String::new() } else { format!("; {}", told.join(", ")) }
+    let waits = [
+        wait("reads took", seen.read_wait_ms, " in the slowest interval"),
+        wait("writes", seen.write_wait_ms, ""),
+        wait("requests took", seen.wait_ms, " in the slowest interval"),
+    ];
+    let waits: Vec<String> = waits.into_iter().flatten().collect();
+    if waits.is_empty() { String::new() } else { format!("; {}", waits.join(", ")) }
 }
 
 #[cfg(test)]
@@ -70,7 +72,7 @@ mod tests {
     const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util";
 
     #[test]
-    fn what_waits_and_what_does_not_is_told_of_disks_that_are_there() {
+    fn findings_are_about_disks_of_the_machine_that_have_a_scheduler() {
         let interval = |sda_queue: &str, sdb_queue: &str| {
             format!(
                 "{HEADING}\nsda 100 400 4.00 10 40 12.00 {sda_queue} 95\nsdb 1 4 0.20 0 0 0 {sdb_queue} 1\n\
@@ -79,8 +81,9 @@ mod tests {
         };
         let text = ["0.1", "8.0", "0.5"].map(|queue| interval(queue, "0.01")).concat();
         let found = load(&machine(), &rates_of(&text).unwrap(), "disks.txt");
-        let told: Vec<_> = found.iter().map(|own| (own.disk.as_deref().unwrap(), own.id.name(), own.weight)).collect();
-        assert_eq!(told, [("sda", "load-waits", Weight::Note), ("sdb", "load-nothing-waits", Weight::Note)]);
+        let named: Vec<_> =
+            found.iter().map(|finding| (finding.disk.as_deref().unwrap(), finding.id.name(), finding.weight)).collect();
+        assert_eq!(named, [("sda", "load-waits", Weight::Note), ("sdb", "load-nothing-waits", Weight::Note)]);
         let sda = &found[0];
         assert_eq!(sda.file, "disks.txt");
         for part in ["in 1 of 2 intervals", "reads took 4.0 ms (4.0 in the slowest interval), writes 12.0 ms (12.0)"] {
@@ -97,5 +100,36 @@ mod tests {
         let [own] = &found[..] else { panic!("{found:?}") };
         assert_eq!((own.disk.as_deref(), own.id, own.weight), (Some("sdc"), Id::LoadNothingWaits, Weight::Matters));
         assert!(own.meaning.contains("requests took 1.0 ms"), "{}", own.meaning);
+    }
+
+    #[test]
+    fn a_single_report_is_the_mean_since_the_start_and_no_reason_to_change() {
+        let of = |reports: usize| {
+            let report = format!("{HEADING}\nsda 100 400 4.00 10 40 12.00 0.52 50\n\n");
+            let text = format!("Linux 6.1.0 (host) \t11/29/26 \t_x86_64_\t(4 CPU)\n\n{}", report.repeat(reports));
+            let [finding] = &load(&machine(), &rates_of(&text).unwrap(), "-")[..] else { panic!("one disk") };
+            (finding.weight, finding.meaning.contains("the one report holds means since the machine's start"))
+        };
+        assert_eq!(of(1), (Weight::Note, true));
+        // The first of several reports is left out, so the others are intervals.
+        assert_eq!(of(3), (Weight::Matters, false));
+    }
+
+    #[test]
+    fn values_that_contradict_each_other_are_no_reason_to_change() {
+        // 1,000 reads/s of 1.86 ms are 1.86 requests in flight on average.
+        let of = |queue: &str| {
+            let report = format!("{HEADING}\nsda 1000 4000 1.86 0 0 0.00 {queue} 100\n\n");
+            let [finding] = &load(&machine(), &rates_of(&report.repeat(3)).unwrap(), "-")[..] else {
+                panic!("one disk")
+            };
+            (finding.weight, finding.meaning.clone())
+        };
+        let (weight, meaning) = of("0.08");
+        assert_eq!(weight, Weight::Note, "{meaning}");
+        let part = "the printed queue length is 0.08, and rates times waits give 1.86 requests; do not rely on either";
+        assert!(meaning.contains("the values contradict each other in 2 of 2 intervals") && meaning.contains(part));
+        let (_, meaning) = of("1.86");
+        assert!(!meaning.contains("contradict"), "{meaning}");
     }
 }

@@ -1,22 +1,22 @@
-//! What is in force on the way from a process to a disk, and what of it does nothing there.
+//! Finds the settings between a process and a disk, and says which of them have no effect.
 //!
-//! A [`Snapshot`] is read first, and nothing is written; [`examine`] judges it without I/O and gives [`Finding`]s, each
-//! with how sure it is. What cannot be told from files is not guessed.
+//! A [`Snapshot`] is read first, and nothing is written. [`examine`] judges the snapshot without I/O. It gives
+//! [`Finding`]s, each with how sure it is, and makes no guess about facts that no file tells.
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | `snapshot.rs` | what is known of the machine, and of each disk |
+//! | `snapshot.rs` | the facts about the machine and each disk |
 //! | `read.rs` | reads it, below [`Roots`] |
-//! | `groups.rs` | reads what cgroups set |
-//! | `finding.rs` | what a finding says, and which there are |
+//! | `groups.rs` | reads the settings of cgroups |
+//! | `finding.rs` | the findings, and the parts of one |
 //! | `scheduler.rs` | whether the scheduler suits the disk, and has anything to do |
-//! | `ionice.rs` | who looks at the ioprio of processes |
+//! | `ionice.rs` | whether the scheduler or the drive uses the ioprio of processes |
 //! | `wbt.rs` | writeback throttling |
-//! | `control.rs` | what cgroups set for a disk, and whether it is in force |
+//! | `control.rs` | limits and weights of cgroups for a disk, and whether they are in force |
 //! | `layers.rs` | device mapper, RAID, loop devices, file systems over several disks |
-//! | `hardware.rs` | what the disk is, and how its queue treats it |
-//! | `load.rs` | what iostat or sar saw: whether a scheduler has anything to do |
-//! | `machine.rs` | what is of the whole machine |
+//! | `hardware.rs` | the kind of disk, and whether its queue is set up for it |
+//! | `load.rs` | rates from iostat or sar: whether requests wait |
+//! | `machine.rs` | findings about the whole machine |
 
 mod bfq;
 mod control;
@@ -47,13 +47,13 @@ impl Snapshot {
     /// The machine as it is now.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
-        // The processes of another machine cannot be asked.
+        // The ioprio of processes is known of this machine only.
         let ask = |tid| if *roots == Roots::default() { iosched_system::call::ioprio_of(tid) } else { None };
         read::snapshot(roots, &ask)
     }
 }
 
-/// Everything that is found, what matters first, then disk by disk.
+/// All findings: those that matter first, then disk by disk.
 #[must_use]
 pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     let mut found = machine::findings(machine);
@@ -70,16 +70,18 @@ pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// Of a disk two schedulers are not proposed: what processes or groups have set decides.
+/// Proposes one scheduler for each disk: the one that the priorities of processes or the weights of groups need.
 fn agree(found: &mut [Finding]) {
-    let asks = |own: &Finding| matches!(own.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);
-    let asked = found.iter().filter(|own| asks(own));
-    let asked: Vec<(Option<String>, String)> = asked
-        .filter_map(|own| Some((own.disk.clone(), own.remedy.clone().filter(|text| text.contains(" scheduler="))?)))
-        .collect();
-    for own in found.iter_mut().filter(|own| own.id == Id::NoneOnRotating) {
-        if let Some((_, remedy)) = asked.iter().find(|(disk, _)| *disk == own.disk) {
-            own.remedy = Some(remedy.clone());
+    let needs_scheduler =
+        |finding: &&Finding| matches!(finding.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);
+    let remedy = |finding: &Finding| {
+        let remedy = finding.remedy.clone().filter(|text| text.contains(" scheduler="))?;
+        Some((finding.disk.clone(), remedy))
+    };
+    let remedies: Vec<(Option<String>, String)> = found.iter().filter(needs_scheduler).filter_map(remedy).collect();
+    for finding in found.iter_mut().filter(|finding| finding.id == Id::NoneOnRotating) {
+        if let Some((_, remedy)) = remedies.iter().find(|(disk, _)| *disk == finding.disk) {
+            finding.remedy = Some(remedy.clone());
         }
     }
 }

@@ -99,7 +99,7 @@ fn disk(reader: &mut Reader<'_>, device: &BlockDevice, mounts: &[Mounted]) -> Di
     let layer = layer(reader, device);
     let below = below(reader.roots, device, layer.as_ref(), mounts);
     let drive_cache = at("device/scsi_disk");
-    let drive_cache = reader.names(&drive_cache).first().map(|own| format!("{drive_cache}/{own}/cache_type"));
+    let drive_cache = reader.names(&drive_cache).first().map(|entry| format!("{drive_cache}/{entry}/cache_type"));
     let drive_priority = ["device/ncq_prio_enable", "device/sas_ncq_prio_enable"];
     let usb = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("usb"));
     Disk {
@@ -173,9 +173,9 @@ fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
 fn nvme_paths(reader: &mut Reader<'_>, name: &str) -> Option<Layer> {
     let (subsystem, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
     let begin = format!("nvme{subsystem}c");
-    let is_path = |own: &String| {
-        let controller = own.strip_prefix(&begin).and_then(|rest| rest.split_once('n'));
-        controller.is_some_and(|(_, own)| own == namespace)
+    let is_path = |word: &String| {
+        let controller = word.strip_prefix(&begin).and_then(|rest| rest.split_once('n'));
+        controller.is_some_and(|(_, of_path)| of_path == namespace)
     };
     let names: Vec<String> = reader.names("/sys/block").into_iter().filter(is_path).collect();
     let mut with_scheduler = |path: String| {

@@ -53,7 +53,7 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     let own = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers, which sort by themselves, have several queues.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };
-    let better = ["mq-deadline", "bfq"].into_iter().find(|name| disk.schedulers.iter().any(|own| own == name));
+    let better = ["mq-deadline", "bfq"].into_iter().find(|name| disk.schedulers.iter().any(|known| known == name));
     let own = own.sure(sure);
     Some(match better {
         Some(better) => own.remedy(format!("iosched set {} scheduler={better}", disk.name)),

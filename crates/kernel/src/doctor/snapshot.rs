@@ -75,7 +75,7 @@ impl Snapshot {
 
     /// Whether the kernel is at least that of a release; one that is not known counts as today's.
     pub(super) fn is_since(&self, release: (u32, u32)) -> bool {
-        crate::checks::version(&self.kernel).is_none_or(|own| own >= release)
+        crate::checks::version(&self.kernel).is_none_or(|version| version >= release)
     }
 }
 
