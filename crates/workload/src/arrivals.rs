@@ -4,15 +4,17 @@
 //! they fall somewhere into the unit. A replay draws independent uniform times for them and sorts them, so the order
 //! of the trace stays. A unit is read ahead to count its submissions; memory does not grow with its length.
 
+use std::cell::OnceCell;
+use std::io;
+
 use iosched_numbers::SplitMix64;
 use iosched_system::rows::{Cursor, Rows};
 
-use crate::trace::Entry;
+use crate::error::WorkloadError;
+use crate::trace::{Entry, Trace};
 
 /// The latest moment of a slowed-down replay, ns.
 const LAST_NS: u64 = 1 << 62;
-/// Bytes in memory of a reader that follows another one.
-const FORK_BYTES: usize = 4 << 10;
 
 /// When a replay at this speed submits what is recorded at `recorded_ns`, ns.
 #[inline]
@@ -23,7 +25,6 @@ pub fn due_ns(recorded_ns: u64, speed: f64) -> u64 {
 
 /// The submissions of a trace, each with its time in ns since the start.
 pub struct Arrivals<'a> {
-    rows: &'a Rows<Entry>,
     alone: bool,
     resolution_ns: u64,
     speed: f64,
@@ -35,9 +36,6 @@ pub struct Arrivals<'a> {
     left: u64,
     /// Where in its unit the latest submission is, from 0 to 1.
     place: f64,
-    /// Number of the next row, and of the row behind the last.
-    next: usize,
-    end: usize,
 }
 
 impl<'a> Arrivals<'a> {
@@ -47,9 +45,8 @@ impl<'a> Arrivals<'a> {
         speed: f64,
         rng: SplitMix64,
     ) -> Self {
-        let (entries, ahead) = (rows.cursor(range.clone()), rows.cursor(range.clone()));
-        let (next, end) = (range.start, range.end);
-        Self { rows, alone, resolution_ns, speed, rng, entries, ahead, left: 0, place: 0.0, next, end }
+        let (entries, ahead) = (rows.cursor(range.clone()), rows.cursor(range));
+        Self { alone, resolution_ns, speed, rng, entries, ahead, left: 0, place: 0.0 }
     }
 
     /// Likewise with at most so many bytes of rows in memory.
@@ -61,24 +58,6 @@ impl<'a> Arrivals<'a> {
     #[must_use]
     pub(crate) fn recorded(self) -> Self {
         Self { resolution_ns: 1, ..self }
-    }
-
-    /// A second reader of the same arrivals that begins where this one is.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        let ahead = if self.resolution_ns > 1 { self.next + self.left as usize } else { self.next };
-        Self {
-            entries: self.rows.cursor(self.next..self.end).with_window(FORK_BYTES),
-            ahead: self.rows.cursor(ahead..self.end).with_window(FORK_BYTES),
-            ..*self
-        }
-    }
-
-    /// The number of the next submission; at the end the number behind the last.
-    #[inline]
-    #[must_use]
-    pub const fn number(&self) -> usize {
-        self.next
     }
 
     /// A time within the unit of `entry`, not before the one before it.
@@ -108,10 +87,53 @@ impl Iterator for Arrivals<'_> {
     #[inline]
     fn next(&mut self) -> Option<(Entry, u64)> {
         let entry = self.entries.next()?;
-        self.next += 1;
         let at_ns = if self.resolution_ns > 1 { self.spread(&entry) } else { entry.arrival_ns };
         let at_ns = due_ns(at_ns, self.speed);
         Some((if self.alone { entry.alone() } else { entry }, at_ns))
+    }
+}
+
+/// The times of the submissions of an open replay, process by process. They are drawn when they are first needed, all
+/// of them in one pass: a process that waits then finds its next time without a look at the submissions of others.
+pub struct TimesByProcess<'a> {
+    trace: &'a Trace,
+    speed: f64,
+    rng: SplitMix64,
+    times: OnceCell<io::Result<Rows<u64>>>,
+}
+
+impl<'a> TimesByProcess<'a> {
+    /// The times that [`Trace::arrivals`] gives with the same speed and random numbers.
+    #[must_use]
+    pub const fn new(trace: &'a Trace, speed: f64, rng: SplitMix64) -> Self {
+        Self { trace, speed, rng, times: OnceCell::new() }
+    }
+
+    /// The times of the last `count` submissions of a process. `None` if the times cannot be stored: see
+    /// [`check`](Self::check).
+    #[must_use]
+    pub fn last(&self, process: usize, count: usize) -> Option<Cursor<'_, u64>> {
+        let arrivals = || self.trace.arrivals(self.speed, self.rng);
+        let drawn = || arrivals().map(|(entry, at_ns)| (entry.process, at_ns));
+        let by_process = self.trace.by_process();
+        let times = self.times.get_or_init(|| by_process.sorted(drawn(), self.trace.len()));
+        times.as_ref().ok().map(|times| by_process.last_of(times, process, count))
+    }
+
+    /// Whether all times could be stored and read up to now.
+    ///
+    /// # Errors
+    /// The temporary file that holds the times of a long trace failed, or was full.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let failure = match self.times.get() {
+            Some(Ok(times)) => times.failure(),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        failure.map_or(Ok(()), |error| {
+            let source = io::Error::new(error.kind(), error.to_string());
+            Err(WorkloadError::Io { file: self.trace.name().to_owned(), source })
+        })
     }
 }
 
@@ -121,6 +143,7 @@ mod tests {
     use iosched_numbers::SplitMix64;
     use iosched_trace::TraceRequest;
 
+    use super::TimesByProcess;
     use crate::Trace;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -170,14 +193,20 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_gives_the_same_times_again() {
+    fn times_by_process_are_those_of_the_arrivals() {
         let trace = seconds((0..500).map(|i| i / 37));
-        for skipped in [0, 1, 36, 37, 38, 300, 500] {
-            let mut arrivals = trace.arrivals(2.0, SplitMix64::new(3));
-            assert_eq!(arrivals.by_ref().take(skipped).count(), skipped);
-            let forked: Vec<_> = arrivals.fork().collect();
-            assert_eq!(forked, arrivals.collect::<Vec<_>>(), "after {skipped}");
+        let (speed, rng) = (2.0, SplitMix64::new(3));
+        let by_process = TimesByProcess::new(&trace, speed, rng);
+        for process in 0..3 {
+            let all = trace.arrivals(speed, rng);
+            let expected: Vec<u64> =
+                all.filter(|(entry, _)| entry.process == process).map(|(_, at_ns)| at_ns).collect();
+            for count in [0, 1, 37, expected.len()] {
+                let times: Vec<u64> = by_process.last(process as usize, count).unwrap().collect();
+                assert_eq!(times, expected[expected.len() - count..], "the last {count} of process {process}");
+            }
         }
+        by_process.check().unwrap();
     }
 
     #[test]

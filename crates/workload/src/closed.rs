@@ -63,7 +63,8 @@ impl ByProcess {
             let (rows, range) = trace.rows();
             return Self { rows: Arc::clone(rows), base: range.start, starts, failure };
         }
-        match sorted(trace, &starts) {
+        let entries = trace.entries().map(|entry| (entry.process, entry));
+        match sorted(entries, trace.len(), &starts) {
             Ok(rows) => Self { rows: rows.into(), base: 0, starts, failure },
             Err(error) => {
                 let rows = Arc::new(Rows::default());
@@ -85,6 +86,17 @@ impl ByProcess {
     pub fn last(&self, process: usize, count: usize) -> Cursor<'_, Entry> {
         let Range { start, end } = self.range(process);
         self.reader(end.saturating_sub(count).max(start)..end)
+    }
+
+    /// Other rows of the same submissions, which come in order of time, in this order.
+    pub(crate) fn sorted<T: Pod>(&self, rows: impl Iterator<Item = (u32, T)>, count: usize) -> io::Result<Rows<T>> {
+        sorted(rows, count, &self.starts)
+    }
+
+    /// The last `count` of a process' rows among such rows.
+    pub(crate) fn last_of<'r, T: Pod>(&self, rows: &'r Rows<T>, process: usize, count: usize) -> Cursor<'r, T> {
+        let (start, end) = (self.starts[process] as usize, self.starts[process + 1] as usize);
+        rows.cursor(end.saturating_sub(count).max(start)..end).with_window(self.window_bytes())
     }
 
     fn reader(&self, range: Range<usize>) -> Cursor<'_, Entry> {
@@ -120,22 +132,24 @@ fn starts(processes: &[Process]) -> Vec<u32> {
     std::iter::once(0).chain(ends).collect()
 }
 
-fn sorted(trace: &Trace, starts: &[u32]) -> io::Result<Rows<Entry>> {
-    let mut entries = trace.entries();
-    let mut rows = Rows::zeroed(entries.len())?;
+/// Rows that come in order of time, each with its process, in the order of processes.
+fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts: &[u32]) -> io::Result<Rows<T>> {
+    let mut all = Rows::zeroed(count)?;
     let mut next = starts.to_vec();
-    let mut chunk: Vec<Entry> = Vec::new();
+    let (mut chunk, mut same) = (Vec::new(), Vec::new());
     loop {
         chunk.clear();
-        chunk.extend(entries.by_ref().take(CHUNK));
+        chunk.extend(rows.by_ref().take(CHUNK));
         if chunk.is_empty() {
-            return Ok(rows);
+            return Ok(all);
         }
-        chunk.sort_by_key(|entry| entry.process);
-        for own in chunk.chunk_by(|a, b| a.process == b.process) {
-            let next = &mut next[own[0].process as usize];
-            rows.write_at(*next as usize, own)?;
-            *next += own.len() as u32;
+        chunk.sort_by_key(|(process, _)| *process);
+        for rows in chunk.chunk_by(|(a, _), (b, _)| a == b) {
+            same.clear();
+            same.extend(rows.iter().map(|(_, row)| *row));
+            let next = &mut next[rows[0].0 as usize];
+            all.write_at(*next as usize, &same)?;
+            *next += same.len() as u32;
         }
     }
 }

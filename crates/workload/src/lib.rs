@@ -24,7 +24,7 @@ mod task_loop;
 mod tasks;
 mod trace;
 
-pub use arrivals::{Arrivals, due_ns};
+pub use arrivals::{Arrivals, TimesByProcess, due_ns};
 pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
 pub use iosched_system::rows::Cursor;

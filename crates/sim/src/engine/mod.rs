@@ -23,7 +23,7 @@ use iosched::{Cgroup, CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::{JobProgram, Jobs};
-use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
+use iosched_workload::{Replay, TaskSet, TimesByProcess, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::ORIGIN;
@@ -334,7 +334,12 @@ pub(crate) fn run_trace<D: Device>(
         core.add_task(process.pid, &process.name, process.ioprio.unwrap_or_default(), cgroup);
     }
     let result = match replay {
-        Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), false, limit, interrupt),
+        Replay::Open { speed } => {
+            let times = TimesByProcess::new(trace, speed, open::draws(seed));
+            let result = drive(core, open::Open::new(trace, speed, seed, &times), false, limit, interrupt);
+            times.check()?;
+            result
+        }
         Replay::Closed => drive(core, closed::Closed::new(trace), false, limit, interrupt),
     }?;
     trace.check()?;

@@ -2,12 +2,13 @@
 //!
 //! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the
 //! I/O it has at hand. The trace has those that it would have submitted meanwhile: only a place in
-//! the trace is kept for each process. Times that were drawn within a coarse unit are drawn again from there.
+//! the trace is kept for each process. Times that were drawn within a coarse unit are drawn again, once for all
+//! processes.
 
 use iosched::Part;
 use iosched_disk::Device;
 use iosched_numbers::SplitMix64;
-use iosched_workload::{Arrivals, Cursor, Entry, Trace, due_ns};
+use iosched_workload::{Arrivals, Cursor, Entry, TimesByProcess, Trace, due_ns};
 
 use super::Source;
 use super::core::{Core, NewIo};
@@ -19,6 +20,7 @@ const FINE_NS: u64 = 1_000;
 /// A trace in open replay.
 pub(super) struct Open<'a> {
     trace: &'a Trace,
+    times: &'a TimesByProcess<'a>,
     arrivals: Arrivals<'a>,
     /// The next entry, and when it is due.
     next: Option<Entry>,
@@ -30,20 +32,25 @@ pub(super) struct Open<'a> {
     waiting: Vec<Option<Behind<'a>>>,
 }
 
-/// What a process that waits has still to submit.
-enum Behind<'a> {
-    /// Its entries, due at their recorded times.
-    Recorded(Cursor<'a, Entry>),
-    /// The entries of all processes, due at the times that were drawn. Boxed: few processes wait.
-    Drawn(Box<Arrivals<'a>>),
+/// The submissions that a waiting process has still to make.
+struct Behind<'a> {
+    entries: Cursor<'a, Entry>,
+    /// The times that were drawn for them; `None`: the recorded times hold.
+    times: Option<Cursor<'a, u64>>,
+}
+
+/// The random numbers of a replay's arrivals.
+pub(super) fn draws(seed: u64) -> SplitMix64 {
+    SplitMix64::entity(seed, 1)
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn new(trace: &'a Trace, speed: f64, seed: u64) -> Self {
-        let arrivals = trace.arrivals(speed, SplitMix64::entity(seed, 1));
+    /// `times` are of the same trace, speed and [random numbers](draws).
+    pub(super) fn new(trace: &'a Trace, speed: f64, seed: u64, times: &'a TimesByProcess<'a>) -> Self {
+        let arrivals = trace.arrivals(speed, draws(seed));
         let left: Vec<u32> = trace.processes().iter().map(|process| process.requests as u32).collect();
         let waiting = left.iter().map(|_| None).collect();
-        let mut open = Self { trace, arrivals, next: None, next_ns: 0, speed, left, waiting };
+        let mut open = Self { trace, times, arrivals, next: None, next_ns: 0, speed, left, waiting };
         open.schedule();
         open
     }
@@ -56,29 +63,19 @@ impl<'a> Open<'a> {
 
     /// The entries of `task` behind the one that is due now.
     fn behind(&self, task: u32) -> Behind<'a> {
-        if self.trace.resolution_ns() > FINE_NS {
-            return Behind::Drawn(Box::new(self.arrivals.fork()));
-        }
-        Behind::Recorded(self.trace.by_process().last(task as usize, self.left[task as usize] as usize))
+        let (process, count) = (task as usize, self.left[task as usize] as usize);
+        let entries = self.trace.by_process().last(process, count);
+        let is_coarse = self.trace.resolution_ns() > FINE_NS;
+        Behind { entries, times: is_coarse.then(|| self.times.last(process, count)).flatten() }
     }
 
     /// The next entry of `task` that is due by now, and when it was due.
     fn next_late(&mut self, task: u32) -> Option<(Entry, u64)> {
-        match self.waiting[task as usize].as_mut()? {
-            Behind::Recorded(entries) => {
-                let entry = (entries.len() > self.left[task as usize] as usize).then(|| entries.next())??;
-                Some((entry, due_ns(entry.arrival_ns, self.speed)))
-            }
-            Behind::Drawn(arrivals) => {
-                let first_not_due = self.arrivals.number() - usize::from(self.next.is_some());
-                loop {
-                    let late = (arrivals.number() < first_not_due).then(|| arrivals.next())??;
-                    if late.0.process == task {
-                        return Some(late);
-                    }
-                }
-            }
-        }
+        let behind = self.waiting[task as usize].as_mut()?;
+        let is_due = behind.entries.len() > self.left[task as usize] as usize;
+        let entry = is_due.then(|| behind.entries.next())??;
+        let drawn_ns = behind.times.as_mut().and_then(Iterator::next);
+        Some((entry, drawn_ns.unwrap_or_else(|| due_ns(entry.arrival_ns, self.speed))))
     }
 
     /// The process submits what it could not while it waited.
