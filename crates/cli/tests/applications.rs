@@ -102,6 +102,21 @@ fn pasted_command_lines_run_as_the_programs_do() {
 }
 
 #[test]
+fn command_lines_of_the_page_about_workloads_run() {
+    let here = directory("command-lines-of-the-page");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/howto/workloads.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let programs = page.split("Commands in front count").nth(1).unwrap();
+    let lines: Vec<&str> = programs.lines().filter(|line| line.starts_with("iosched compare --workload \"")).collect();
+    assert!(lines.len() >= 9, "{lines:?}");
+    for line in lines {
+        let workload = line.split('"').nth(1).unwrap();
+        let json = compared(&here, workload, &[]);
+        assert!(mean(&json, "throughput") > 0.0, "{line}");
+    }
+}
+
+#[test]
 fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let here = directory("sync-calls");
     let marks = compared(&here, "fs_mark -n 200 -s 4096", &[]);
