@@ -126,6 +126,10 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
     let named: Vec<_> = goal["figures"].as_array().unwrap().iter().map(|own| &own["figure"]).collect();
     assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
+    // The rates and latencies of a job do not count its syncs.
+    let ping = compared(&here, "ioping -D -W -c 20 /tmp", &[]);
+    assert!((1.0..1.1).contains(&mean(&ping, "ioping_iops")), "{ping}");
+    assert!(mean(&ping, "ioping_p99") < mean(&ping, "ioping_fdatasync_p99"), "{ping}");
     // A single job has rows of its own, also past the page cache.
     let job = compared(&here, "fio --name=t --rw=randread --bs=4k --direct=1 --size=16m", &[]);
     assert!(mean(&job, "t_iops") > 0.0 && mean(&job, "t_p99") > 0.0);

@@ -148,6 +148,7 @@ impl<'t> PreparedJobs<'t> {
             gathered.result.jobs.push(process.into_result());
             gathered.add(recorder, &counts);
         }
+        gathered.result.leave_syncs_out();
         gathered
     }
 }

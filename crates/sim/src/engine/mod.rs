@@ -449,7 +449,9 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     }
     source.notes(&mut core.notes);
     let jobs = source.jobs(core.now_ns);
-    Ok(RunResult { jobs, ..core.into_result(events) })
+    let mut result = RunResult { jobs, ..core.into_result(events) };
+    result.leave_syncs_out();
+    Ok(result)
 }
 
 /// Tells the workload of the I/Os that are done.

@@ -437,11 +437,7 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
         // Of a job, what it sees: what is written back of its pages is a thread's.
         let threads = result.tasks.len().saturating_sub(told.jobs.len());
         for (task, job) in result.tasks[threads..].iter_mut().zip(&told.jobs) {
-            task.latency = job.read.latency.clone();
-            task.latency.merge(&job.write.latency);
-            task.latency.merge(&job.trim.latency);
-            task.ios = task.latency.count();
-            (task.bytes_read, task.bytes_written) = (job.read.bytes, job.write.bytes);
+            task.count_as(job);
         }
         result.jobs = told.jobs;
         result

@@ -93,6 +93,12 @@ impl RunResult {
         is_known.then(|| (self.device_busy_ns as f64 / counted_ns as f64).min(1.0))
     }
 
+    /// The tasks of jobs that sync count without their syncs, as fio counts: these have latencies of their own.
+    pub fn leave_syncs_out(&mut self) {
+        let pairs = self.tasks.iter_mut().zip(&self.jobs);
+        pairs.filter(|(_, job)| !job.sync.is_empty()).for_each(|(task, job)| task.count_as(job));
+    }
+
     /// Bytes moved per second of the run that counts.
     #[must_use]
     pub fn throughput_bytes_per_s(&self) -> f64 {
@@ -174,6 +180,17 @@ pub struct TaskResult {
     pub first_submit_ns: Option<u64>,
     /// When its last I/O completed, ns; `None` if none did.
     pub last_completion_ns: Option<u64>,
+}
+
+impl TaskResult {
+    /// Counts the I/Os that a job made itself, as fio does: its reads, writes and discards, without its syncs.
+    pub fn count_as(&mut self, job: &JobResult) {
+        self.latency = job.read.latency.clone();
+        self.latency.merge(&job.write.latency);
+        self.latency.merge(&job.trim.latency);
+        self.ios = self.latency.count();
+        (self.bytes_read, self.bytes_written) = (job.read.bytes, job.write.bytes);
+    }
 }
 
 /// A copy of [`iosched::Stat`] that can be stored. Times in ns.
