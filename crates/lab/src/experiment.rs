@@ -404,7 +404,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
         Workload::Application(spec) => WorkloadRecord {
             name: spec.name().to_owned(),
             kind: WorkloadKind::Application,
-            fingerprint: Fingerprint::default().bytes(spec.name().as_bytes()).text(),
+            fingerprint: Fingerprint::default().bytes(spec.line().as_bytes()).text(),
             tasks: spec.task_count() as u64,
             requests: None,
             reads: None,

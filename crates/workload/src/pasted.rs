@@ -45,6 +45,11 @@ pub(crate) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// Commands beside the program whose own I/O does not matter.
+const BESIDE: [&str; 5] = ["cd", "echo", "mkdir", "rm", "sleep"];
+/// Words that begin a loop or a condition of the shell.
+const CONTROL: [&str; 4] = ["for", "while", "until", "if"];
+
 /// The remedy for servers, whose I/O depends on their clients.
 const SERVER: &str = "iosched simulates tpcc, a database; or record the disk of the server with iosched record";
 
@@ -100,8 +105,23 @@ impl Pasted {
             }
             one.words = without_redirections(command);
             one.take_prefixes(&wrong)?;
+            if let [shell, option, line, ..] = one.words.as_slice()
+                && ["sh", "bash"].contains(&base(shell))
+                && option == "-c"
+            {
+                let inner = Self::read(line)?;
+                one.words = inner.words;
+                one.priority = inner.priority.or(one.priority);
+                one.limit_ns = [inner.limit_ns, one.limit_ns].into_iter().flatten().min();
+                whole.syncs |= inner.syncs;
+            }
             match one.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 [] => {}
+                [beside, ..] if BESIDE.contains(&base(beside)) => {}
+                [control, ..] if CONTROL.contains(control) => {
+                    let remedy = "compare the command line in it, with --runs for repetitions";
+                    return Err(wrong(control, "loops and conditions of the shell are not carried out", remedy));
+                }
                 // Every simulation starts with the files that are there.
                 [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
                     prepared.get_or_insert(one.words);
@@ -388,6 +408,18 @@ mod tests {
         assert_eq!(limit("timeout -s INT 2m fio --name=t"), Some(120_000_000_000));
         assert_eq!(limit("timeout --kill-after=5 1.5h fio --name=t"), Some(5_400_000_000_000));
         assert_eq!((limit("timeout 0 fio --name=t"), limit("fio --name=t")), (None, None));
+    }
+
+    #[test]
+    fn a_shell_and_commands_beside_the_program_are_left_out() {
+        let dd = "dd if=/dev/zero of=x bs=1M count=9";
+        for text in ["cd /mnt && DD", "DD; rm -f x", "DD && rm x", "sudo bash -c 'DD'", "mkdir -p /mnt/t; DD; sleep 5"]
+        {
+            is(&text.replace("DD", dd), dd, None);
+        }
+        is(&format!("ionice -c3 sh -c \"{dd}\""), dd, Some((3, 4)));
+        let looped = Pasted::read(&format!("for i in 1 2 3; do {dd}; done")).unwrap_err().to_string();
+        assert!(looped.contains("for: loops and conditions of the shell are not carried out"), "{looped}");
     }
 
     #[test]

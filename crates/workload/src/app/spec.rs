@@ -4,6 +4,7 @@ use crate::WorkloadError;
 use crate::app::command_line::Line;
 use crate::app::phased::{Phased, Plan};
 use crate::app::{Application, bonnie, dd, fdtree, fs_mark, hdparm, ioping, iozone, sysbench, tpcc};
+use crate::pasted::shortened;
 use iosched::IoPriority;
 
 /// An option of a program.
@@ -92,6 +93,7 @@ enum AppOptions {
 #[derive(Clone, Debug)]
 pub struct Spec {
     line: String,
+    name: String,
     options: AppOptions,
     priority: IoPriority,
     limit_ns: Option<u64>,
@@ -123,7 +125,8 @@ impl Spec {
                 return Err(line.error(other, "no such program", format!("there are {known}")));
             }
         };
-        Ok(Self { line: line.text().to_owned(), options, priority: IoPriority::default(), limit_ns: None })
+        let (line, name) = (line.text().to_owned(), shortened(line.text()));
+        Ok(Self { line, name, options, priority: IoPriority::default(), limit_ns: None })
     }
 
     /// Likewise, started by ionice or nice with a class and a level, and ended by timeout after some time, as `text`
@@ -132,7 +135,7 @@ impl Spec {
     pub(crate) fn started(self, text: &str, priority: IoPriority, limit_ns: Option<u64>) -> Self {
         let is_plain = priority == IoPriority::default() && limit_ns.is_none();
         let line = if is_plain { self.line } else { text.trim().to_owned() };
-        Self { line, priority, limit_ns, ..self }
+        Self { name: shortened(&line), line, priority, limit_ns, ..self }
     }
 
     /// The I/O priority of its tasks.
@@ -149,8 +152,14 @@ impl Spec {
 
     /// The command as written.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn line(&self) -> &str {
         &self.line
+    }
+
+    /// The command for people: its start, if it is long.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether it ends at a time that is set, however fast the disk is.

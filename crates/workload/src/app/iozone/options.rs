@@ -33,7 +33,9 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-z", "with -a: records below 64 KiB also in files above 16 MiB"),
         flag("-+n", "no rewrite and no reread"),
         option("-f", "FILE", "name of the file; iozone.tmp"),
+        option("-F", "FILES", "with -t: a name for each process"),
         flag("-R", "accepted: a table for a spreadsheet"),
+        option("-b", "FILE", "accepted: a table for a spreadsheet"),
         flag("-w", "accepted: the files are kept"),
     ],
 };
@@ -94,7 +96,11 @@ impl IozoneOptions {
         let mut name = "iozone.tmp";
         let (mut include_flush, mut include_close, mut sync, mut direct, mut stonewall) =
             (false, false, false, false, true);
-        for given in line.letters(ABOUT.options)? {
+        let (all_given, names) = line.options(ABOUT.options)?;
+        if let Some(word) = names.first().filter(|_| all_given.iter().all(|given| given.name != "-F")) {
+            return Err(line.error(*word, "is no option", "name the file with -f"));
+        }
+        for given in all_given {
             match given.name {
                 "-a" => automatic = true,
                 "-z" => all_records = true,
@@ -107,7 +113,7 @@ impl IozoneOptions {
                 "-q" => record_range[1] = line.size(given, KIB)?,
                 "-i" => chosen[line.number(given, 0, GROUPS.len() as u64 - 1)? as usize] = true,
                 "-t" => processes = line.number(given, 1, PROCESSES_MAX)? as usize,
-                "-f" => name = given.value,
+                "-f" | "-F" => name = given.value,
                 "-e" => include_flush = true,
                 "-c" => include_close = true,
                 "-o" => sync = true,

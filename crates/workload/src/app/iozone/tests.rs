@@ -186,12 +186,19 @@ fn options_that_make_no_sense_are_refused() {
         ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
         ("iozone -s 4 -r 8", "-r: a record of 8192 bytes in a file of 4096"),
         ("iozone -l 2", "-l: unknown option; iozone knows -a, -s SIZE"),
+        ("iozone -s 64 tmp", "tmp: is no option; name the file with -f"),
         ("iozone -+r", "-+r: unknown option"),
         ("iozone -a -n 1k -g 1p", "-g: `1p` is not a size"),
         ("iozone -t 0", "-t: `0` is not a whole number from 1 to 1000"),
     ] {
         assert!(error(text).contains(part), "{}", error(text));
     }
+}
+
+#[test]
+fn each_process_may_have_a_name_for_its_file() {
+    let app = calls("iozone -s 64k -t 2 -i 0 -F /mnt/a /mnt/b -Rb out.xls", 1_000).1;
+    assert_eq!((app.tasks().len(), names(app.as_ref())), (2, vec!["write".to_owned(), "rewrite".to_owned()]));
 }
 
 #[test]
