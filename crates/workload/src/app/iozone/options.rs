@@ -135,7 +135,7 @@ impl IozoneOptions {
         let (files, records) = (sizes(files, file_range, 512 * KIB), sizes(records, record_range, 4 * KIB));
         let is_made = |file: u64, record: u64| {
             let small = file > LARGE_FILE_BYTES && record < LARGE_RECORD_BYTES;
-            record <= file && !(automatic && !named && small && !all_records)
+            record <= file && (!small || all_records || named || !automatic)
         };
         let pairs = files.iter().flat_map(|&file| records.iter().map(move |&record| (file, record)));
         let pairs: Vec<(u64, u64)> = pairs.filter(|&(file, record)| is_made(file, record)).collect();
