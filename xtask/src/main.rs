@@ -54,7 +54,7 @@ enum Command {
     Rules,
     /// Write the reference pages from the declarations of tunables, trace formats and fio's options
     Reference(reference::Args),
-    /// Measure the modelled devices, and write the tables of docs/devices.md
+    /// Measure the modelled devices, and write the tables of docs/device-anchors.md
     Devices(devices::Args),
     /// Run the small workload of docs/elevators.md under every scheduler, and write its plot and table
     Elevators(elevators::Args),
