@@ -50,8 +50,8 @@ impl TuneResults<'_> {
         })
     }
 
-    /// Numbers of standings: the baseline, what is recommended, what only served disks have, what may be better; where the
-    /// baseline stays, also those that come nearest.
+    /// Numbers of standings: the baseline, what is recommended, what only served disks have, what may be better; where
+    /// the baseline stays, also those that come nearest.
     fn decided_between(&self) -> Vec<usize> {
         let mut shown = vec![0];
         let unsure = self.unsure.map(|(number, _)| number);

@@ -73,8 +73,8 @@ fn is_cost(results: &FigureResults, header: &Header) -> bool {
     results.shown && results.figure != twice
 }
 
-/// The metric that decides, and why: the first goal; else what a program reports, how much is done in the given time, how
-/// long I/Os take that come at given times, or how long all of it takes.
+/// The metric that decides, and why: the first goal; else what a program reports, how much is done in the given
+/// time, how long I/Os take that come at given times, or how long all of it takes.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
     if let Some(goal) = results.figures.iter().find(|own| own.goal) {
         return Some((goal, None));

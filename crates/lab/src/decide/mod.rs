@@ -1,8 +1,8 @@
 //! The decision: which setting to use, in a few sentences, as the first lines of every answer say it.
 //!
 //! [`decide`] is the one place for these sentences. It turns verdicts, metrics, the baseline and what is known of the
-//! device into a [`Decision`]. It reads no records: [`Evidence`] holds all that it needs. The terminal, the report, JSON
-//! and Python print the same sentences.
+//! device into a [`Decision`]. It reads no records: [`Evidence`] holds all that it needs. The terminal, the report,
+//! JSON and Python print the same sentences.
 //!
 //! | file | has |
 //! |---|---|

@@ -318,8 +318,8 @@ impl Rules<'_> {
         ))
     }
 
-    /// What the first metric is of some settings against the baseline: "none and kyber are equal within 5 %, bfq takes 19 %
-    /// longer (9 to 29 %)".
+    /// What the first metric is of some settings against the baseline: "none and kyber are equal within 5 %,
+    /// bfq takes 19 % longer (9 to 29 %)".
     fn told(&self, first: &Criterion, settings: &[usize]) -> String {
         let of = |wanted: &dyn Fn(&Comparison) -> bool| -> Vec<usize> {
             let is_so = |&own: &usize| compared(first, own).is_some_and(|found| wanted(&found));
@@ -401,7 +401,8 @@ impl Rules<'_> {
         let task = self.starves(base, best).map_or("", |own| own.task.as_str());
         let percent = self.starves(base, best).map_or(0.0, |own| own.percent);
         let said = format!(
-            "But {} starves {task}, which gets {} % of what the busiest task gets: set {} if {task} must make progress.",
+            "But {} starves {task}, which gets {} % of what the busiest task gets: set {} if {task} must make \
+             progress.",
             self.label(base),
             significant(percent, 2),
             self.label(best)
@@ -414,8 +415,10 @@ impl Rules<'_> {
         let mut said = Vec::new();
         let differs = |verdict| move |own: usize| compared(first, own).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
-        for &own in others.iter().filter(|&&own| self.can_be_set(own) && !is_better(own)) {
-            let (gains, costs) = (self.changes(own, Verdict::Better), self.changes(own, Verdict::Worse));
+        for &own in others.iter().filter(|&&own| !is_better(own)) {
+            // What a user cannot set is no choice, but its costs show what it is.
+            let gains = if self.can_be_set(own) { self.changes(own, Verdict::Better) } else { Vec::new() };
+            let costs = self.changes(own, Verdict::Worse);
             let name = self.label(own);
             let starves = self.starves(own, self.base());
             match (gains.is_empty(), costs.is_empty(), starves) {

@@ -143,7 +143,8 @@ fn two_or_three_runs_that_do_not_tell_are_too_few() {
 #[test]
 fn one_run_decides_nothing() {
     let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
-    let said = "Too few runs to decide: one run of each setting shows no spread. Keep none for now, and make 10 runs: --runs 10.";
+    let said = "Too few runs to decide: one run of each setting shows no spread. Keep none for now, and make 10 runs: \
+                --runs 10.";
     check(&own, DecisionKind::TooFewRuns, 0, &[said]);
 }
 
@@ -172,8 +173,8 @@ fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
     check(&own, DecisionKind::Keep, 0, &said);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
-    let said = "Set bfq: it serves backup, which none starves, and shortens sync p99 by 20 %, and the time to finish is \
-                equal within 5 %.";
+    let said = "Set bfq: it serves backup, which none starves, and shortens sync p99 by 20 %, and the time to finish \
+                is equal within 5 %.";
     check(&own, DecisionKind::Change, 1, &[said]);
     // A task may starve because it is meant to: what that costs others is weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
@@ -189,7 +190,8 @@ fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
         1,
         &[
             "Keep none. Nothing is faster: bfq takes 19 % longer.",
-            "But none starves backup, which gets 0.40 % of what the busiest task gets: set bfq if backup must make progress.",
+            "But none starves backup, which gets 0.40 % of what the busiest task gets: set bfq if backup must make \
+             progress.",
         ],
     );
 }
@@ -203,6 +205,14 @@ fn what_is_below_the_scheduler_is_told_with_the_decision() {
         found.sentences[1],
         "The disk is a virtual disk: what is below it orders requests too, and may matter more."
     );
+}
+
+#[test]
+fn an_equal_setting_with_a_great_cost_is_not_told_as_merely_equal() {
+    let metrics = [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::AsyncP99, &[3.7, 3.7, 314.0])];
+    let own = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
+    let said = "Keep mq-deadline. Nothing is faster: none and cfq are equal within 5 %.";
+    check(&own, DecisionKind::Keep, 0, &[said, "cfq makes async p99 85 times as long."]);
 }
 
 #[test]
@@ -244,8 +254,8 @@ fn what_a_wrong_model_shows_is_told_and_why_it_is_not_trusted() {
         0,
         &[
             "Keep noop for now: whether cfq is better is open.",
-            "Nothing is faster for sure: cfq was worse in simulation (7.1 times the baseline's value), but the model is \
-             too inexact to prove that.",
+            "Nothing is faster for sure: cfq was worse in simulation (7.1 times the baseline's value), but the model \
+             is too inexact to prove that.",
             "No number of runs would tell, since the model may be off by 640 %: compare on the device itself (--on).",
         ],
     );
