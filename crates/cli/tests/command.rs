@@ -132,7 +132,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--device", "dev.toml"], 2, &["dev.toml", "hdd"]);
     compare(&["--workload", "none"], 2, &["none: no such file"]);
     compare(&["--workload", "none.toml"], 2, &["none.toml: No such file"]);
-    compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "blktrace"]);
+    compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "--input-format"]);
     compare(&["--workload", "empty"], 2, &["empty: the trace is empty"]);
     compare(&["--workload", "bad.toml"], 2, &["bad.toml", "line 3", "patern"]);
     compare(

@@ -278,8 +278,9 @@ impl Survey {
     pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
-        // Equal times of a coarse clock are one tick of it.
-        let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && written_ns < COARSE_NS;
+        // Equal times are one tick of a clock that the format is known for. In a table they stand for none.
+        let has_ticks = format.resolution_ns() >= COARSE_NS && written_ns >= COARSE_NS;
+        let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && !has_ticks;
         if is_timeless {
             found.push(Oddity::NoTimes { requests: self.requests });
         }

@@ -541,7 +541,8 @@ impl Trace {
     /// it.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
-        self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0 && self.resolution_ns() < COARSE_NS
+        let is_coarse = || self.oddities.iter().any(|oddity| matches!(oddity, Oddity::Coarse { .. }));
+        self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0 && !is_coarse()
     }
 
     /// By less than this a recorded completion may be later than it was, ns, because times and latencies are rounded.

@@ -106,7 +106,7 @@ const DOUBTED: &str = "\
 | rounded latencies | the greatest power of ten that divides 16 latencies or more | in closed replay, an I/O that seems to start before another one's end, by less than the resolution, waited for it |
 | times that step back | a request of the same device before the one above it, by more than 1 ms and the longest latency | requests are sorted by time |
 | the same in `fio-v2` and `fio-v3` | any step back | the order of the file stays, and a step back takes no time, as in fio |
-| no times | more than 8 requests, all at one time, in a format with times finer than 0.1 ms | each process submits its I/Os one after another, as fio does with such a log; `--replay open` and `--speed` are refused |
+| no times | more than 8 requests, all at one time; in `tencent`, they are of one second | each process submits its I/Os one after another, as fio does with such a log; `--replay open` and `--speed` are refused |
 | impossible rate | more than 10,000,000 requests/s from one device; 1,000,000 where times are bare numbers | a doubt that names the likely unit, such as ms, and for bare numbers `--time-unit ms` |
 | improbably slow | a log of fio (`fio-v2`, `fio-v3`) of 64 requests or more with fewer than 10 requests/s of a device | a doubt: the times may be in ns, `--time-unit ns` |
 | impossible place | beyond 1 PB; with an impossible rate, beyond 100 TB | a doubt: offsets may be in bytes |

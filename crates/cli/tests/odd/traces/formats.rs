@@ -22,7 +22,7 @@ pub(super) fn headed(place: &Sandbox) {
 pub(super) fn other_heading(place: &Sandbox) {
     // The rows are Alibaba's by shape; the heading says that they are not.
     let told = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
-    told.refused(2, &["alibaba: line 1: found \"WHEN,WHAT,WHERE,HOW_MUCH,WHO\"", "--input-format", "--columns"]);
+    told.refused(2, &["it is a table of 5 columns with commas between them, whose meaning is not known", "--columns"]);
     info(place, "ali.csv", format!("device_id,opcode,offset,length,timestamp\n{}", "1,R,0,512,5\n".repeat(9)))
         .code(0)
         .says(&["alibaba: 9 requests"]);
@@ -31,7 +31,23 @@ pub(super) fn other_heading(place: &Sandbox) {
 pub(super) fn tried(place: &Sandbox) {
     let told = info(place, "x.csv", "some,thing,else\n1,2,3\n");
     told.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format"]);
-    let all = ["fio-v2", "fio-v3", "csv", "msr", "alibaba", "tencent", "spc", "fiu", "blkreplay", "blkparse", "mqsim"];
+    assert_eq!(told.err.trim_end().lines().count(), 1, "{}", told.err);
+    let told = place.iosched(&["trace", "info", "x.csv", "--verbose"]);
+    told.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format", "\ntried:\n"]);
+    let all = [
+        "fio-v2",
+        "fio-v3",
+        "csv",
+        "msr",
+        "alibaba",
+        "tencent",
+        "spc",
+        "fiu",
+        "blkreplay",
+        "blkparse",
+        "tracepoints",
+        "mqsim",
+    ];
     for format in all {
         told.says(&[&format!("\n  {format}: line 1: found \"some,thing,else\", expected ")]);
     }
@@ -112,6 +128,25 @@ pub(super) fn columns_everywhere(place: &Sandbox) {
     assert!(place.read("state/last.jsonl").contains("--columns time_us,op,sector,nr_sectors"));
     let args = ["tune", "--workload", "x.toml", "-s", "noop", "-g", "throughput", "-d", "sata-ssd", "--budget", "30"];
     place.iosched(&[&args[..], &names[..]].concat()).says(&["200 requests"]);
+}
+
+pub(super) fn time_unit(place: &Sandbox) {
+    let rows: String = (0..200).map(|n| format!("{n}.25 0 {} 8 1\n", n * 80)).collect();
+    place.file("x.ascii", rows);
+    place.iosched(&["trace", "info", "x.ascii"]).refused(2, &["--time-unit ms"]);
+    place.iosched(&["trace", "info", "x.ascii", "--time-unit", "ms"]).code(0).says(&["mqsim: 200", "0.20 s recorded"]);
+    let args = ["compare", "--workload", "x.ascii", "-s", "noop", "-n", "1", "-d", "sata-ssd", "--time-unit", "ms"];
+    place.iosched(&args).code(0).says(&["200 requests"]);
+    assert!(place.read("state/last.jsonl").contains("--time-unit ms"));
+    place
+        .iosched(&["trace", "info", "x.ascii", "--time-unit", "min"])
+        .refused(2, &["units of time are ns, us, ms and s"]);
+    place.file("x.csv", table(3));
+    let told = place.iosched(&["trace", "info", "x.csv", "--time-unit", "ms"]);
+    told.refused(2, &["x.csv: the times of the format csv carry their unit"]);
+    place.file("x.fio", "[a]\nsize=1m\n");
+    let args = ["compare", "--workload", "x.fio", "-s", "noop", "-n", "1", "--time-unit", "ms"];
+    place.iosched(&args).refused(2, &["--time-unit is for traces"]);
 }
 
 pub(super) fn no_trace(place: &Sandbox) {
