@@ -181,13 +181,17 @@ fn formats_whose_times_have_a_unit_refuse_another() {
     }
 }
 
+fn doubts_of(text: &str, options: &ReadOptions) -> String {
+    let summary = iosched_trace::summarize(&mut strictly(text.as_bytes(), options).unwrap()).unwrap();
+    summary.oddities.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 #[test]
 fn a_given_unit_may_be_doubted_as_well() {
     let text: String = (0..400).map(|at| format!("{} 0 {} 8 1\n", at * 4, at * 100)).collect();
-    let doubts = |options: &ReadOptions| {
-        let summary = iosched_trace::summarize(&mut strictly(text.as_bytes(), options).unwrap()).unwrap();
-        summary.oddities.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    };
+    let doubts = |options: &ReadOptions| doubts_of(&text, options);
+    let in_bytes: String = (0..400u64).map(|at| format!("{} 0 {} 4096 1\n", at * 4, at * 700_000_000)).collect();
+    assert!(doubts_of(&in_bytes, &with_unit(TimeUnit::Ms)).contains("offsets may be in bytes, not sectors"));
     assert!(doubts(&ReadOptions::default()).contains("the times may be in ms, not ns: read them with --time-unit ms"));
     assert_eq!(
         doubts(&with_unit(TimeUnit::Ms)),

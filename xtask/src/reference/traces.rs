@@ -109,7 +109,7 @@ const DOUBTED: &str = "\
 | no times | more than 8 requests, all at one time; in `tencent`, they are of one second | each process submits its I/Os one after another, as fio does with such a log; `--replay open` and `--speed` are refused |
 | impossible rate | more than 10,000,000 requests/s from one device; 1,000,000 where times are bare numbers | a doubt that names the likely unit, such as ms, and for bare numbers `--time-unit ms` |
 | improbably slow | a log of fio (`fio-v2`, `fio-v3`) of 64 requests or more with fewer than 10 requests/s of a device | a doubt: the times may be in ns, `--time-unit ns` |
-| impossible place | beyond 1 PB; with an impossible rate, beyond 100 TB | a doubt: offsets may be in bytes |
+| impossible place | beyond 1 PB; with an impossible rate or `--time-unit`, beyond 100 TB | a doubt: offsets may be in bytes |
 | impossible length | reads or writes above 1 GiB | a doubt: lengths may be in bytes |
 
 Coarse times are not assumed if every tick has the same number of requests: such bursts are regular.
