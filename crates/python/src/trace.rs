@@ -155,9 +155,10 @@ pub(crate) fn words<'w>(
 /// Reads a trace: a path, an open file in binary mode, or a URL that fsspec opens. Of a name without a file, the
 /// per-CPU files that begin with it. Parquet files need pyarrow.
 ///
-/// `format` is recognised by the content unless given; `columns` names those of a table; `time_unit` (ns, us, ms or s) is
-/// the unit of times that are bare numbers; `partial` takes what is there of a recording that is not whole. `ionice` gives
-/// processes a priority, such as ["backup=idle", "db*=best-effort:2"]; the first that fits a process counts.
+/// `format` is recognised by the content unless given; `columns` names those of a table;
+/// `time_unit` (ns, us, ms or s) is the unit of times that are bare numbers; `partial` takes what
+/// is there of a recording that is not whole. `ionice` gives processes a priority, such as
+/// ["backup=idle", "db*=best-effort:2"]; the first that fits a process counts.
 #[pyfunction]
 #[pyo3(signature = (source, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new(), name=None))]
 #[pyo3(text_signature = "(source, *, format=None, columns=None, time_unit=None, partial=False, ionice=(), name=None)")]
@@ -239,14 +240,16 @@ impl Trace {
     /// offset_bytes, nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, ioprio, latency_ns. A column of
     /// datetimes or timedeltas may be called time. `resolution_ns` says how exact the times are.
     ///
-    /// A column may be called op=1:read or op=0:write/1:read, if numbers stand for operations. The time may be that of the
-    /// completion (completed_us, end_ms ...) if there is a latency. `ionice` gives processes a priority, as in read_trace.
+    /// A column may be called op=1:read or op=0:write/1:read, if numbers stand for operations. The
+    /// time may be that of the completion (completed_us, end_ms ...) if there is a latency.
+    /// `ionice` gives processes a priority, as in read_trace.
     ///
     /// A row that is no I/O is a TraceError, which names row and column. `on_error="drop"` leaves such rows out, with a
     /// warning. Rows that are not in order of time are sorted, with a warning.
     #[staticmethod]
     #[pyo3(
-        signature = (table, name="table".to_owned(), resolution_ns=1, *, on_error="raise".to_owned(), ionice=Vec::new()),
+        signature = (table, name="table".to_owned(), resolution_ns=1, *,
+            on_error="raise".to_owned(), ionice=Vec::new()),
         text_signature = "(table, name='table', resolution_ns=1, *, on_error='raise', ionice=())"
     )]
     fn from_arrow(

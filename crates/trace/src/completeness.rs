@@ -277,7 +277,8 @@ impl fmt::Display for Gap {
             }
             Self::NoSubmissions { issued } => write!(
                 f,
-                "the submissions (Q) of {} requests were not read: their insertions (I), allocations (G) or issues (D) are \
+                "the submissions (Q) of {} requests were not read: their insertions (I), allocations (G) or issues \
+                 (D) are \
                  taken as submissions, and latency begins there",
                 grouped(*issued)
             ),

@@ -148,7 +148,8 @@ pub enum TraceError {
     },
     /// A unit of time was given for a format that says it itself.
     #[error(
-        "{file}: the times of the format {format} carry their unit; --time-unit is for times that are bare numbers, as in {}",
+        "{file}: the times of the format {format} carry their unit; --time-unit is for times that are bare numbers, \
+         as in {}",
         Format::bare_time_names()
     )]
     TimeUnit {
@@ -189,7 +190,8 @@ fn found_in(found: &[String]) -> String {
 }
 
 impl TraceError {
-    /// With [`TraceError::UnknownFormat`]: the formats that were tried and why the file is in none, a line each.
+    /// With [`TraceError::UnknownFormat`]: the formats that were tried and why the file is in
+    /// none, a line each.
     #[must_use]
     pub fn tried(&self) -> Option<String> {
         let Self::UnknownFormat { misfits, .. } = self else { return None };

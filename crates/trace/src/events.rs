@@ -18,8 +18,8 @@ use crate::names::{NAMES_MAX, ProcessNames};
 use crate::reading::{Accept, ReadOptions, cpu_of_name, format_of, input_of, unreadable};
 use crate::source::Source;
 
-/// The events of a block trace in the order they happened: blktrace's records merged, or the lines of
-/// blkparse and of the kernel's tracepoints.
+/// The events of a block trace in the order they happened: blktrace's records merged, or the lines
+/// of blkparse and of the kernel's tracepoints.
 ///
 /// Damage is treated as by [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
@@ -148,7 +148,8 @@ impl EventReader {
         self.source.origin_ns()
     }
 
-    /// Which events are requests. Reads ahead until that is known, before the first event is given out.
+    /// Which events are requests. Reads ahead until that is known, before the first event is given
+    /// out.
     pub(crate) fn arrivals(&mut self) -> Arrivals {
         if let Some(known) = self.arrivals {
             return known;

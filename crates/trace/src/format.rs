@@ -57,8 +57,8 @@ pub struct FormatSpec {
     pub recognised: &'static str,
     /// What a record looks like, with units.
     pub record: &'static str,
-    /// A file of one record, a read of 8 sectors from 4,530,168 on. Of binary formats ([`Format::is_binary`]) its bytes in
-    /// hexadecimal.
+    /// A file of one record, a read of 8 sectors from 4,530,168 on. Of binary formats
+    /// ([`Format::is_binary`]) its bytes in hexadecimal.
     pub example: &'static str,
     /// What is read of it that the other columns do not say.
     pub read: &'static str,
@@ -271,7 +271,8 @@ const BLKTRACE: FormatSpec = FormatSpec {
     extensions: &["blktrace"],
     recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
     record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
-    example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 00000000",
+    example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
+           00000000",
     read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, which \
            only iosched writes",
     from_first: true,
@@ -308,10 +309,12 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
             tracefs",
     extensions: &[],
     recognised: "lines of its shape, of which one at least is a block event",
-    record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]`, in perf; \
+    record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]`, in \
+           perf; \
              `process-pid [cpu] flags seconds:` in the others; the priority since Linux 6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
-    read: "events of requests and bios as those of blktrace, with the priorities of requests; other events are passed over",
+    read: "events of requests and bios as those of blktrace, with the priorities of requests; other events are \
+           passed over",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: None,

@@ -28,8 +28,8 @@ pub struct ReadOptions {
     pub latencies: bool,
     /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
     pub columns: Option<Columns>,
-    /// The unit of times that are bare numbers, instead of the one that the format assumes. Only for formats of bare times
-    /// ([`Format::has_bare_times`]); they may then have decimals.
+    /// The unit of times that are bare numbers, instead of the one that the format assumes. Only
+    /// for formats of bare times ([`Format::has_bare_times`]); they may then have decimals.
     pub time_unit: Option<TimeUnit>,
     /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
     /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.

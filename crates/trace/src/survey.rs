@@ -24,7 +24,8 @@ const COARSER: u64 = 10;
 const RATE_MAX: f64 = 1e7;
 /// The same where the unit of times is only a convention: few devices take as many.
 const BARE_RATE_MAX: f64 = 1e6;
-/// A log of fio with fewer requests a second has times in a shorter unit, or a job that hardly does anything.
+/// A log of fio with fewer requests a second has times in a shorter unit, or a job that hardly
+/// does anything.
 const FIO_RATE_MIN: f64 = 10.0;
 /// Requests from which a rate means anything.
 const RATE_REQUESTS_MIN: u64 = 16;
@@ -161,7 +162,8 @@ impl fmt::Display for Oddity {
             }
             Self::Slow { requests, span_ns, units: (read, likely) } => write!(
                 f,
-                "{} requests in {} s are few for a log of fio; the times may be in {likely}, not {read}: if so, read them with \
+                "{} requests in {} s are few for a log of fio; the times may be in {likely}, not {read}: if so, \
+                 read them with \
                  --time-unit {likely}",
                 grouped(*requests),
                 *span_ns as f64 / SECOND_NS as f64
@@ -272,13 +274,14 @@ impl Survey {
         if enough && is_coarse { self.grain_ns } else { written_ns }
     }
 
-    /// What is odd, the worst first. `written_ns`: how exactly the times are written. `given`: the unit that somebody
-    /// gave for them.
+    /// What is odd, the worst first. `written_ns`: how exactly the times are written. `given`: the
+    /// unit that somebody gave for them.
     #[must_use]
     pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
-        // Equal times are one tick of a clock that the format is known for. In a table they stand for none.
+        // Equal times are one tick of a clock that the format is known for. In a table they stand
+        // for none.
         let has_ticks = format.resolution_ns() >= COARSE_NS && written_ns >= COARSE_NS;
         let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && !has_ticks;
         if is_timeless {
@@ -299,7 +302,8 @@ impl Survey {
             let units = (TimeUnit::Us, TimeUnit::Ns);
             found.push(Oddity::Slow { requests: self.requests, span_ns, units });
         }
-        // Whoever gives the unit of times has a trace of another tool, whose other units may differ, too.
+        // Whoever gives the unit of times has a trace of another tool, whose other units may
+        // differ, too.
         if self.end_bytes > EXTENT_MAX || (is_fast || given.is_some()) && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes });
         }
@@ -319,8 +323,8 @@ impl Survey {
     }
 }
 
-/// The unit of a format's times, if nobody has given another. Those of tables are as exact as their unit if they have no
-/// decimals.
+/// The unit of a format's times, if nobody has given another. Those of tables are as exact as
+/// their unit if they have no decimals.
 fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
     let ns = match format {
         Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints => SECOND_NS,

@@ -98,7 +98,8 @@ fn stages_are_known_where_submissions_are_missing() {
 
 #[test]
 fn bios_merged_into_allocated_requests_are_requests() {
-    let text = "a-7 [000] . 1.000001: block_getrq: 8,0 W 0 + 8 [a]\na-7 [000] . 1.000003: block_bio_backmerge: 8,0 W 8 + 8 [a]\n\
+    let text = "a-7 [000] . 1.000001: block_getrq: 8,0 W 0 + 8 [a]\na-7 [000] . 1.000003: block_bio_backmerge: 8,0 \
+           W 8 + 8 [a]\n\
         a-7 [000] . 1.000004: block_rq_issue: 8,0 W 8192 () 0 + 16 be,0,2 [a]\n\
         <idle>-0 [000] . 1.000009: block_rq_complete: 8,0 W () 0 + 16 be,0,2 [0]\n";
     let (requests, _) = read(text.as_bytes());

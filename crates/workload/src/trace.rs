@@ -537,8 +537,8 @@ impl Trace {
         &self.oddities
     }
 
-    /// Whether it has no times: all are equal, and there are more than a few. Equal times of a coarse clock are one tick of
-    /// it.
+    /// Whether it has no times: all are equal, and there are more than a few. Equal times of a
+    /// coarse clock are one tick of it.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
         let is_coarse = || self.oddities.iter().any(|oddity| matches!(oddity, Oddity::Coarse { .. }));

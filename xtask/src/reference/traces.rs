@@ -83,7 +83,8 @@ pub(super) fn page() -> String {
 fn examples() -> String {
     let mut section = String::from(
         "\n## An example of each format\n\n\
-         Each is a file of one record: a read of 8 sectors from sector 4,530,168 on. A test reads each of them. Lines are \
+         Each is a file of one record: a read of 8 sectors from sector 4,530,168 on. A test reads each of them. \
+         Lines are \
          separated by `⏎`; binary records are in hexadecimal.\n\n\
          | format | example |\n|---|---|\n",
     );
@@ -146,7 +147,8 @@ fn told() -> String {
         "\n## When the format is not told rightly\n\n\
          Formats of text without a heading of their own are told by the shape of the first 100 lines: the first must be a \
          record, and half of them. A heading of other columns therefore is not taken for a bad line of theirs. What is in no \
-         format is refused with the most likely cause; `--verbose` prints the first line that does not fit, for each format.\n\n\
+         format is refused with the most likely cause; `--verbose` prints the first line that does not fit, for \
+         each format.\n\n\
          - `--input-format NAME` reads a trace in this format, whatever it looks like.\n\
          - `--columns NAME,…` reads a table whose columns are these; between them are commas, tabs, semicolons, bars or blanks, \
          whichever makes as many. They are {}. There must be a time, `op`, a start and a length; no two may say the same. \
@@ -156,12 +158,16 @@ fn told() -> String {
          - `completed_s` and `end_s` (also `_ns`, `_us`, `_ms`) are times of completion; the arrival is this time less the latency, which must be a column, too. `queue_ms` is a wait that the latency does not include.\n\
          - `op=0:write/1:read` gives words of the file their meaning; `op=1:read` is the same. Other meanings are `discard` and `flush`.\n\
          - Between blanks, the name of a process may hold blanks. It takes the words that the columns before and after it leave.\n\
-         - `--time-unit UNIT` (ns, us, ms or s) replaces the unit that a format assumes for times that are bare numbers: `fio-v2`, \
-         `fio-v3`, `fiu`, `alibaba`, `tencent` and `mqsim`. The times may then have decimals: `--time-unit ms` reads DiskSim's and \
-         SSDsim's ASCII, `3.381531 0 194945240 128 0`, as `mqsim`. The times of other formats carry their unit, and those of a table \
+         - `--time-unit UNIT` (ns, us, ms or s) replaces the unit that a format assumes for times that are bare \
+         numbers: `fio-v2`, \
+         `fio-v3`, `fiu`, `alibaba`, `tencent` and `mqsim`. The times may then have decimals: `--time-unit ms` \
+         reads DiskSim's and \
+         SSDsim's ASCII, `3.381531 0 194945240 128 0`, as `mqsim`. The times of other formats carry their unit, \
+         and those of a table \
          have it in the column's name.\n\
          - For example, `--columns time_ms,device,sector,nr_sectors,op=1:read` reads DiskSim's ASCII `3.381531 0 194945240 128 0`.\n\n\
-         Every command that reads a trace has these options. A heading that names such columns is read so without being asked, in any \
+         Every command that reads a trace has these options. A heading that names such columns is read so \
+         without being asked, in any \
          order; columns of other names are passed over.\n\n\
          These tables are read as `csv`, too:\n\
          \n\

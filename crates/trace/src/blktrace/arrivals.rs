@@ -1,8 +1,9 @@
 //! Which events of a block trace are taken as requests, for all readers of events.
 //!
-//! Requests are submissions (Q). A trace without them, as `blktrace -a issue` or `perf record -e block:block_rq_issue`
-//! makes it, gives its insertions (I) as requests, or else its allocations with the bios merged (G, M, F), or else its
-//! issues (D). The first [`AHEAD_MAX`] events decide which.
+//! Requests are submissions (Q). A trace without them, as `blktrace -a issue` or `perf record -e
+//! block:block_rq_issue` makes it, gives its insertions (I) as requests, or else its allocations
+//! with the bios merged (G, M, F), or else its issues (D). The first [`AHEAD_MAX`] events decide
+//! which.
 
 use super::{Action, BlkEvent};
 
@@ -40,7 +41,8 @@ impl Arrivals {
         }
     }
 
-    /// Whether requests are those of processes. Else they are those that the device gets, and flushes are its own.
+    /// Whether requests are those of processes. Else they are those that the device gets, and
+    /// flushes are its own.
     pub(crate) const fn are_of_processes(self) -> bool {
         matches!(self, Self::Submissions | Self::Allocations)
     }

@@ -331,7 +331,8 @@ impl Converter {
 
     /// A completion without a length: of a flush, or of the last step of a write.
     fn complete_whole(&mut self, event: &BlkEvent) {
-        // A flush that the kernel sends completes without a direction, that of a process as a write.
+        // A flush that the kernel sends completes without a direction, that of a process as a
+        // write.
         let is_of_process = event.category.contains(Category::WRITE);
         if is_of_process != self.arrivals.are_of_processes() {
             return;

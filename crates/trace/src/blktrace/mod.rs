@@ -1,10 +1,11 @@
 //! Block trace events: what happened to requests on their way through the request queue.
 //!
-//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order. [`arrivals`] decides which
-//! events are requests, and [`convert`] makes requests of them. [`follow`] finds events without their counterparts,
-//! [`writer`] writes events, [`pass`] takes them from a trace to another. [`ioprio`] writes and reads the priorities of
-//! processes. The text of blkparse and of the kernel's tracepoints gives the same events.
-//! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order.
+//! [`arrivals`] decides which events are requests, and [`convert`] makes requests of them.
+//! [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes
+//! them from a trace to another. [`ioprio`] writes and reads the priorities of processes. The text
+//! of blkparse and of the kernel's tracepoints gives the same events. Record layout:
+//! `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod arrivals;
 pub(crate) mod binary;
@@ -406,7 +407,8 @@ pub enum Payload {
     },
     /// With [`Action::NoteMessage`]: what it says.
     Message(Box<str>),
-    /// With [`Action::Insert`] and [`Action::Issue`]: the priority of the request. Only the text of tracepoints has it.
+    /// With [`Action::Insert`] and [`Action::Issue`]: the priority of the request. Only the text
+    /// of tracepoints has it.
     Priority(IoPriority),
     /// A command or a driver's data, at most 65,535 bytes.
     Bytes(Box<[u8]>),

@@ -1,10 +1,12 @@
 //! A block trace's events through a chain of steps, into another block trace: nothing is lost but what is left out.
 //!
-//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]). What becomes of a submission that is kept is kept, too, whoever's process was
-//! running and whenever it happens: merges, insertion, issue, completion, found by their sectors as long as the
-//! submission is not completed. A request that holds a kept and another submission is kept whole. Events without
-//! sectors (plugs, waits for a request) go by their process, device and time; messages by their time; names and
-//! priorities of processes are all kept. Only for chains that suit events ([`Chain::suits_events`]).
+//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]). What
+//! becomes of a submission that is kept is kept, too, whoever's process was running and whenever
+//! it happens: merges, insertion, issue, completion, found by their sectors as long as the
+//! submission is not completed. A request that holds a kept and another submission is kept whole.
+//! Events without sectors (plugs, waits for a request) go by their process, device and time;
+//! messages by their time; names and priorities of processes are all kept. Only for chains that
+//! suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -36,7 +38,8 @@ struct Sent {
     is_kept: bool,
 }
 
-/// Submissions that are not completed: those that were kept, and where other events stand for them the rest as well.
+/// Submissions that are not completed: those that were kept, and where other events stand for them
+/// the rest as well.
 struct OpenSubmissions {
     arrivals: Arrivals,
     sent: BTreeMap<Key, Sent>,
@@ -182,8 +185,8 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 
 /// Writes the events that `chain` keeps, changed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions, or the events that stand for them. The chain should suit events ([`Chain::suits_events`]); where it does not,
-/// completions move with arrivals.
+/// The report counts submissions, or the events that stand for them. The chain should suit events
+/// ([`Chain::suits_events`]); where it does not, completions move with arrivals.
 ///
 /// # Errors
 /// When nothing can be read, or writing fails.

@@ -32,14 +32,16 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     let nearest = nearest.filter(|_| !is_headed);
     if let Some(Misfit { format, line: Some(line), found, expected, .. }) = nearest {
         return format!(
-            "some of its lines are records of {format}, but not line {line}: found {found:?}, expected {expected}; read it \
+            "some of its lines are records of {format}, but not line {line}: found {found:?}, expected {expected}; \
+             read it \
              with --input-format {format} and --partial"
         )
         .into();
     }
     match table {
         Some((columns, between)) => format!(
-            "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the columns, \
+            "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the \
+             columns, \
              as in --columns time_s,op,offset_bytes,length_bytes,-"
         )
         .into(),
@@ -113,7 +115,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             "the first line `fio version 3 iolog` is missing; put it above the others, or say --input-format fio-v3",
         ),
         [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
-            "it looks like a trace of DiskSim or SSDsim, whose unit of time is not known; name it, as in --time-unit ms, or \
+            "it looks like a trace of DiskSim or SSDsim, whose unit of time is not known; name it, as in \
+             --time-unit ms, or \
              name the columns, as in --columns time_ms,device,sector,nr_sectors,op=1:read",
         ),
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(

@@ -392,7 +392,8 @@ impl std::str::FromStr for Columns {
     }
 }
 
-/// The column of a name; `op=1:read` gives the words of operations, too. `None` if the name is unknown.
+/// The column of a name; `op=1:read` gives the words of operations, too. `None` if the name is
+/// unknown.
 fn meaning(name: &str, op_words: &mut Vec<(Vec<u8>, Op)>) -> Result<Option<Column>, String> {
     match name.split_once('=') {
         Some(("op", words)) => {

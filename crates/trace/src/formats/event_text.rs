@@ -1,4 +1,5 @@
-//! Block events from the lines of a file: what the texts of blkparse and of the kernel's tracepoints share.
+//! Block events from the lines of a file: what the texts of blkparse and of the kernel's
+//! tracepoints share.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! Which of fio's logs a file is, and what is wrong with those that are no traces.
 //!
-//! fio writes all of them alike (`write_lat_log`, `write_bw_log`, `write_iops_log`): `time in ms, value, direction,
-//! block size`, with `log_offset` the offset, and later versions have the priority and the time of the issue behind.
-//! Only latencies with offsets are a trace.
+//! fio writes all of them alike (`write_lat_log`, `write_bw_log`, `write_iops_log`): `time in ms,
+//! value, direction, block size`, with `log_offset` the offset, and later versions have the
+//! priority and the time of the issue behind. Only latencies with offsets are a trace.
 
 use iosched::MILLISECOND_NS;
 
@@ -13,7 +13,8 @@ use crate::text::number;
 const LATENCY_MIN_NS: f64 = 1_000.0;
 /// I/Os in flight that latencies make plausible.
 const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
-/// fio's bandwidth of one I/O is its bytes by its latency, in KiB/s: a latency in ns is bytes times this by the value.
+/// fio's bandwidth of one I/O is its bytes by its latency, in KiB/s: a latency in ns is bytes
+/// times this by the value.
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
 /// The values of a line.
@@ -56,7 +57,8 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
         "it is a log of fio's submission latencies, which end before the I/Os do; take the log whose name has _lat or \
          _clat"
     } else if samples.iter().all(|own| own.bytes == 0) {
-        "it is a log of fio's averages (log_avg_msec), which holds no single I/Os; record without log_avg_msec and with \
+        "it is a log of fio's averages (log_avg_msec), which holds no single I/Os; record without log_avg_msec and \
+         with \
          log_offset=1"
     } else if samples.iter().all(|own| own.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
         "it is a log of fio without offsets; record with log_offset=1"

@@ -1,11 +1,12 @@
-//! The kernel's block tracepoints as text: what `perf script`, `trace-cmd report` and the files `trace` and `trace_pipe`
-//! of tracefs print.
+//! The kernel's block tracepoints as text: what `perf script`, `trace-cmd report` and the files
+//! `trace` and `trace_pipe` of tracefs print.
 //!
-//! The tools differ in what stands before the name of the event: `process pid [cpu] seconds:` of perf, with `pid/tid`
-//! or without the cpu if asked, and `process-pid [cpu] flags seconds:` of the others. What follows is the kernel's:
-//! `major,minor RWBS bytes (command) sector + sectors priority [process]` of requests. Completions and bios have no
-//! bytes, kernels before 6.12 no priority, and completions an error number instead of the process. Events without a
-//! device (plugs), those of buffers and those of other parts of the kernel are passed over.
+//! The tools differ in what stands before the name of the event: `process pid [cpu] seconds:` of
+//! perf, with `pid/tid` or without the cpu if asked, and `process-pid [cpu] flags seconds:` of the
+//! others. What follows is the kernel's: `major,minor RWBS bytes (command) sector + sectors
+//! priority [process]` of requests. Completions and bios have no bytes, kernels before 6.12 no
+//! priority, and completions an error number instead of the process. Events without a device
+//! (plugs), those of buffers and those of other parts of the kernel are passed over.
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
@@ -65,7 +66,8 @@ impl EventFormat for Tracepoints {
     }
 }
 
-/// Its lines, for recognising the format: at least one is an event of a block device, whatever the event is.
+/// Its lines, for recognising the format: at least one is an event of a block device, whatever the
+/// event is.
 pub(super) struct Lines;
 
 impl LineFormat for Lines {
@@ -97,8 +99,8 @@ pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     (0..most).fold(SECOND_NS, |ns, _| ns / 10).max(1)
 }
 
-/// A line that the tools print beside events: comments, what `tpoint` says, what `trace-cmd` says of CPUs, and the
-/// frames of a stack, `address symbol (file)` or `=> symbol`.
+/// A line that the tools print beside events: comments, what `tpoint` says, what `trace-cmd` says
+/// of CPUs, and the frames of a stack, `address symbol (file)` or `=> symbol`.
 fn is_beside(line: &[u8]) -> bool {
     let is_hex = |word: &[u8]| word.len() >= 6 && word.iter().all(u8::is_ascii_hexdigit);
     let mut words = Words::new(line);
@@ -113,8 +115,8 @@ fn is_beside(line: &[u8]) -> bool {
         || (is_hex(first) && second.is_some() && (rest.is_empty() || rest.starts_with(b"(")))
 }
 
-/// `CPU:3 [LOST 20 EVENTS]` of tracefs, without the number where the kernel does not know it; `CPU:3 [20 EVENTS DROPPED]`
-/// of trace-cmd.
+/// `CPU:3 [LOST 20 EVENTS]` of tracefs, without the number where the kernel does not know it;
+/// `CPU:3 [20 EVENTS DROPPED]` of trace-cmd.
 fn lost(line: &[u8]) -> Option<u64> {
     let inner = line.strip_prefix(b"CPU:")?.strip_suffix(b"]")?;
     let inner = &inner[inner.iter().position(|&b| b == b'[')? + 1..];
@@ -138,8 +140,8 @@ struct Head<'l> {
 }
 
 impl<'l> Head<'l> {
-    /// The first `seconds.fraction:` that the name of an event follows; perf may print a count between. The name of a
-    /// process may hold blanks and colons.
+    /// The first `seconds.fraction:` that the name of an event follows; perf may print a count
+    /// between. The name of a process may hold blanks and colons.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut words = Words::new(line);
         loop {
@@ -211,8 +213,8 @@ impl<'l> Head<'l> {
         Some((event, name.map(ProcessName::new)))
     }
 
-    /// Without the bytes and the command of requests, `4096 ()`. A command that was passed through has sectors that mean
-    /// nothing.
+    /// Without the bytes and the command of requests, `4096 ()`. A command that was passed through
+    /// has sectors that mean nothing.
     fn without_command<'w>(&self, what: &'w [u8], event: &mut BlkEvent) -> Option<&'w [u8]> {
         let mut words = Words::new(what);
         let before = words.clone();
@@ -251,7 +253,8 @@ impl<'l> Origin<'l> {
         let task = without_group(task.trim_ascii());
         let blank = task.iter().rposition(|&b| b == b' ' || b == b'\t');
         let last = &task[blank.map_or(0, |at| at + 1)..];
-        // perf has the thread's number apart, perhaps behind the process': as the kernel has it, it is the thread's.
+        // perf has the thread's number apart, perhaps behind the process': as the kernel has it,
+        // it is the thread's.
         let thread = last.rsplit(|&b| b == b'/').next().unwrap_or(last);
         let is_perf = last.split(|&b| b == b'/').all(|number| number_u32(number).is_some());
         let (process, pid) = if is_perf {
@@ -286,8 +289,8 @@ fn without_group(task: &[u8]) -> &[u8] {
     if is_group && open > 0 { task[..open].trim_ascii() } else { task }
 }
 
-/// The letters of a request. Operations of drivers and of zones are commands; a zone append is a write. A flush that
-/// the kernel sends is `FF`.
+/// The letters of a request. Operations of drivers and of zones are commands; a zone append is a
+/// write. A flush that the kernel sends is `FF`.
 fn category(letters: &[u8]) -> Option<Category> {
     let letters: Vec<u8> = letters.iter().copied().filter(|&b| b != b'U').collect();
     match &letters[..] {

@@ -172,7 +172,8 @@ pub struct StageSummarizer {
     last: Time,
     /// Distances remembered, of all devices.
     distances: usize,
-    /// Whether the trace has no submissions, so that requests begin with the first that is known of them.
+    /// Whether the trace has no submissions, so that requests begin with the first that is known
+    /// of them.
     without_submissions: bool,
 }
 
