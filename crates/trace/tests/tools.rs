@@ -111,6 +111,12 @@ fn refusals_name_the_likely_cause() {
         ("{\"jobs\": []}\n", "it is JSON"),
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
         ("  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n", "no block events at its beginning"),
+        (
+            "Linux 5.4.0 (x)  01/01/2021  _x86_64_ (2 CPU)\n\nDevice  tps  kB_read/s  kB_wrtn/s  kB_read  kB_wrtn\n\
+             sda 12.00 100.00 50.00 100000 50000\n",
+            "iostat without -x",
+        ),
+        ("device r/s w/s kr/s kw/s ms/r ms/w qlen %b\nada0 12 30 512.0 1200.0 4 12 2 35\n", "FreeBSD or Solaris"),
     ] {
         let message = cause(text.as_bytes());
         assert!(message.lines().next().unwrap().contains(expected), "{message}");

@@ -102,6 +102,18 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
 /// The most likely kind of a text in no format, by its first lines.
 fn likely_text(head: &[u8]) -> Option<&'static str> {
     let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
+    let has_words = |all: [&[u8]; 2]| {
+        lines().take(LINES_MAX).any(|line| all.iter().all(|word| Words::new(line).any(|found| found == *word)))
+    };
+    if [&b"kB_read/s"[..], b"Blk_read/s", b"MB_read/s"].into_iter().any(|rate| has_words([b"tps", rate])) {
+        return Some(
+            "it is the table of iostat without -x, which prints neither waits nor queue lengths: run iostat -x 1 60, or \
+             `iosched record`, which makes a trace",
+        );
+    }
+    if has_words([b"kr/s", b"kw/s"]) {
+        return Some("it is a table of iostat of FreeBSD or Solaris; iosched reads iostat -x and sar -d of Linux");
+    }
     let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
     let is_action = |word: &&[u8]| {
         [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
