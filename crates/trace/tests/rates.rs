@@ -83,6 +83,18 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
 }
 
 #[test]
+fn one_wait_for_all_requests_is_not_shown_as_that_of_reads_and_writes() {
+    let shown = |text: &str| rates_of(text).unwrap().to_string();
+    let sar = shown("12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.25 10.00\n");
+    assert!(
+        sar.contains("request ms") && !sar.contains("read ms") && sar.matches("10.25 (10.25)").count() == 1,
+        "{sar}"
+    );
+    let iostat = shown(&format!("{HEADING}sda 0.30 9.8 3.8 22.3 1693.6 7.7 0 0 0.17 0.13\n"));
+    assert!(iostat.contains("read ms") && iostat.contains("7.70 (7.70)"), "{iostat}");
+}
+
+#[test]
 fn values_that_contradict_each_other_are_told() {
     // 300 reads a second of 6 ms are 1.8 in flight, and the queue says 0.08.
     let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");

@@ -7,7 +7,9 @@ use crate::grouped::grouped;
 use crate::table::{Align, Table};
 
 const MB: f64 = 1e6;
-/// What iostat and sar call a device, and each figure, with its unit.
+/// The column of the wait of reads, or of all requests if there is no other.
+const READ_WAIT: usize = 6;
+/// The heading of the table, with units.
 const HEADING: [&str; 10] = [
     "device",
     "busy %",
@@ -39,8 +41,13 @@ impl fmt::Display for RatesSummary {
             let intervals = grouped(intervals);
             writeln!(f, "{tool}: {intervals} intervals{left_out}; means, and the largest in brackets\n")?;
         }
+        let mut heading = HEADING;
+        // sar, iostat -s and old versions of iostat print one wait for all requests.
+        if self.devices.iter().all(|device| device.read_wait_ms.is_none() && device.write_wait_ms.is_none()) {
+            heading[READ_WAIT] = "request ms";
+        }
         let mut table = Table::new(std::iter::once(Align::Left(0)).chain([Align::Right(0); HEADING.len() - 1]));
-        table.row(HEADING);
+        table.row(heading);
         self.devices.iter().for_each(|device| table.row(device.row()));
         writeln!(f, "{table}")?;
         writeln!(f)?;
@@ -89,7 +96,7 @@ impl DeviceRates {
             told(self.write_bytes_per_s, MB, 1),
             size,
             told(self.read_wait_ms.or(self.wait_ms), 1.0, 2),
-            told(self.write_wait_ms.or(self.wait_ms), 1.0, 2),
+            told(self.write_wait_ms, 1.0, 2),
             told(self.queue, 1.0, 1),
             told(self.queue_while_busy, 1.0, 1),
         ]
