@@ -101,3 +101,14 @@ pub enum WorkloadError {
         file: String,
     },
 }
+
+/// Characters of a command line that a message shows, at most.
+const SHOWN_CHARS: usize = 60;
+
+/// A text as it is shown in a message: its start, if it is long.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

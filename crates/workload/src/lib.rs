@@ -127,7 +127,7 @@ impl Workload {
         let line = pasted.line(text);
         let fio = if program == "fio" { Some(pasted.words[1..].to_vec()) } else { app::as_fio(&line)? };
         if let Some(words) = fio {
-            let name = pasted::shortened(text);
+            let name = error::shortened(text);
             let mut file = fio::JobFile::of_command(&name, &words, pasted.priority, environment)?;
             fio::load_logs(&mut file)?;
             return Ok(Some(Self::Jobs(fio::Jobs::new(file).limited(pasted.limit_ns))));

@@ -11,10 +11,8 @@ use iosched::{IoClass, IoPriority};
 use iosched_trace::TraceError;
 
 use crate::app::command_line;
-use crate::error::WorkloadError;
+use crate::error::{WorkloadError, shortened};
 
-/// Characters of a command line that a message shows, at most.
-const SHOWN_CHARS: usize = 60;
 /// Options of `sudo` and `numactl` that have their value in the next word.
 const SUDO_VALUES: [&str; 4] = ["-u", "-g", "-h", "-p"];
 const NUMACTL_VALUES: [&str; 5] = ["-N", "-C", "-m", "-i", "-p"];
@@ -30,14 +28,6 @@ pub(crate) struct Pasted {
     pub(crate) limit_ns: Option<u64>,
     /// Whether a `sync` stands behind the program.
     pub(crate) syncs: bool,
-}
-
-/// A text as it is shown in a message: its start, if it is long.
-pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// A program's name without its folder.

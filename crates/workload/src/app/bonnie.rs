@@ -6,8 +6,8 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
+use crate::app::option::{flag, option};
 use crate::app::phased::{Action, Order, Phase, PhaseResult, Plan, Syncs};
-use crate::app::spec::{flag, option};
 use crate::app::{About, Better, Figure, OpenFlags, Report};
 use crate::outcome::Note;
 

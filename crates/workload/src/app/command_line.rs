@@ -1,7 +1,7 @@
 //! Command lines: words, options and numbers, and what is wrong with them.
 
 use crate::WorkloadError;
-use crate::app::AppOption;
+use crate::app::option::AppOption;
 
 /// No size may be larger: sums and products of a few of them fit in 64 bits. 1 PiB.
 pub(super) const BYTES_MAX: u64 = 1 << 50;

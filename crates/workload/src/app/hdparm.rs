@@ -6,8 +6,7 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
-use crate::app::spec::{flag, option};
-use crate::app::{About, fio_words};
+use crate::app::option::{About, fio_words, flag, option};
 
 /// hdparm.
 pub(in crate::app) const ABOUT: About = About {

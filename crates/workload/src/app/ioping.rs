@@ -6,8 +6,7 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::{Given, Line};
-use crate::app::spec::{flag, option};
-use crate::app::{About, fio_words};
+use crate::app::option::{About, fio_words, flag, option};
 
 /// ioping.
 pub(in crate::app) const ABOUT: About = About {

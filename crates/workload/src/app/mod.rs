@@ -15,6 +15,7 @@ mod fs_mark;
 mod hdparm;
 mod ioping;
 mod iozone;
+mod option;
 mod permutation;
 mod phased;
 mod report;
@@ -26,10 +27,10 @@ mod tpcc;
 
 pub use call::{Advice, Call, Node, OpenFlags, Source};
 pub use daemon::Daemon;
+pub use option::{About, AppOption};
 pub use report::{Better, Figure, Report, Series};
 pub(crate) use spec::as_fio;
-use spec::fio_words;
-pub use spec::{About, AppOption, Spec, programs, programs_as_fio};
+pub use spec::{Spec, programs, programs_as_fio};
 
 use crate::outcome::{JobResult, Note};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::WorkloadError;
 use crate::app::command_line::{BYTES_MAX, Given, Line};
-use crate::app::spec::option;
+use crate::app::option::option;
 use crate::app::{About, OpenFlags};
 
 /// dd.

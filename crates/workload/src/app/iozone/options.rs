@@ -4,7 +4,7 @@ use crate::WorkloadError;
 use crate::app::About;
 use crate::app::command_line::Line;
 use crate::app::iozone::pattern::{GROUPS, Test};
-use crate::app::spec::{flag, option};
+use crate::app::option::{flag, option};
 
 /// IOzone.
 pub(in crate::app) const ABOUT: About = About {

@@ -8,7 +8,7 @@
 use crate::WorkloadError;
 use crate::app::About;
 use crate::app::command_line::{Given, Line};
-use crate::app::spec::option;
+use crate::app::option::option;
 
 /// The model of a database.
 pub(in crate::app) const ABOUT: About = About {
