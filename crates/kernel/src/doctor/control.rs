@@ -1,5 +1,5 @@
-//! Limits and weights of cgroups for a disk, and whether they are in force. Source: Documentation/admin-guide/cgroup-v2.rst of Linux
-//! 6.12; docs/controllers.md describes each of them.
+//! Limits and weights of cgroups for a disk, and whether they are in force. docs/controllers.md
+//! describes each of them. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12.
 
 use std::fmt::Display;
 

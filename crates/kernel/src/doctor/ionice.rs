@@ -1,4 +1,5 @@
-//! Whether the scheduler, or the drive, uses the ioprio of processes. Sources: Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
+//! Whether the scheduler, or the drive, uses the ioprio of processes. Sources:
+//! Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
 //! Documentation/ABI/testing/sysfs-block-device.
 
 use super::finding::{Finding, Id, Sure};
