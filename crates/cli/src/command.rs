@@ -47,10 +47,10 @@ pub(crate) enum Command {
     Device(crate::device::DeviceCommand),
     /// Show schedulers and their tunables
     #[command(subcommand)]
-    Elevator(crate::tell::ElevatorCommand),
+    Scheduler(crate::tell::SchedulerCommand),
     /// Show controllers: io.max, io.cost, io.latency, wbt and others
     #[command(subcommand)]
-    Policy(crate::tell::PolicyCommand),
+    Controller(crate::tell::ControllerCommand),
     /// Import device profiles from other formats
     #[command(subcommand)]
     Import(crate::import::ImportCommand),

@@ -66,18 +66,18 @@ pub(crate) struct ServeArgs {
 
     /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
-    connections_max: u16,
+    max_connections: u16,
 
     /// Time allowed for a client's handshake
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = whole_seconds)]
-    handshake_s: u16,
+    handshake_timeout: u16,
 
     /// Time after which a stalled client is disconnected
     ///
     /// A client stalls if it moves less than 64 KiB in this time while a request or reply is incomplete, and does not
     /// complete it.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
-    standstill_s: u16,
+    stall_timeout: u16,
 }
 
 const EXAMPLES: &str = "\
@@ -114,9 +114,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     ending.starts();
     let Doors { listeners, places, socket } = doors(args)?;
     let limits = Limits {
-        connections: args.connections_max.into(),
-        handshake_ns: u64::from(args.handshake_s) * iosched::SECOND_NS,
-        standstill_ns: u64::from(args.standstill_s) * iosched::SECOND_NS,
+        connections: args.max_connections.into(),
+        handshake_ns: u64::from(args.handshake_timeout) * iosched::SECOND_NS,
+        standstill_ns: u64::from(args.stall_timeout) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
     let declared = exports.clone();

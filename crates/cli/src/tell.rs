@@ -11,7 +11,7 @@ use crate::fail::usage;
 use crate::show;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ElevatorCommand {
+pub(crate) enum SchedulerCommand {
     /// List the schedulers
     List,
     /// Show the tunables of a scheduler and the attributes of its queue
@@ -23,7 +23,7 @@ pub(crate) enum ElevatorCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum PolicyCommand {
+pub(crate) enum ControllerCommand {
     /// List the controllers
     List,
     /// Show the purpose of a controller, how it decides, when it does harm, and its settings
@@ -34,15 +34,15 @@ pub(crate) enum PolicyCommand {
     },
 }
 
-pub(crate) fn policy(command: &PolicyCommand) -> Result<()> {
+pub(crate) fn controller(command: &ControllerCommand) -> Result<()> {
     let mut text = String::new();
     match command {
-        PolicyCommand::List => {
+        ControllerCommand::List => {
             for policy in policies() {
                 let _ = writeln!(text, "{:12}{:16}{}", policy.name, format!("{} to today", policy.since), policy.about);
             }
         }
-        PolicyCommand::Show { name } => show_policy(&mut text, named_policy(name)?),
+        ControllerCommand::Show { name } => show_policy(&mut text, named_policy(name)?),
     }
     show::page(&text)
 }
@@ -79,15 +79,15 @@ fn show_policy(text: &mut String, policy: &About) {
     }
 }
 
-pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
+pub(crate) fn scheduler(command: &SchedulerCommand) -> Result<()> {
     let mut text = String::new();
     match command {
-        ElevatorCommand::List => {
+        SchedulerCommand::List => {
             for elevator in iosched::Registry::linux().elevators() {
                 let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
             }
         }
-        ElevatorCommand::Show { name } => {
+        SchedulerCommand::Show { name } => {
             let elevator = iosched::Registry::linux().get(name)?;
             let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
             let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(&elevator), layer(elevator.layer));

@@ -24,7 +24,7 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 /// Search for the settings that serve a workload best on a modelled device
 ///
 /// iosched simulates settings of the given schedulers and searches for those that serve --goal best. It tries the
-/// values that `iosched elevator show NAME` lists as worth trying. Each setting gets one run at first; the best third
+/// values that `iosched scheduler show NAME` lists as worth trying. Each setting gets one run at first; the best third
 /// gets more, and so on. All runs are paired by seed with the defaults. The best few settings and the defaults then run
 /// with fresh seeds. A setting is recommended only if it is surely better there by a margin that matters. It sets no
 /// tunable that makes no difference. Otherwise the result is to keep the defaults.
@@ -66,12 +66,12 @@ pub(crate) struct TuneArgs {
     /// Search these controllers too, with blk-mq schedulers: wbt, io.max, io.latency, io.cost
     ///
     /// The values to try depend on what each cgroup does.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
-    beside: Vec<Controller>,
+    #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
+    controllers: Vec<Controller>,
 
     /// Use a predefined search: today, the schedulers of today's Linux with their defaults and all controllers
     ///
-    /// --scheduler and --beside replace its schedulers and controllers. --vary adds tunables.
+    /// --scheduler and --controller replace its schedulers and controllers. --vary adds tunables.
     #[arg(long, value_name = "NAME", value_parser = ["today"])]
     space: Option<String>,
 
@@ -264,9 +264,10 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
     let is_today = args.space.is_some();
-    let beside = if args.beside.is_empty() && is_today { Controller::ALL.to_vec() } else { args.beside.clone() };
+    let beside =
+        if args.controllers.is_empty() && is_today { Controller::ALL.to_vec() } else { args.controllers.clone() };
     let (vary, also, fix) = (args.vary.clone(), args.also.clone(), args.fix.clone());
-    let of_today = args.beside.is_empty() && is_today && args.schedulers.is_empty();
+    let of_today = args.controllers.is_empty() && is_today && args.schedulers.is_empty();
     let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
     let selection = Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators };
     let (goals, constraints) = args.wanted();
@@ -321,7 +322,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     line.list("--vary", &args.vary);
     line.list("--also", &args.also);
     line.options("--fix", args.fix.iter().map(|(name, value)| format!("{name}={value}")));
-    line.list("--beside", args.beside.iter().map(|own| own.name()));
+    line.list("--controller", args.controllers.iter().map(|own| own.name()));
     line.options("--space", &args.space);
     line.equal_within(args.verdicts.equal_within);
     line.option("--budget", args.budget);

@@ -145,7 +145,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     refused(&here, &["serve", "memory:1M", "--scheduler", "cfq:slice_idel=0"], 2, &["did you mean slice_idle?"]);
     refused(&here, &["serve", "model:sata-720"], 2, &["did you mean sata-7200?"]);
     refused(&here, &["man", "compaer"], 2, &["did you mean compare?"]);
-    refused(&here, &["elevator", "show", "bfg"], 2, &["\"bfg\" is not a scheduler"]);
+    refused(&here, &["scheduler", "show", "bfg"], 2, &["\"bfg\" is not a scheduler"]);
     refused(&here, &["trace", "info", "text"], 2, &["not a trace in a known format"]);
     refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["add --format FORMAT"]);
     refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["can be written are blktrace"]);
@@ -347,10 +347,10 @@ fn devices_and_elevators_are_told_from_their_declarations() {
     let figures = card["figures"].as_array().unwrap();
     assert!(figures.iter().any(|row| row["figure"] == "random_read_4k_depth_32" && row["unit"] == "IOPS"), "{card}");
     assert!(figures.iter().filter(|row| !row["anchor"].is_null()).all(|row| row["deviation"].is_number()), "{card}");
-    let (_, list, _) = run(&here, &["elevator", "list"]);
+    let (_, list, _) = run(&here, &["scheduler", "list"]);
     for elevator in iosched::Registry::linux().elevators() {
         assert!(list.contains(elevator.name) && list.contains(elevator.about));
-        let (code, page, _) = run(&here, &["elevator", "show", elevator.name]);
+        let (code, page, _) = run(&here, &["scheduler", "show", elevator.name]);
         assert_eq!(code, 0);
         for spec in (elevator.tunables)() {
             assert!(page.contains(spec.name) && page.contains(spec.doc), "{}", spec.name);
@@ -362,20 +362,20 @@ fn devices_and_elevators_are_told_from_their_declarations() {
 #[test]
 fn policies_beside_the_elevator_are_told_and_their_examples_are_settings() {
     let here = directory("policy");
-    let (_, list, _) = run(&here, &["policy", "list"]);
+    let (_, list, _) = run(&here, &["controller", "list"]);
     for policy in iosched::controllers::policies() {
         assert!(list.contains(policy.name) && list.contains(policy.about), "{list}");
         for file in policy.files {
-            let (code, page, _) = run(&here, &["policy", "show", file.name]);
+            let (code, page, _) = run(&here, &["controller", "show", file.name]);
             assert!(code == 0 && page.contains(file.takes) && page.contains(policy.when), "{page}");
         }
-        let (_, page, _) = run(&here, &["policy", "show", policy.name]);
+        let (_, page, _) = run(&here, &["controller", "show", policy.name]);
         for setting in page.lines().filter_map(|line| line.strip_prefix("set with --scheduler ")) {
             iosched::Setting::parse(setting, &iosched::Registry::linux())
                 .unwrap_or_else(|error| panic!("{setting}: {error}"));
         }
     }
-    refused(&here, &["policy", "show", "io.mex"], 2, &["\"io.mex\" is not a controller; controllers are io.max"]);
+    refused(&here, &["controller", "show", "io.mex"], 2, &["\"io.mex\" is not a controller; controllers are io.max"]);
 }
 
 #[test]

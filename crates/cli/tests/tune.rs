@@ -140,7 +140,7 @@ fn controllers_of_cgroups_need_cgroups_and_are_known_by_name() {
     let (code, _, err) = search(&["--space", "today"]);
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("io.max, io.latency, io.cost: tasks has no cgroups; give its jobs some"), "{err}");
-    let (code, _, err) = search(&["-s", "none", "--beside", "io.mx"]);
+    let (code, _, err) = search(&["-s", "none", "--controller", "io.mx"]);
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("there are wbt, io.max, io.latency, io.cost"), "{err}");
 }

@@ -79,8 +79,8 @@ pub(crate) struct AdviseArgs {
     /// Search these controllers too, in simulation: wbt, io.max, io.latency, io.cost
     ///
     /// Controllers that belong to cgroups are not tried on the device. The advice says how to set them.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    beside: Vec<Controller>,
+    #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',')]
+    controllers: Vec<Controller>,
 
     /// Number of simulated runs for the search
     #[arg(long, value_name = "RUNS", default_value_t = 200)]

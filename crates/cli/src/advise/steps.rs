@@ -123,7 +123,7 @@ impl<'a> Plan<'a> {
         line.option("--budget", args.budget);
         line.option("--confirm", args.confirm);
         line.option("--runs", args.runs);
-        line.list("--beside", args.beside.iter().map(|own| own.name()));
+        line.list("--controller", args.controllers.iter().map(|own| own.name()));
         args.length.write(&mut line);
         line.options("--until-sure", args.until_sure);
         line.option("--seed", args.seed);
@@ -229,7 +229,7 @@ fn tuning(plan: &Plan<'_>, profile: &Profile, present: &Recorded) -> Result<Tuni
     experiment.replay = plan.replay;
     (experiment.warm_up_ns, experiment.limit) = (plan.limits.warm_up_ns, plan.limits.of_runs());
     experiment.command = plan.command();
-    let selection = Selection { beside: args.beside.clone(), ..Selection::default() };
+    let selection = Selection { beside: args.controllers.clone(), ..Selection::default() };
     let (goals, constraints) = args.wanted()?;
     let mut tuning = Tuning::new(experiment, &selection, goals)?;
     tuning.constraints = constraints;

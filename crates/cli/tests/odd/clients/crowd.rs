@@ -36,7 +36,7 @@ pub(super) fn slow_handshakes_beside_one_that_works(place: &Sandbox) {
 }
 
 pub(super) fn too_many(place: &Sandbox) {
-    let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--connections-max", "4"]);
+    let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--max-connections", "4"]);
     let mut there: Vec<Client> = (0..4).map(|_| target.client()).collect();
     for _ in 0..100 {
         assert_eq!(target.raw().read(&mut [0; 18]).unwrap(), 0, "it is closed at once");

@@ -217,7 +217,7 @@ pub(super) fn gone_at_every_byte(place: &Sandbox) {
 }
 
 pub(super) fn silence(place: &Sandbox) {
-    let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--handshake-s", "1"]);
+    let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--handshake-timeout", "1"]);
     let mut silent: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
     for (number, client) in silent.iter_mut().enumerate() {
         client.send(&after_flags(&option(OPT_GO, &go(b"", &[])))[..number % 20]);
@@ -244,7 +244,7 @@ pub(super) fn certificates(place: &Sandbox) -> bool {
     true
 }
 
-const SECURE: [&str; 7] = ["memory:16M", "--budget-mib", "16", "--tls", "tls", "--handshake-s", "1"];
+const SECURE: [&str; 7] = ["memory:16M", "--budget-mib", "16", "--tls", "tls", "--handshake-timeout", "1"];
 
 /// It lets nobody in that it does not know, and lets others try.
 fn is_still_secure(target: &Target) {

@@ -95,7 +95,7 @@ pub(super) fn larger_than_the_memory_through_tls(place: &Sandbox) {
 }
 
 pub(super) fn stands_still_in_a_write(place: &Sandbox) {
-    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
+    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut idle = target.client();
     let mut still: Vec<Client> = (0..4).map(|_| target.client()).collect();
     still[0].send(&request(0, WRITE, 1, 0, 4096)[..1]);
@@ -113,7 +113,7 @@ pub(super) fn stands_still_in_a_write(place: &Sandbox) {
 }
 
 pub(super) fn stands_still_over_its_answers(place: &Sandbox) {
-    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
+    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut greedy = target.client();
     greedy.send(&request(0, READ, 1, 0, 32 << 20));
     thread::sleep(Duration::from_secs(1));
@@ -125,7 +125,7 @@ pub(super) fn stands_still_over_its_answers(place: &Sandbox) {
 }
 
 pub(super) fn slow_is_not_still(place: &Sandbox) {
-    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
+    let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut slow = target.client();
     slow.send(&request(0, WRITE, 1, 0, 512 << 10));
     for _ in 0..16 {
@@ -196,7 +196,7 @@ fn crowd() -> usize {
 /// A crowd that has done `act`, in a cgroup of 256 MiB, beside fio that verifies what it writes.
 fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
-    let args = [&["memory:64M", "--connections-max", "1100"][..], budget].concat();
+    let args = [&["memory:64M", "--max-connections", "1100"][..], budget].concat();
     let target = group.serving(place, &args);
     let mut there: Vec<Client> = (0..crowd()).map(|_| target.client()).collect();
     thread::scope(|scope| {

@@ -130,7 +130,7 @@ pub(super) fn garbage_at_the_metrics(place: &Sandbox) {
 }
 
 pub(super) fn what_is_refused_and_ended_is_counted(place: &Sandbox) {
-    let args = ["memory:16M", "--budget-mib", "16", "--connections-max", "2", "--standstill-s", "1"];
+    let args = ["memory:16M", "--budget-mib", "16", "--max-connections", "2", "--stall-timeout", "1"];
     let (target, address) = Target::measured(place, &args);
     let mut still = target.client();
     still.send(&crate::nbd::request(0, crate::nbd::WRITE, 1, 0, 4096)[..20]);
