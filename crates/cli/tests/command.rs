@@ -92,7 +92,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--scheduler", "cfq:max_sectors_kb=100000"], 2, &["max_sectors_kb: 100000 is out of range"]);
     compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
     compare(&["--cgroup", "db"], 2, &["--cgroup", "write CGROUP=PROCESS, as in db=postgres"]);
-    compare(&["--cgroup", "db=mysqld"], 2, &["db=mysqld: no process of it is called so; there are postgres, "]);
+    compare(&["--cgroup", "db=mysqld"], 2, &["db=mysqld: no process of the trace has this name; it has postgres, "]);
     let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
     compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
     let none = "the workload has no cgroups; ";

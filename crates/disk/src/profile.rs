@@ -49,7 +49,8 @@ const EMBEDDED: &[(&str, &str)] = &[
 pub enum ProfileError {
     /// No profile of that name comes with this crate.
     #[error(
-        "there is no device profile {name:?}; there are {known}, those of iosched device list --family ssd, and a file's name holds a / or ends in .toml"
+        "there is no device profile {name:?}; profiles are {known} and those of iosched device list --family ssd; the \
+         name of a file must contain a / or end in .toml"
     )]
     Unknown {
         /// The name asked for.
@@ -58,7 +59,10 @@ pub enum ProfileError {
         known: String,
     },
     /// A profile, with something behind it that it cannot be.
-    #[error("{name}:{variant}: a profile can be {name}:depth=N, and flash {name}:fresh or {name}:steady")]
+    #[error(
+        "{name}:{variant}: the forms of a profile are {name}:depth=N and, for flash, {name}:fresh and \
+         {name}:steady"
+    )]
     Variant {
         /// The profile.
         name: String,
@@ -445,8 +449,8 @@ impl Profile {
         let name = format!("{}:{}", self.name, state.name());
         let invalid = |source| ProfileError::Invalid { file: name.clone(), source };
         let Model::Ssd(config) = &self.model else {
-            let problem = format!("a device of kind {} starts in no state but one", self.model.kind());
-            let remedy = format!("only an ssd can be {}", state.name());
+            let problem = format!("a device of kind {} has only one initial state", self.model.kind());
+            let remedy = format!("only an ssd can start as {}", state.name());
             return Err(invalid(ConfigError::new("ssd.start", problem, remedy)));
         };
         let start = match state {
@@ -484,8 +488,8 @@ impl Profile {
             Model::Server(config) => config.depth = depth,
             Model::Empirical(config) => config.depth = depth,
             Model::Array(_) => {
-                let problem = "an array's depth is a choice of its controller".to_owned();
-                return Err(invalid(ConfigError::new("depth", problem, "set array.depth in a file of your own")));
+                let problem = "the controller of an array decides its depth".to_owned();
+                return Err(invalid(ConfigError::new("depth", problem, "set array.depth in your own profile file")));
             }
         }
         let prototype = model.build(&[]).map_err(invalid)?;
@@ -594,12 +598,12 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
     for (i, Anchor { figure, value, unit, .. }) in anchors.iter().enumerate() {
         let field = |name| format!("anchors[{i}].{name}");
         if !measure::applies(model, card, *figure) {
-            let remedy = "the figures it has are those of its kind, see docs/devices.md";
+            let remedy = "use the metrics of its kind, see docs/devices.md";
             return Err(ConfigError::new(&field("figure"), format!("such a device has no {figure}"), remedy));
         }
         if anchors[..i].iter().any(|other| other.figure == *figure) {
-            let remedy = "one value counts: the best known";
-            return Err(ConfigError::new(&field("figure"), format!("{figure} is there already"), remedy));
+            let remedy = "give one value, the best known";
+            return Err(ConfigError::new(&field("figure"), format!("{figure} is given twice"), remedy));
         }
         if unit.quantity() != figure.quantity() {
             let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
@@ -655,8 +659,8 @@ impl File {
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
                 table,
-                format!("this table does not belong to kind = {wanted:?}"),
-                format!("parameters of a {wanted} device go into [{wanted}]"),
+                format!("this table is only for kind = {wanted:?}"),
+                format!("put the parameters of a {wanted} device into [{wanted}]"),
             ));
         }
         let model = match self.kind {

@@ -18,5 +18,5 @@ pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
     if kind.is_char_device() || kind.is_socket() {
         return Err(what("no file"));
     }
-    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text in UTF-8"))
+    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("not UTF-8 text"))
 }

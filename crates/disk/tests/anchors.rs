@@ -88,7 +88,7 @@ fn anchors_nobody_could_measure_are_refused_with_what_would_be_right() {
     let twice =
         "[[anchors]]\nfigure = \"random_read_4k_depth_1\"\nvalue = 1.0\nunit = \"IOPS\"\nsource = \"me\"\n".repeat(2);
     let error = Profile::parse("mine.toml", &format!("{FIXED}{twice}")).unwrap_err().to_string();
-    assert!(error.contains("anchors[1].figure: random_read_4k_depth_1 is there already"), "{error}");
+    assert!(error.contains("anchors[1].figure: random_read_4k_depth_1 is given twice"), "{error}");
 }
 
 #[test]

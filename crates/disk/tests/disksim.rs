@@ -51,9 +51,9 @@ fn what_the_model_has_nothing_like_is_named() {
     assert_eq!(
         remarks("Use separate write segment = 1,\n Bubbles = many,\n Inner = s { Policy = 1 }"),
         [
-            "\"Use separate write segment\" is 1, and the model has nothing like it",
-            "\"Bubbles\" is many, and the model has nothing like it",
-            "\"Inner\" is more than a number, and the model has nothing like it",
+            "\"Use separate write segment\" is 1, which the model cannot represent",
+            "\"Bubbles\" is many, which the model cannot represent",
+            "\"Inner\" is more than a number, which the model cannot represent",
         ]
     );
     let mechanics = MODEL.replace("Head switch time", "Percent error in rpms = 0.5,\n Head switch time");

@@ -190,7 +190,7 @@ fn devices_of_one_profile_start_alike_and_do_not_share_what_follows() {
 #[test]
 fn states_are_refused_where_they_mean_nothing() {
     let error = Profile::named("sata-7200:steady").unwrap_err().to_string();
-    assert!(error.contains("sata-7200:steady") && error.contains("only an ssd can be steady"), "{error}");
+    assert!(error.contains("sata-7200:steady") && error.contains("only an ssd can start as steady"), "{error}");
     assert!(Profile::named("sata-ssd:fresh").is_ok());
     assert!(Profile::named("sata-ssd:full").unwrap_err().to_string().contains("no device profile \"sata-ssd:full\""));
 }

@@ -13,7 +13,7 @@ pub enum WorkloadError {
         source: std::io::Error,
     },
     /// A process that is to be in a cgroup is not in the trace.
-    #[error("{file}: {given}: no process of it is called so; there are {known}")]
+    #[error("{file}: {given}: no process of the trace has this name; it has {known}")]
     NoSuchProcess {
         /// The trace.
         file: String,
@@ -95,7 +95,7 @@ pub enum WorkloadError {
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),
     /// The trace holds no request.
-    #[error("{file}: the trace holds no request that could be replayed")]
+    #[error("{file}: the trace has no request to replay")]
     NoRequests {
         /// The file.
         file: String,

@@ -48,8 +48,8 @@ impl TaskSet {
         pids.sort_unstable();
         if let Some(twice) = pids.windows(2).find(|pair| pair[0] == pair[1]) {
             let index = self.tasks.iter().rposition(|task| task.pid == twice[0]).unwrap_or(0);
-            let problem = format!("{} is another task's too", twice[0]);
-            return Err(check.error(format!("tasks[{index}].pid"), problem, "give each task a pid of its own"));
+            let problem = format!("{} is the pid of another task", twice[0]);
+            return Err(check.error(format!("tasks[{index}].pid"), problem, "give each task its own pid"));
         }
         for arrival in &self.arrivals {
             if let Err(at) = pids.binary_search(&arrival.1) {
@@ -90,8 +90,8 @@ impl TaskSet {
                 };
                 let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
                 one.pid = task.pid.checked_add(copy).ok_or_else(|| {
-                    let problem = format!("pids from {} on do not reach for {} copies", task.pid, task.copies);
-                    check.error(format!("tasks[{index}].pid"), problem, "take a smaller pid")
+                    let problem = format!("pids from {} on do not suffice for {} copies", task.pid, task.copies);
+                    check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
                 })?;
                 one.relay = task.relay.map(|pid| pid.saturating_add(copy));
                 one.wakes = task.wakes.map(|pid| pid.saturating_add(copy));
@@ -123,7 +123,7 @@ impl Check<'_> {
             return Ok(());
         }
         let problem = format!("{value} is out of range {}..={}", allowed.start(), allowed.end());
-        Err(self.error(field, problem, "take a value in the range"))
+        Err(self.error(field, problem, "use a value in the range"))
     }
 
     fn task(&self, set: &TaskSet, index: usize, task: &Task) -> Result<(), WorkloadError> {
@@ -174,7 +174,7 @@ impl Check<'_> {
             }
         }
         if task.relay.is_some() && task.wakes.is_some() {
-            let problem = "the task relays already".to_owned();
+            let problem = "the task already relays".to_owned();
             return Err(self.error(field("wakes"), problem, "set relay or wakes"));
         }
         Ok(())
@@ -193,11 +193,11 @@ impl Check<'_> {
             let nr_sectors = u64::from(phase.nr_sectors.or(task.nr_sectors).unwrap_or(8));
             let align = phase.align.or(task.align).unwrap_or(nr_sectors);
             if hi <= lo || hi - lo < align {
-                let problem = format!("[{lo}, {hi}] holds not one position");
+                let problem = format!("[{lo}, {hi}] contains no position");
                 return Err(self.error(
                     field("range"),
                     problem,
-                    "write [first, behind the last], at least align apart",
+                    "write [first, last + 1], with at least align between them",
                 ));
             }
         }
@@ -229,7 +229,7 @@ impl Check<'_> {
             }
             if cgroup.name == "root" || earlier.iter().any(|c| c.name == cgroup.name) {
                 let problem = format!("{:?} exists already", cgroup.name);
-                return Err(self.error(field("name"), problem, "give each cgroup a name of its own"));
+                return Err(self.error(field("name"), problem, "give each cgroup its own name"));
             }
         }
         for (index, change) in set.weight_changes.iter().enumerate() {
@@ -331,26 +331,23 @@ mod tests {
         for unused in ["seq", "stride", "back"] {
             set(&format!("pattern = \"{unused}\"\nrange = [8, 9]")).unwrap();
         }
-        assert!(told("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: [8, 9] holds not one position"));
+        assert!(told("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: [8, 9] contains no position"));
         set("pattern = \"random\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"seq\"").unwrap();
         let phase = "pattern = \"seq\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"random\"";
-        assert!(told(phase).contains("tasks[0].phases[0].range: [8, 9] holds not one position"));
+        assert!(told(phase).contains("tasks[0].phases[0].range: [8, 9] contains no position"));
     }
 
     #[test]
     fn values_that_make_no_sense_are_refused_by_name() {
         let tasks = |fields: &str| wrong(&format!("end_ns = 9\n[[tasks]]\npid = 1\npattern = \"seq\"\n{fields}\n"));
-        assert_eq!(
-            tasks("level = 8"),
-            "tasks.toml: tasks[0].level: 8 is out of range 0..=7; take a value in the range"
-        );
+        assert_eq!(tasks("level = 8"), "tasks.toml: tasks[0].level: 8 is out of range 0..=7; use a value in the range");
         assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
         assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
         assert!(tasks("relay = 2").contains("tasks[0].relay: no task has pid 2"));
-        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task relays already"));
+        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task already relays"));
         assert!(tasks("relay = 1\nrelay_n = 0").contains("tasks[0].relay_n: 0 is out of range"));
         assert!(tasks("cgroup = \"x\"").contains("there is no cgroup \"x\""));
-        assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is another task's too"));
+        assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is the pid of another task"));
         assert!(tasks("[[prio_changes]]\nt_ns=1\npid=5\nclass=\"rt\"").contains("prio_changes[0].pid"));
         assert!(wrong("[[tasks]]\npid = 1\npattern = \"seq\"").contains("would never end"));
         assert!(wrong("[[cgroups]]\nname = \"a\"\nparent = \"b\"").contains("cgroups[0].parent"));

@@ -143,7 +143,7 @@ pub(crate) const CASES: &[Odd] = &[
         };
         set("seq").code(0);
         set("back").code(0);
-        set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] holds not one position"]);
+        set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] contains no position"]);
     }),
     odd("what whoever reads standard output has seen is no error", |place| {
         let mut command = place.command(&["job", "options"]);

@@ -154,7 +154,7 @@ fn ignored((name, located): (&str, &Located)) -> Option<String> {
         Value::Words(words) => words.clone(),
         Value::List(_) | Value::Block(_) => "more than a number".to_owned(),
     };
-    Some(format!("{name:?} is {value}, and the model has nothing like it"))
+    Some(format!("{name:?} is {value}, which the model cannot represent"))
 }
 
 struct Mechanics {

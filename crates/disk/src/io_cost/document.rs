@@ -155,8 +155,8 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
     let mut figures = [0; 6];
     for (figure, name) in figures.iter_mut().zip(IoCostModel::NAMES) {
         let all = || IoCostModel::NAMES.join(", ");
-        let value = object.get(name).ok_or_else(|| format!("{name} is missing: a model has {}", all()))?;
-        *figure = whole(value).ok_or_else(|| format!("{name}: {value} is no number from 0 on"))?;
+        let value = object.get(name).ok_or_else(|| format!("{name} is missing: a model needs {}", all()))?;
+        *figure = whole(value).ok_or_else(|| format!("{name}: {value} is not a number of 0 or more"))?;
         if *figure == 0 {
             return Err(no_rate(&format!("{name}: {value}")));
         }
@@ -284,7 +284,7 @@ mod tests {
         let document = json!({"now": {"model": zeros}, "stat": {"rbps": 1.0, "wbps": 2.0}, "result": model(1)});
         assert_eq!(read(&document.to_string()).unwrap()[0].model, MODEL);
         let error = read(&json!({"now": {"model": zeros}}).to_string()).unwrap_err().to_string();
-        assert_eq!(error, "at /now/model: rbps: 0: a device that does none a second has no model; it is 1 or more");
+        assert_eq!(error, "at /now/model: rbps: 0: a device with no I/Os per second has no model; give 1 or more");
     }
 
     #[test]
@@ -293,9 +293,9 @@ mod tests {
         let mut most = model(1);
         most.as_object_mut().unwrap().remove("wrandiops");
         let document = json!({"stat": {"rbps": 1}, "jobs": [{"result": most}]}).to_string();
-        assert!(wrong(&document).starts_with("at /jobs/0/result: wrandiops is missing: a model has rbps, "));
+        assert!(wrong(&document).starts_with("at /jobs/0/result: wrandiops is missing: a model needs rbps, "));
         let document = model(1).to_string().replace("300000,", "\"fast\",");
-        assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is no number from 0 on");
+        assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
         assert_eq!(
             wrong("[]"),
             "there is no model: no object in it has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"

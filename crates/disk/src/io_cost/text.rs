@@ -86,7 +86,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
 
 /// What is wrong with a coefficient of 0.
 pub(super) fn no_rate(said: &str) -> String {
-    format!("{said}: a device that does none a second has no model; it is 1 or more")
+    format!("{said}: a device with no I/Os per second has no model; give 1 or more")
 }
 
 /// The model name of a match: `block:*:name:MODEL:fwrev:*:`.
@@ -118,10 +118,10 @@ impl Words {
         let mut is_qos = false;
         for word in text.split_whitespace() {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
-            let whole = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is no whole number"));
+            let whole = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is not a whole number"));
             let share = || {
                 let number = value.parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
-                number.ok_or_else(|| format!("{word}: {value:?} is no number from 0 on"))
+                number.ok_or_else(|| format!("{word}: {value:?} is not a number of 0 or more"))
             };
             if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {
                 let figure = whole()?;
@@ -144,7 +144,7 @@ impl Words {
                 "max" => qos.max = share()?,
                 _ => {
                     let names = IoCostModel::NAMES.join(", ");
-                    return Err(format!("{word}: {name:?} belongs to no model ({names}) and to no QoS"));
+                    return Err(format!("{word}: {name:?} is not a parameter of the model ({names}) or of QoS"));
                 }
             }
             is_qos = true;
@@ -154,7 +154,7 @@ impl Words {
         }
         let missing = IoCostModel::NAMES.iter().zip(figures).find(|(_, figure)| figure.is_none());
         if let Some((name, _)) = missing {
-            return Err(format!("{name} is missing: a model has {}", IoCostModel::NAMES.join(", ")));
+            return Err(format!("{name} is missing: a model needs {}", IoCostModel::NAMES.join(", ")));
         }
         Ok(Self::Model(IoCostModel::of(figures.map(Option::unwrap_or_default))))
     }
@@ -197,10 +197,10 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         assert!(wrong("").contains("there is no model; it is \"MAJ:MIN ctrl=user model=linear rbps=N"));
-        assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is no whole number");
+        assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is not a whole number");
         assert!(wrong("rbps=1 rseqiops=2").contains("rrandiops is missing"));
-        assert!(wrong("rbps=0").contains("it is 1 or more"));
-        assert!(wrong("rbsp=1").contains("\"rbsp\" belongs to no model"));
+        assert!(wrong("rbps=0").contains("give 1 or more"));
+        assert!(wrong("rbsp=1").contains("\"rbsp\" is not a parameter of the model"));
         assert!(wrong("model=cubic rbps=1").contains("the only model is linear"));
         assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
         // A QoS by itself is no device.
