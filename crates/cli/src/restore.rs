@@ -10,6 +10,7 @@ use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
 use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
+use iosched_lab::asked::quoted;
 
 use crate::fail::usage;
 use crate::output::{self, say};
@@ -23,7 +24,8 @@ use crate::output::{self, say};
 /// workload, and puts back the tracer of `iosched record`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
-/// started. Without a name it reports such changes and keeps them.
+/// started. If something else has changed such a setting since, restore prints both values and changes nothing;
+/// --force undoes all. Without a name it reports such changes and keeps them.
 ///
 /// If the name now belongs to another device, restore leaves that device alone. After a reboot the kernel's own
 /// settings are in force; restore compares them with the old ones and changes nothing.
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
             Ok(Restoration::PutBack(done)) if is_all && !done.changes.is_empty() => {
                 told.stays(device, &done.changes)?;
             }
+            Ok(Restoration::Kept { reason: LeftAlone::Changed { undo, .. } }) if is_all => told.stays(device, &undo)?,
             Ok(_) if is_all => {}
             Ok(done) => told.device(device, &done, options, is_all)?,
             Err(error) => told.failure(&error),
@@ -167,7 +170,7 @@ impl Messages {
                     (false, true) => format!("would be put back: {}", list(changes)),
                     (false, false) => format!("put back: {}", list(changes)),
                 };
-                if left.is_empty() { done } else { format!("{done}; {}", left_alone(left)) }
+                if left.is_empty() { done } else { format!("{done}; {}", left_alone(device, left, options)) }
             }
             Restoration::Rebooted { changes } if changes.is_empty() => {
                 "the machine was restarted since; it is as it was".to_owned()
@@ -224,11 +227,17 @@ impl Messages {
     }
 }
 
-/// What something else has set since.
-fn left_alone(left: &[Change]) -> String {
+/// What something else has set since, and how to set it back. Once the journal is gone, --force has nothing to go by.
+fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
     let one = |own: &Change| format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to);
     let all: Vec<_> = left.iter().map(one).collect();
-    format!("not restored, because something else has set it since: {}; --force restores it too", all.join(", "))
+    let back = if options.dry_run {
+        "--force would restore it too".to_owned()
+    } else {
+        let words: Vec<_> = left.iter().map(|own| quoted(&format!("{}={}", own.name, own.to))).collect();
+        format!("to restore it too, run: iosched set {device} {}", words.join(" "))
+    };
+    format!("not restored, because something else has set it since: {}; {back}", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {
@@ -251,6 +260,14 @@ fn why(reason: &LeftAlone) -> String {
                  discards the record",
                 of(then),
                 of(now)
+            )
+        }
+        LeftAlone::Changed { foreign, undo } => {
+            let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
+            format!(
+                "since iosched set it, something else has changed {}; --force puts back all the same: {}",
+                changes.join(", "),
+                list(undo)
             )
         }
         LeftAlone::Damaged { path } => {

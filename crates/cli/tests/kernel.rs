@@ -127,6 +127,73 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
 }
 
+/// The words of the line that `iosched set` printed to undo a change.
+fn undo_line(told: &str) -> String {
+    let line = told.lines().find_map(|line| line.strip_prefix("undo: iosched "));
+    line.unwrap_or_else(|| panic!("{told}")).to_owned()
+}
+
+#[test]
+fn the_undo_line_brings_back_every_tunable() {
+    let Some((here, _disk, device)) = disk("kernel-undo-line") else { return };
+    let (state, name) = (here.join("state"), device.name());
+    for (before, values) in [
+        ("none", "nr_requests=64"),
+        ("mq-deadline", "fifo_batch=3 write_expire=700 nr_requests=64"),
+        ("kyber", "read_lat_nsec=1000000"),
+        ("bfq", "slice_idle_us=500 low_latency=0 timeout_sync=248"),
+    ] {
+        for after in ["none", "mq-deadline fifo_batch=9", "bfq slice_idle=0"] {
+            let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            let set = |scheduler: &str| {
+                let all = [words("set"), words(name), words(&format!("scheduler={scheduler}"))].concat();
+                iosched(&state, &all.iter().map(String::as_str).collect::<Vec<_>>())
+            };
+            // Begun afresh.
+            assert_eq!(set(if before == "none" { "bfq" } else { "none" }).0, 0);
+            let (code, _, err) = set(&format!("{before} {values}"));
+            assert_eq!(code, 0, "{before}: {err}");
+            let recorded = Recorded::of(&device).unwrap();
+            let (code, _, told) = set(after);
+            assert_eq!(code, 0, "{after}: {told}");
+            let line = undo_line(&told);
+            let command = format!("{IOSCHED} {line}");
+            let done = Command::new("sh").args(["-c", &command]).env("IOSCHED_STATE_DIR", &state).output().unwrap();
+            assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+            assert_eq!(Recorded::of(&device).unwrap(), recorded, "{before} to {after}: {line}");
+        }
+    }
+    assert_eq!(restore(&state, &[name, "--force"]).0, 0);
+    // A tunable that was set with its scheduler is told.
+    let (_, _, told) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
+    assert!(told.contains(&format!("{name}: iosched/fifo_batch came with the scheduler and is 9\n")), "{told}");
+    assert_eq!(restore(&state, &[name]).0, 0);
+}
+
+#[test]
+fn restore_leaves_what_something_else_has_set_since() {
+    let Some((here, _disk, device)) = disk("kernel-foreign") else { return };
+    let (state, name) = (here.join("state"), device.name());
+    let was = |attribute: &str| device.attribute(attribute).unwrap().value;
+    let before = was("read_ahead_kb");
+    assert_eq!(iosched(&state, &["set", name, "read_ahead_kb=64", "nomerges=1"]).0, 0);
+    fs::write(device.queue().join("read_ahead_kb"), "32").unwrap();
+    let (code, out, _) = restore(&state, &[]);
+    assert!(code == 0 && out.contains("changed by iosched set"), "{out}");
+    for args in [&[name, "--dry-run"][..], &[name]] {
+        let (code, out, _) = restore(&state, args);
+        let told = format!(
+            "something else has changed read_ahead_kb from 64 to 32; --force puts back all the same: {}",
+            format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
+        );
+        assert!(code == 1 && out.contains(&told), "{out}");
+        assert_eq!((was("read_ahead_kb"), was("nomerges")), ("32".to_owned(), "1".to_owned()));
+    }
+    let (code, out, _) = restore(&state, &[name, "--force"]);
+    assert!(code == 0 && out.contains("put back: "), "{out}");
+    assert_eq!((was("read_ahead_kb"), was("nomerges")), (before, "0".to_owned()));
+}
+
 #[test]
 fn a_disk_is_found_by_a_relative_mount_point_and_a_file_on_it() {
     let Some((here, disk, device)) = disk("kernel-relative") else { return };
@@ -218,6 +285,7 @@ fn what_was_left_is_put_back_and_told() {
         code == 0 && out.contains("not restored, because something else has set it since: read_ahead_kb is 32"),
         "{out}"
     );
+    assert!(out.contains(&format!("to restore it too, run: iosched set {name} read_ahead_kb=")), "{out}");
     device
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();

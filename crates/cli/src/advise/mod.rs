@@ -108,7 +108,7 @@ pub(crate) struct AdviseArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file to measure for the model, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12]
@@ -209,7 +209,7 @@ fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
     let mut session = Session::begin(plan.disk(), &state)?;
     session.apply(setting)?;
     session.keep()?;
-    Ok(before.forget_if_undone(&state)?)
+    Ok(before.end(&state)?)
 }
 
 impl AdviseArgs {

@@ -14,6 +14,7 @@ use crate::output::say;
 use crate::tree::{Disks, Named};
 
 const QUEUE: &str = "queue/";
+const TUNABLE: &str = "iosched/";
 
 /// How the kernel's disks were before they are set.
 #[derive(Default)]
@@ -66,15 +67,23 @@ impl Earlier {
             for change in others {
                 say!("{disk}: {}: the kernel changed it too", line(change));
             }
+            // With a scheduler its tunables come: these were not there before.
+            for file in files.iter().filter(|file| file.disk.name == disk) {
+                let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
+                if name.starts_with(TUNABLE) && !before.had(name) {
+                    let value = before.device().attribute(name).map(|own| own.value).unwrap_or_default();
+                    say!("{disk}: {name} came with the scheduler and is {value}");
+                }
+            }
             if !changes.is_empty() {
-                let words = changes.iter().map(|change| quoted(&format!("{}={}", change.name, change.to)));
-                let words: Vec<String> = words.collect();
+                let undo = before.undo();
+                let words: Vec<String> = undo.iter().map(|(name, value)| quoted(&format!("{name}={value}"))).collect();
                 let all = if before.is_later() { ", with all changes since the start" } else { "" };
                 say!("undo: iosched set {disk} {}", words.join(" "));
                 say!("      or: iosched restore {disk}{all}");
             }
-            let forgotten = self.state.as_ref().map(|state| before.forget_if_undone(state));
-            if let Some(Err(error)) = forgotten {
+            let ended = self.state.as_ref().map(|state| before.end(state));
+            if let Some(Err(error)) = ended {
                 say!("warning: {error}");
             }
         }

@@ -12,6 +12,10 @@ use crate::cgroup::{CGROUP, CgroupError};
 const SCHEDULER: &str = "scheduler";
 /// What names of tunables begin with.
 const TUNABLE: &str = "iosched/";
+/// What a scheduler also sets when it begins.
+const NR_REQUESTS: &str = "nr_requests";
+/// What names of cgroups' files end with that only this scheduler has.
+const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
 /// The scheduler of a device, all that can be written of its queue, and what was to be changed of cgroups.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -150,6 +154,20 @@ impl Recorded {
         taken
     }
 
+    /// Keeps what something else has changed as it was before that, unless it was changed once more.
+    pub(super) fn leave_out(&mut self, foreign: &[Change]) {
+        for Change { name, from, to } in foreign {
+            let value = if name == SCHEDULER {
+                Some(&mut self.scheduler)
+            } else {
+                self.values.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+            };
+            if let Some(value) = value.filter(|value| from.as_ref() == Some(*value)) {
+                value.clone_from(to);
+            }
+        }
+    }
+
     /// Adds what the attribute `name` of a cgroup is now; whether it was not known yet.
     pub(super) fn add(&mut self, device: &BlockDevice, name: &str) -> Result<bool, AttributeError> {
         if self.values.iter().any(|(known, _)| known == name) {
@@ -179,12 +197,30 @@ impl Recorded {
             } else {
                 now.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone())
             };
-            let is_compared = is_present || !(name.starts_with(TUNABLE) || name.ends_with("/io.bfq.weight"));
+            let is_compared = is_present || !is_of_scheduler(name);
             let declaration = of_cgroup.then(|| declaration(name, &self.scheduler)).flatten();
             let is_as_it_was = from.as_ref().is_some_and(|from| is_same(declaration, from, to));
             (is_compared && !is_as_it_was).then(|| Change { name: name.clone(), from, to: to.clone() })
         };
         switch.into_iter().chain(self.values.iter().filter_map(value)).collect()
+    }
+
+    /// What is to be written, in this order, so that `device` is as it was. A scheduler that is to be chosen again
+    /// begins with its defaults. Therefore everything that it sets is among it.
+    #[must_use]
+    pub fn undo(&self, device: &BlockDevice) -> Vec<(String, String)> {
+        let changes = self.changes(device);
+        let scheduler = changes.first().filter(|change| change.name == SCHEDULER);
+        let begins_again = |name: &str| {
+            scheduler.is_some() && (is_of_scheduler(name) || name == NR_REQUESTS) && !self.is_kept_finer(name)
+        };
+        let is_to_be_written = |(name, _): &&(String, String)| match changes.iter().find(|change| change.name == *name)
+        {
+            Some(change) => !self.is_kept_finer(name) && !is_gone(device, change),
+            None => begins_again(name),
+        };
+        let scheduler = scheduler.map(|change| (change.name.clone(), change.to.clone()));
+        scheduler.into_iter().chain(self.values.iter().filter(is_to_be_written).cloned()).collect()
     }
 
     /// Puts back what is not as it was, and looks whether it is: what was changed.
@@ -241,6 +277,11 @@ impl Recorded {
             _ => false,
         })
     }
+}
+
+/// Whether an attribute comes and goes with a scheduler.
+fn is_of_scheduler(name: &str) -> bool {
+    name.starts_with(TUNABLE) || name.ends_with(BFQ_WEIGHT)
 }
 
 /// Whether what was changed went with its cgroup: there is nothing to put back.

@@ -12,7 +12,8 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 pub struct RestoreOptions {
     /// Only look what would be done.
     pub dry_run: bool,
-    /// Put back also after a reboot, and on another device of that name; forget a device that is gone.
+    /// Put back also after a reboot, on another device of that name, and what something else has set since; forget a
+    /// device that is gone.
     pub force: bool,
     /// Forget a device that is gone, or another one by now; nothing is set.
     pub forget: bool,
@@ -59,6 +60,13 @@ pub enum LeftAlone {
         /// What it is.
         now: Box<Identity>,
     },
+    /// Something else has changed it since the change that is to be undone.
+    Changed {
+        /// What that has changed: `from` is what is there, `to` what was set by the change.
+        foreign: Vec<Change>,
+        /// What undoing would change, also of those.
+        undo: Vec<Change>,
+    },
     /// The journal cannot be understood.
     Damaged {
         /// Its file.
@@ -79,7 +87,8 @@ pub fn kept(state: &StateDirectory) -> Vec<String> {
     state.entries(KEPT)
 }
 
-/// Undoes the changes that stay of the device `name`, back to before the first one since the kernel's start.
+/// Undoes the changes that stay of the device `name`, back to before the first one since the kernel's start. If
+/// something else has changed it since, it is left alone unless `force` is given.
 ///
 /// # Errors
 /// As [`restore`].
@@ -152,6 +161,13 @@ fn of_kind(
     }
     if is_another && !options.force {
         return Ok(Restoration::Kept { reason: LeftAlone::Another { then: Box::new(then), now: Box::new(now) } });
+    }
+    // What another has set back already needs no undoing.
+    let undo = journal.recorded.changes(&device);
+    let mut foreign = journal.foreign(&device);
+    foreign.retain(|change| undo.iter().any(|undone| undone.name == change.name));
+    if kind == KEPT && !foreign.is_empty() && !options.force {
+        return Ok(Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } });
     }
     put_back(entry, journal, &device, options)
 }
