@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::{
-    FuseDisk, Loop, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_minutes, has_program, iosched,
-    is_root, json, quick_disk, scheduler, sh,
+    FuseDisk, Loop, Mount, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_minutes, has_program,
+    iosched, is_root, json, quick_disk, scheduler, sh,
 };
 
 /// What the slow disk is, as a model: one thing at a time, each in 2 ms.
@@ -148,4 +148,39 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
     refused(&[on, "-w", "write.toml", "--profile", "slow.toml", "-o", "kept"], "--destroy-data");
     assert_eq!(scheduler(&device), before);
     assert!(!here.join("kept").exists());
+}
+
+#[test]
+fn a_file_system_with_too_little_room_is_an_error_that_names_the_option() {
+    if !is_root() || !has_program("mkfs.ext4") {
+        return;
+    }
+    let Some((here, device)) = quick_disk("advise-room", 256 << 20) else { return };
+    sh("mkfs.ext4 -q -F \"$1\"", &[&device.device]);
+    let mounted = Mount::new("ext4", &device.device, here.join("mounted"));
+    let before = scheduler(&device);
+    // A trace that reaches to 16 GiB.
+    let rows: String = (0..100).map(|i| format!("{},1,R,1,{},8\n", i * 1_000_000, i * 335_544)).collect();
+    fs::write(here.join("far.csv"), format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{rows}")).unwrap();
+    fs::write(here.join("large.fio"), "[large]\nrw=read\nsize=1g\n").unwrap();
+    let advise = ["advise", "mounted", "--workload", "far.csv"];
+    let refused = |args: &[&str]| iosched(&here, args, 2).1;
+    let told = refused(&advise);
+    assert!(told.contains("needs 4096 MiB (--file-size), and 2") && told.contains(" MiB are free; add "), "{told}");
+    let option = told.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!((64..256).contains(&option.parse().unwrap()), "{told}");
+    assert!(told.contains("gaps that the trace never touches were shrunk") && told.contains("--profile"), "{told}");
+    for command in [&["calibrate", "mounted"][..], &["validate", "mounted", "--profile", "sata-ssd"]] {
+        let told = refused(command);
+        assert!(told.contains(&format!("add --file-size {option}\n")), "{command:?}: {told}");
+    }
+    let full = refused(&["advise", "mounted", "--workload", "far.csv", "--file-size", "250"]);
+    assert!(full.contains("needs 250 MiB"), "{full}");
+    let told = refused(&["compare", "--on", "mounted", "--workload", "large.fio"]);
+    assert!(told.contains("take 1073741824 bytes, the device has 2") && told.contains("make size"), "{told}");
+    // Nothing was made or set, and what is proposed fits.
+    assert_eq!(scheduler(&device), before);
+    let left: Vec<_> = fs::read_dir(&mounted.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lost+found"]);
+    sh(&format!("fallocate -l {option}MiB \"$1\""), &[&mounted.at.join("disk")]);
 }

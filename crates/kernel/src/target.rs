@@ -147,6 +147,17 @@ impl Target {
         }
     }
 
+    /// Of a directory: free space in its file system, bytes.
+    ///
+    /// # Errors
+    /// The file system does not tell.
+    pub fn free_bytes(&self) -> io::Result<Option<u64>> {
+        match &self.place {
+            OpenTarget::Directory(directory) => directory.available_bytes().map(Some),
+            OpenTarget::ReadOnly(_) | OpenTarget::Writable(_) | OpenTarget::File(_) => Ok(None),
+        }
+    }
+
     /// Whether it is a directory, so that programs that work on files may run on it.
     #[must_use]
     pub const fn is_directory(&self) -> bool {

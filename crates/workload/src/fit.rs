@@ -24,6 +24,12 @@ impl Trace {
         Ok((Some(trace), placement.fit()))
     }
 
+    /// How it would be brought onto a device of `capacity_sectors`, at least 1.
+    #[must_use]
+    pub fn fit_on(&self, capacity_sectors: Sector) -> Fit {
+        self.extent().placed_on(capacity_sectors).fit()
+    }
+
     fn extent(&self) -> Extent {
         let mut extent = Extent::new();
         self.entries().for_each(|entry| extent.add(entry.op(), entry.sector(), entry.nr_sectors));

@@ -21,7 +21,7 @@ use iosched_workload::Workload;
 use super::AdviseArgs;
 use super::directory::AdviceDirectory;
 use super::found::Found;
-use crate::calibrate::measure_watched;
+use crate::calibrate::{check_room, measure_watched};
 use crate::compare;
 use crate::fail::{of_asked, usage};
 use crate::options;
@@ -68,6 +68,10 @@ impl<'a> Plan<'a> {
                  set; name a disk or a directory on one"
             )));
         };
+        if args.profile.is_none() {
+            let trace = if let Workload::Trace(trace) = &workload { Some(trace.as_ref()) } else { None };
+            check_room(&target, args.file_size, trace, ", or a model of the device: --profile FILE")?;
+        }
         let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
         let limits = args.length.limits();
         let schedulers = schedulers(&disk, &args.schedulers)?;

@@ -21,7 +21,7 @@ use iosched_disk::Profile;
 use iosched_disk::io_cost::Family;
 
 use iosched_lab::asked::{CommandLine, quoted};
-pub(crate) use real::{Place, open_device};
+pub(crate) use real::{FILE_SIZE_MIB, Place, check_room, open_device};
 
 use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
@@ -72,7 +72,7 @@ pub(crate) struct CalibrateArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file to measure, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// File for the measurements, written line by line as they are made

@@ -1,11 +1,14 @@
 //! The real device, file or directory that was named.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use iosched_advise::calibrate::Device;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, Target, consent};
+use iosched_workload::Trace;
+use iosched_workload::outcome::Note;
 
 use crate::fail::usage;
 
@@ -19,6 +22,35 @@ pub(crate) struct Place<'a> {
     pub(crate) file_size_mib: u64,
 }
 
+/// Sizes that --file-size takes, MiB.
+pub(crate) const FILE_SIZE_MIB: RangeInclusive<u64> = 64..=16_777_216;
+/// A file system keeps this share of its free space for what it notes of a file.
+const KEPT_SHARE: u64 = 20;
+
+/// Whether a directory has room for the file that is measured there, known before it is made. `instead`: another option
+/// that does without it. `trace`: the trace that is to run on a device of this size.
+pub(crate) fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trace>, instead: &str) -> Result<()> {
+    let free = place.free_bytes().map_err(|error| anyhow!("{place}: {error}"))?;
+    let Some(free_mib) = free.map(|bytes| bytes >> 20).filter(|free_mib| *free_mib < file_size_mib) else {
+        return Ok(());
+    };
+    let fits_mib = free_mib - free_mib / KEPT_SHARE;
+    let remedy = if FILE_SIZE_MIB.contains(&fits_mib) {
+        let effect = |trace: &Trace| {
+            let capacity_sectors = fits_mib << 11;
+            let fit = trace.fit_on(capacity_sectors);
+            Note::of_fit(fit, trace.end_sector(), capacity_sectors).map(|note| format!(" (then {note})"))
+        };
+        let effect = trace.and_then(effect).unwrap_or_default();
+        format!("add --file-size {fits_mib}{effect}{instead}")
+    } else {
+        format!("free some space: the file has {} MiB at least{instead}", FILE_SIZE_MIB.start())
+    };
+    Err(usage(format_args!(
+        "{place}: the file that is measured there needs {file_size_mib} MiB (--file-size), and {free_mib} MiB are free; {remedy}"
+    )))
+}
+
 /// Nothing is written to a device without its name typed twice.
 pub(crate) fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<Device<'i>> {
     let &Place { name, destroy_data, file_size_mib } = named;
@@ -30,6 +62,7 @@ pub(crate) fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> R
         let bytes = file_size_mib << 20;
         let state = StateDirectory::usual()?;
         let place = Target::directory(&roots, path, &state)?.with_disk_bytes(bytes).keeping_disk();
+        check_room(&place, file_size_mib, None, "")?;
         return Ok(Device::new(place, name, bytes, interrupt));
     }
     if path.is_file() {

@@ -65,7 +65,7 @@ pub(crate) struct DeviceArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file to measure, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Scheduler to run the workloads under; repeat for several [default: all that the device offers]

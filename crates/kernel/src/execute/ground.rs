@@ -96,8 +96,28 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
     if let Some(bytes) = directory.disk_bytes() {
         return Ok(bytes.next_multiple_of(ALIGN_BYTES as u64));
     }
-    let room = available(directory)? / 2;
+    let available_bytes = available(directory)?;
+    let room = available_bytes / 2;
+    if room < DISK_BYTES_MIN {
+        let (path, needed_bytes) = (directory.given().to_owned(), 2 * DISK_BYTES_MIN);
+        return Err(ExecuteError::NoRoom { path, needed_bytes, available_bytes });
+    }
     Ok(reach_bytes.clamp(DISK_BYTES_MIN, DISK_BYTES_MAX).min(room).next_multiple_of(ALIGN_BYTES as u64))
+}
+
+/// # Errors
+/// The file system has less room than these files need.
+fn check_room(directory: &DirectoryTarget, pieces: &[Piece]) -> Result<(), ExecuteError> {
+    let needed_bytes = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.bytes));
+    let available_bytes = available(directory)?;
+    if needed_bytes > available_bytes {
+        return Err(ExecuteError::NoRoom { path: directory.given().to_owned(), needed_bytes, available_bytes });
+    }
+    Ok(())
+}
+
+const fn whole(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGN_BYTES as u64)
 }
 
 /// Room for files of a workload on this target, bytes.
@@ -141,7 +161,6 @@ impl<'t> Ground<'t> {
         let name = kept.unwrap_or_else(|| directory.fresh());
         let inside = directory.own().map_err(|error| ExecuteError::file(directory.given(), error))?;
         let path = inside.path().join(&name);
-        let whole = |bytes: u64| bytes.next_multiple_of(ALIGN_BYTES as u64);
         let pieces: Vec<Piece> = match need {
             Need::Disk { reach_bytes } => {
                 vec![Piece { path: path.join("disk"), start: 0, bytes: disk_bytes(target, reach_bytes)? }]
@@ -270,11 +289,7 @@ fn make(
     name: &Path,
     pieces: &[Piece],
 ) -> Result<Arc<Held>, ExecuteError> {
-    let needed_bytes = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.bytes));
-    let available_bytes = available(directory)?;
-    if needed_bytes > available_bytes {
-        return Err(ExecuteError::NoRoom { path: directory.given().to_owned(), needed_bytes, available_bytes });
-    }
+    check_room(directory, pieces)?;
     // Of one that was to stay, and was not filled to its end.
     let _ = inside.remove_all(name);
     let own = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;

@@ -21,6 +21,24 @@ use crate::target::Target;
 /// Tag of a flush; I/Os have the number of their slot.
 const FLUSH: u64 = u64::MAX;
 
+/// Where jobs have their files on a target, and what those need.
+pub(super) fn need(jobs: &Jobs, target: &Target) -> Result<(Layout, Need), ExecuteError> {
+    let bytes = if jobs.use_device() { ground::disk_bytes(target, u64::MAX)? } else { ground::file_bytes(target)? };
+    let layout = jobs.layout(bytes)?;
+    let mut files = BTreeMap::<u64, u64>::new();
+    for (number, _) in jobs.iter() {
+        for region in &layout.jobs[number].regions {
+            let end = files.entry(region.file_start).or_default();
+            *end = (*end).max(region.offset + region.length);
+        }
+    }
+    let need = match jobs.use_device() && target.keeps_disk() {
+        true => Need::Disk { reach_bytes: u64::MAX },
+        false => Need::Files(files.into_iter().collect()),
+    };
+    Ok((layout, need))
+}
+
 /// Jobs, and where their files are.
 #[derive(Debug)]
 pub(super) struct PreparedJobs<'t> {
@@ -31,19 +49,7 @@ pub(super) struct PreparedJobs<'t> {
 
 impl<'t> PreparedJobs<'t> {
     pub(super) fn new(jobs: &'t Jobs, target: &'t Target) -> Result<Self, ExecuteError> {
-        let bytes = if jobs.use_device() { ground::disk_bytes(target, u64::MAX)? } else { ground::file_bytes(target)? };
-        let layout = jobs.layout(bytes)?;
-        let mut files = BTreeMap::<u64, u64>::new();
-        for (number, _) in jobs.iter() {
-            for region in &layout.jobs[number].regions {
-                let end = files.entry(region.file_start).or_default();
-                *end = (*end).max(region.offset + region.length);
-            }
-        }
-        let need = match jobs.use_device() && target.keeps_disk() {
-            true => Need::Disk { reach_bytes: u64::MAX },
-            false => Need::Files(files.into_iter().collect()),
-        };
+        let (layout, need) = need(jobs, target)?;
         Ok(Self { jobs, layout, ground: Ground::new(target, need)? })
     }
 

@@ -125,8 +125,10 @@ pub enum ExecuteError {
         path: PathBuf,
     },
     /// The files do not fit.
-    #[error("{}: the files of the workload need {needed_bytes} bytes, but only {available_bytes} are free; free some \
-         space, or make the files smaller", path.display())]
+    #[error(
+        "{}: the files of the workload need {} MiB, but only {} MiB are free; free some space, or make the files smaller",
+        path.display(), needed_bytes.div_ceil(1 << 20), available_bytes >> 20
+    )]
     NoRoom {
         /// The directory.
         path: PathBuf,
@@ -256,7 +258,8 @@ enum Kind<'t> {
 /// Whether `workload` may be run on `target` at all: known before anything is prepared.
 ///
 /// # Errors
-/// It writes, and the target is a device that is only read; or an I/O is longer than can be made.
+/// It writes, and the target is a device that is only read; an I/O is longer than can be made; or
+/// there is no room for its files.
 pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
@@ -269,6 +272,13 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     let bytes = longest_io(workload);
     if bytes > IO_BYTES_MAX {
         return Err(ExecuteError::TooLong { bytes });
+    }
+    if target.is_directory() {
+        match workload {
+            Workload::Jobs(jobs) => jobs::need(jobs, target).map(|_| ())?,
+            Workload::Tasks(_) | Workload::Trace(_) => ground::disk_bytes(target, 0).map(|_| ())?,
+            Workload::Application(_) => {}
+        }
     }
     Ok(())
 }
