@@ -327,7 +327,7 @@ fn what_is_set_to_last_is_a_rule_that_keeps_what_was_there() {
     }
     fs::write(&file, "# an administrator's\n").unwrap();
     let (code, _, err) = set(&["nomerges=0"]);
-    assert!(code == 2 && err.contains("--force"), "{err}");
+    assert!(code == 2 && err.contains("--overwrite"), "{err}");
     assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "nothing was set");
     // Whoever has it next finds it as it was.
     assert_eq!(run(&["set", name, "nomerges=0"]).0, 0);

@@ -59,9 +59,9 @@ fn what_is_asked_is_recorded_and_compared_and_the_tracer_put_back() {
     }
     let args = ["compare", "--workload", &file, "--device", "nvme", "--scheduler", "none", "--runs", "2", "--json"];
     json(&here, &args);
-    // Whose it is nobody can tell: it is replaced by force only.
+    // Whose it is nobody can tell: it is replaced with --overwrite only.
     let (_, err) = iosched(&here, &["record", name, "--for", "0.1"], 2);
-    assert!(err.contains("--force"), "{err}");
+    assert!(err.contains("--overwrite"), "{err}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     assert!(out.contains("no request in 0.2 s; no trace is written"), "{out}");
     assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
-    assert!(err.contains("more than 0 seconds"), "{err}");
+    assert!(err.contains("takes more than 0 and at most 1000000 seconds"), "{err}");
     let mut command = Command::new(IOSCHED);
     command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
     command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -116,7 +116,7 @@ fn a_trace_with_writes_is_advised_in_a_directory() {
         let write = "sleep 0.3; dd if=/dev/zero of=\"$1\" bs=4k count=10 oflag=direct conv=notrunc 2>/dev/null";
         let target = target.to_owned();
         let writer = std::thread::spawn(move || sh(write, &[&target]));
-        let (out, _) = iosched(&here, &["record", disk, "--for", "1s", "-o", "w.blktrace.0", "--force"], 0);
+        let (out, _) = iosched(&here, &["record", disk, "--for", "1s", "-o", "w.blktrace.0", "--overwrite"], 0);
         writer.join().unwrap();
         assert!(!out.contains(" 0 writes"), "{out}");
         out.lines().find_map(|line| Some(line.split_once("iosched advise ")?.1.to_owned()))

@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn keep(here: &Path, recommended: Option<&Lasting>, untried: Option<&Lasting>) -> Result<()> {
-        let mut outputs = Outputs::new(WriteArgs { force: false });
+        let mut outputs = Outputs::new(WriteArgs { overwrite: false });
         let mut kept = AdviceDirectory::open(Some(here), "sda", false, &mut outputs)?;
         kept.finish("<meta name=\"generator\" content=\"iosched ", recommended, untried, &mut outputs)
     }
@@ -201,7 +201,7 @@ mod tests {
         assert!(["90-iosched-sda.rules", "tuned.conf", "undo.sh"].iter().all(|name| untried.join(name).exists()));
         assert!(!here.join("undo.sh").exists(), "nothing is recommended");
         fs::write(&own, "[Service]\n").unwrap();
-        let mut outputs = Outputs::new(WriteArgs { force: false });
+        let mut outputs = Outputs::new(WriteArgs { overwrite: false });
         let refused = AdviceDirectory::open(Some(here), "sda", false, &mut outputs).err().unwrap().to_string();
         assert!(refused.contains("50-iosched.conf: exists, and is not a file of advice"), "{refused}");
     }

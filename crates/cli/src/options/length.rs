@@ -4,13 +4,13 @@ use clap::Args;
 use iosched_lab::asked::{CommandLine, ns};
 use iosched_lab::verify::Limits;
 
-use super::seconds;
+use super::{seconds, seconds_above_0};
 
 /// How long each run is, and from when it counts, in simulation and on real devices.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RunLength {
     /// Length of each run after the warm-up [default: the workload decides]
-    #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds_above_0)]
     run_for: Option<f64>,
 
     /// Leave the first seconds of each run out of all results

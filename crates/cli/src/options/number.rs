@@ -36,8 +36,10 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 
 /// The same, longer than 0.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
-    let above = seconds(text)?;
-    if above > 0.0 { Ok(above) } else { Err("give more than 0 seconds, such as 60 or 5m".to_owned()) }
+    let above = any_duration(text).filter(|seconds| *seconds > 0.0 && *seconds <= 1e6);
+    above.ok_or_else(|| {
+        "give more than 0 and at most 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned()
+    })
 }
 
 /// A duration in whole seconds.
@@ -93,6 +95,9 @@ mod tests {
         }
         assert_eq!(whole_seconds("2m"), Ok(120));
         assert!(whole_seconds("0.5").is_err() && whole_seconds("0").is_err() && whole_seconds("19h").is_err());
-        assert!(seconds_above_0("0").is_err() && seconds_above_0("1ms") == Ok(1e-3));
+        assert_eq!(seconds_above_0("1ms"), Ok(1e-3));
+        for wrong in ["0", "0s", "-1", "nothing"] {
+            assert!(seconds_above_0(wrong).unwrap_err().starts_with("takes more than 0 and"), "{wrong}");
+        }
     }
 }

@@ -6,6 +6,6 @@ use clap::Args;
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct WriteArgs {
     /// Replace files that iosched did not make; without it they are left alone, and nothing is run
-    #[arg(long)]
-    pub(crate) force: bool,
+    #[arg(long, alias = "force")]
+    pub(crate) overwrite: bool,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Replacing {
 
 impl From<WriteArgs> for Replacing {
     fn from(args: WriteArgs) -> Self {
-        Self { is_allowed: args.force, option: "--force" }
+        Self { is_allowed: args.overwrite, option: "--overwrite" }
     }
 }
 

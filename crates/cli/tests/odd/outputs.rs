@@ -56,13 +56,13 @@ fn is_page(text: &str) {
     assert!(text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>"), "{}", text.len());
 }
 
-/// `args` must leave the file `name` alone, say --force, and replace it with that.
+/// `args` must leave the file `name` alone, say --overwrite, and replace it with that.
 #[track_caller]
 fn asks_for_force(place: &Sandbox, name: &str, args: &[&str]) {
     place.file(name, PRECIOUS);
-    place.iosched(args).refused(2, &[name, "--force"]);
+    place.iosched(args).refused(2, &[name, "--overwrite"]);
     assert_eq!(place.read(name), PRECIOUS);
-    place.iosched(&[args, &["--force"]].concat()).never(&["error"]);
+    place.iosched(&[args, &["--overwrite"]].concat()).never(&["error"]);
     assert_ne!(place.read(name), PRECIOUS);
 }
 
@@ -145,7 +145,7 @@ pub(crate) const CASES: &[Odd] = &[
         let _socket = UnixListener::bind(place.path("socket")).unwrap();
         fs::create_dir(place.path("directory")).unwrap();
         for (name, what) in [("socket", "is a socket"), ("directory", "is a directory")] {
-            for force in [&["--report", name][..], &["--report", name, "--force"]] {
+            for force in [&["--report", name][..], &["--report", name, "--overwrite"]] {
                 compare(place, force).refused(2, &[name, what]).never(&[TABLE]);
             }
         }
@@ -158,8 +158,8 @@ pub(crate) const CASES: &[Odd] = &[
         }
         let Some(device) = Loop::new(&disk) else { return };
         let name = device.device.to_str().unwrap();
-        compare(place, &["--report", name, "--force"]).refused(2, &[name, "block device"]);
-        place.iosched(&["trace", "convert", &sample(), name, "--format", "csv", "--force"]).refused(2, &[name]);
+        compare(place, &["--report", name, "--overwrite"]).refused(2, &[name, "block device"]);
+        place.iosched(&["trace", "convert", &sample(), name, "--format", "csv", "--overwrite"]).refused(2, &[name]);
         assert!(fs::metadata(&device.device).unwrap().file_type().is_block_device());
         assert!(fs::read(&disk).unwrap().iter().all(|&byte| byte == 0));
     }),
@@ -173,7 +173,7 @@ pub(crate) const CASES: &[Odd] = &[
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "notes.html"];
         asks_for_force(place, "notes.html", &args);
         place.file("page.html", "<!DOCTYPE html><html><head><title>mine</title></head></html>");
-        compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--force"]).never(&[TABLE]);
+        compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--overwrite"]).never(&[TABLE]);
     }),
     odd("decisions and records of somebody else's are left alone", |place| {
         place.file("tasks.toml", TASKS);
@@ -184,7 +184,7 @@ pub(crate) const CASES: &[Odd] = &[
     }),
     odd("records are not replaced by a report, nor by records of another kind", |place| {
         compare(place, &["--records", "r.jsonl"]).code(0);
-        compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--force"]);
+        compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--overwrite"]);
         let told = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
         told.refused(2, &["r.jsonl", "not a file of measurements"]);
         place.iosched(&["report", "r.jsonl"]).code(0);
@@ -200,17 +200,17 @@ pub(crate) const CASES: &[Odd] = &[
     odd("a trace that is there is replaced by force only, whoever made it", |place| {
         let convert = ["trace", "convert", &sample(), "out.csv"];
         asks_for_force(place, "out.csv", &convert);
-        place.iosched(&convert).refused(2, &["out.csv", "--force"]);
+        place.iosched(&convert).refused(2, &["out.csv", "--overwrite"]);
         fs::copy(place.path("out.csv"), place.path("in.csv")).unwrap();
         for step in [&["slice", "--to", "1"][..], &["scale", "--speed", "2"], &["filter", "--op", "read"]] {
             let args = [&["trace", step[0], "in.csv", "out.csv"], &step[1..]].concat();
-            place.iosched(&args).refused(2, &["out.csv", "--force"]);
+            place.iosched(&args).refused(2, &["out.csv", "--overwrite"]);
         }
     }),
     odd("block traces of an earlier comparison are replaced by force only", |place| {
         compare(place, &["--blktrace", "traces"]).code(0);
-        compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--force"]).never(&[TABLE]);
-        compare(place, &["--blktrace", "traces", "--force"]).code(0);
+        compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--overwrite"]).never(&[TABLE]);
+        compare(place, &["--blktrace", "traces", "--overwrite"]).code(0);
     }),
     odd("a served disk's recordings replace files with --overwrite only", |place| {
         let [data, link] = ["data", "link"].map(|name| place.path(name));
@@ -234,7 +234,7 @@ pub(crate) const CASES: &[Odd] = &[
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
         place.file("mine.toml", &text);
         let args = ["calibrate", "sata-ssd", "--quick", "-o", "mine.toml"];
-        place.iosched(&args).refused(2, &["mine.toml", "--force"]);
+        place.iosched(&args).refused(2, &["mine.toml", "--overwrite"]);
         assert_eq!(place.read("mine.toml"), text);
         only(place, &["mine.toml"]);
     }),
@@ -243,7 +243,7 @@ pub(crate) const CASES: &[Odd] = &[
             place.iosched(&["man", "--dir", "man"]).code(0);
         }
         place.file("man/iosched-ls.1", PRECIOUS);
-        place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--force"]);
+        place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--overwrite"]);
         assert_eq!(place.read("man/iosched-ls.1"), PRECIOUS);
     }),
     odd("what is read is never replaced, under no other name and not by force", |place| {
@@ -252,13 +252,13 @@ pub(crate) const CASES: &[Odd] = &[
         symlink("in.csv", place.path("link.csv")).unwrap();
         fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
         for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
-            let told = place.iosched(&["trace", "convert", "in.csv", name, "--force"]);
+            let told = place.iosched(&["trace", "convert", "in.csv", name, "--overwrite"]);
             told.refused(2, &[name, "this command reads it"]);
         }
-        compare(place, &["--report", "tasks.toml", "--force"]).refused(2, &["tasks.toml", "this command reads it"]);
+        compare(place, &["--report", "tasks.toml", "--overwrite"]).refused(2, &["tasks.toml", "this command reads it"]);
         assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
         compare(place, &["--records", "r.jsonl"]).code(0);
-        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--force"]).refused(2, &["this command reads it"]);
+        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"]).refused(2, &["this command reads it"]);
     }),
     odd("owner, group and mode of a file that is replaced are kept", |place| {
         let page = place.file("page.html", "");
@@ -400,7 +400,7 @@ pub(crate) const CASES: &[Odd] = &[
         sh("mkfifo \"$1\"", &[&pipe]);
         place.file("out.csv", PRECIOUS);
         for signal in ["-INT", "-KILL"] {
-            let mut child = place.command(&["trace", "convert", "in.csv", "out.csv", "--force"]).spawn().unwrap();
+            let mut child = place.command(&["trace", "convert", "in.csv", "out.csv", "--overwrite"]).spawn().unwrap();
             let writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
             std::io::Write::write_all(&mut &writer, b"arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n")
                 .unwrap();

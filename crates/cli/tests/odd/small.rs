@@ -97,7 +97,7 @@ pub(crate) const CASES: &[Odd] = &[
             place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
         }
         place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
-        place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["seconds from 0"]);
+        place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["more than 0"]);
     }),
     odd("advise takes --scheduler as the others do, one by one or with commas", |place| {
         for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {

@@ -177,7 +177,7 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
     // The same in every format of text.
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim"] {
         place.file("good.csv", heading.clone() + &good);
-        place.iosched(&["trace", "convert", "--force", "good.csv", "y", "--format", format]).code(0);
+        place.iosched(&["trace", "convert", "--overwrite", "good.csv", "y", "--format", format]).code(0);
         let text = place.read("y") + "what\nis\nthis\n";
         info(place, "y", text).refused(2, &["3 of 1", "found \"what\", expected", "--input-format"]);
     }

@@ -199,7 +199,7 @@ pub(super) fn records_cut(place: &Sandbox) {
 pub(super) fn lines_cut(place: &Sandbox) {
     place.file("whole.csv", table(500));
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim", "csv"] {
-        place.iosched(&["trace", "convert", "--force", "whole.csv", "x", "--format", format]).code(0);
+        place.iosched(&["trace", "convert", "--overwrite", "whole.csv", "x", "--format", format]).code(0);
         let text = place.read("x");
         let last = text.trim_end().rfind('\n').unwrap() + 1;
         info(place, "x", &text[..last + 12]).refused(1, &[NOT_WHOLE, "x: line", "ends inside a line", "--partial"]);
