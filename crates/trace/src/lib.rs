@@ -78,7 +78,7 @@ pub use rates::{
     BUSY_PERCENT, DeviceRates, QUEUED_MIN, RATES_BYTES_MAX, RatesSummary, RatesTool, Spread, rates_of, read_rates,
 };
 pub use reader::TraceReader;
-pub use reading::{InCgroup, Ionice, ReadOptions};
+pub use reading::{InCgroup, Ionice, ReadOptions, is_one_of_name};
 pub use record::{DeviceName, TraceRequest};
 pub use source::Source;
 pub use stages::{

@@ -168,9 +168,16 @@ fn class_of(text: &str) -> Option<IoPriority> {
     Some(IoPriority::new(class, level))
 }
 
-/// Whether a process is the one called `process`, by name or id.
+/// Whether a process is the one called `process`, by name, id, or both: `dd (1234)`.
 fn is_of(process: &str, pid: u32, name: &str) -> bool {
-    process == pid.to_string() || matches(process, name)
+    process == pid.to_string() || matches(process, name) || is_one_of_name(process, pid, name)
+}
+
+/// Whether `given` names one process of several that have the same name, as `dd (1234)`.
+#[must_use]
+pub fn is_one_of_name(given: &str, pid: u32, name: &str) -> bool {
+    let parts = given.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
+    parts.is_some_and(|(of, number)| of == name && number.parse() == Ok(pid))
 }
 
 /// Whether a name is as a pattern says.
@@ -260,6 +267,10 @@ mod tests {
             assert_eq!((given.ioprio, given.to_string()), (ioprio.parse().unwrap(), again.to_owned()), "{text}");
             assert_eq!(again.parse(), Ok(given));
         }
+        // One process of several that have the same name.
+        let one: Ionice = "dd (1234)=idle".parse().unwrap();
+        assert_eq!([1234, 1240].map(|pid| one.is_of(pid, "dd")), [true, false]);
+        assert!(!one.is_of(1234, "db"));
         for wrong in ["", "backup", "=idle", "backup=lazy", "backup=best-effort:8", "backup=idle:x"] {
             let problem = wrong.parse::<Ionice>().unwrap_err();
             assert!(problem.contains("PROCESS=CLASS"), "{wrong}: {problem}");

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use iosched_sim::{Histogram, RunResult, TaskResult};
+use iosched_trace::is_one_of_name;
 use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize};
 
@@ -297,9 +298,11 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
-/// The tasks of a name, or else those of the cgroup of that name; a leading slash leaves tasks' names out.
+/// The tasks of a name, or the one of that name and id, as `dd (1234)`; or else those of the cgroup of that name. A
+/// leading slash leaves tasks' names out.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
-    let tasks: Vec<&TaskResult> = named(run).filter(|task| task.name == name).collect();
+    let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
+    let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();
     if !tasks.is_empty() {
         return tasks;
     }
@@ -373,6 +376,15 @@ mod tests {
         assert_eq!(of(Measure::Throughput("reader".to_owned())), Some(4.0));
         assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.5));
         assert_eq!(of(Measure::Iops("writer".to_owned())), None);
+        let one = |pid, ns| TaskResult { pid, ..task("dd", ns) };
+        let run_of_two = RunResult { tasks: vec![one(12, 1_000_000), one(34, 3_000_000)], ..RunResult::default() };
+        for (goal, expected) in [("mean(dd)", 2.0), ("mean(dd (12))", 1.0), ("worst( dd (34) )", 3.0)] {
+            let goal: Goal = goal.parse().unwrap();
+            assert_eq!(goal.measure.of(&run_of_two), Some(expected), "{goal}");
+            assert_eq!(goal.to_string().parse::<Goal>().unwrap(), goal);
+        }
+        let other: Goal = "iops(dd (56))".parse().unwrap();
+        assert_eq!(other.measure.of(&run_of_two), None);
         let missing = Measure::Iops("writer".to_owned());
         assert_eq!(missing.resolve(&run), None);
         assert!(missing.there_is(&run).contains("backup, reader"));

@@ -214,7 +214,7 @@ impl<'t> Reader<'t> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+    fn take_while(&mut self, mut wanted: impl FnMut(char) -> bool) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
         self.at += end;
@@ -239,7 +239,20 @@ impl<'t> Reader<'t> {
         self.skip_space();
         self.at += 1;
         let inside = self.at;
-        let whose = self.take_while(|c| c != ')').trim();
+        // A process of several that have the same name is `dd (1234)`.
+        let mut open = 0_usize;
+        let is_inside = |c: char| match c {
+            ')' if open == 0 => false,
+            ')' => {
+                open -= 1;
+                true
+            }
+            _ => {
+                open += usize::from(c == '(');
+                true
+            }
+        };
+        let whose = self.take_while(is_inside).trim();
         if !self.rest().starts_with(')') {
             return Err(self.error(self.at, "a ) is missing"));
         }
