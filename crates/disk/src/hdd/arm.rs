@@ -173,6 +173,13 @@ impl Hdd {
     fn attach(&mut self, at_ns: u64) {
         let Some(segment) = self.filling else { return };
         let (from, to) = (self.read_cache.start(segment), self.committed_end);
+        if self.queue.may_start_within(from, to) {
+            self.attach_from(at_ns, segment, from, to);
+        }
+    }
+
+    #[inline(never)]
+    fn attach_from(&mut self, at_ns: u64, segment: usize, from: u64, to: u64) {
         let mut index = 0;
         while let Some(found) = self.queue.starts_within(index, from, to) {
             index = found + 1;

@@ -86,8 +86,9 @@ pub(crate) struct Queue {
     pending: Vec<Pending>,
     /// What a choice looks at, apart from the rest.
     keys: Vec<Key>,
-    /// [`Pending::start`] of each, apart from the rest.
-    starts: Vec<u64>,
+    /// The lower half of [`Pending::start`] of each, apart from the rest, so that few instructions
+    /// compare all of them.
+    starts: Vec<u32>,
     starvation_ns: u64,
     /// No command in the queue was submitted before this.
     oldest_ns: u64,
@@ -129,7 +130,7 @@ impl Queue {
     #[inline]
     pub(crate) fn push(&mut self, pending: Pending) {
         self.keys.push(Key::new(&pending.place, pending.write));
-        self.starts.push(pending.start);
+        self.starts.push(pending.start as u32);
         self.oldest_ns = self.oldest_ns.min(pending.submitted_ns);
         self.pending.push(pending);
     }
@@ -141,11 +142,18 @@ impl Queue {
         self.pending.swap_remove(index)
     }
 
-    /// The first command from `index` on that needs the medium from a sector of `from..=to` on.
+    /// Whether a command may need the medium from a sector of `from..=to` on. Seldom true if none does.
     #[inline]
+    pub(crate) fn may_start_within(&self, from: u64, to: u64) -> bool {
+        let (from, length) = (from as u32, (to - from).min(u64::from(u32::MAX)) as u32);
+        // No branch in the loop, so that the compiler takes several at a time.
+        self.starts.iter().fold(false, |any, start| any | (start.wrapping_sub(from) <= length))
+    }
+
+    /// The first command from `index` on that needs the medium from a sector of `from..=to` on.
     pub(crate) fn starts_within(&self, index: usize, from: u64, to: u64) -> Option<usize> {
-        let within = |&start: &u64| start.wrapping_sub(from) <= to - from;
-        self.starts[index..].iter().position(within).map(|found| index + found)
+        let within = |pending: &Pending| pending.start.wrapping_sub(from) <= to - from;
+        self.pending[index..].iter().position(within).map(|found| index + found)
     }
 
     #[inline]
@@ -157,7 +165,7 @@ impl Queue {
     pub(crate) fn attach(&mut self, index: usize, segment: usize, start: u64, place: HeadPosition) {
         let pending = &mut self.pending[index];
         (pending.start, pending.place, pending.continues) = (start, place, Some(segment as u32));
-        self.starts[index] = start;
+        self.starts[index] = start as u32;
         self.keys[index] = Key::new(&place, false);
     }
 
