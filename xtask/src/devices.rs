@@ -42,7 +42,9 @@ fn tables() -> anyhow::Result<String> {
         }
         text.push('\n');
     }
-    text.push_str("### Figures\n\nAn anchor can be one of these metrics:\n\n| name | unit | meaning |\n|---|---|---|\n");
+    text.push_str(
+        "### Figures\n\nAn anchor can be one of these metrics:\n\n| name | unit | meaning |\n|---|---|---|\n",
+    );
     for figure in Figure::ALL {
         let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
         let units = units.iter().map(|unit| unit.name()).collect::<Vec<_>>().join(", ");

@@ -43,7 +43,7 @@ fn what_is_asked_is_recorded_and_compared_and_the_tracer_put_back() {
     reader.join().unwrap();
     assert_eq!(err, "");
     assert!(
-        out.starts_with(&format!("{name}: 100 requests in 2.0 s (50 a second): 100 reads, 0 writes, 6 MB")),
+        out.starts_with(&format!("{name}: 100 requests in 2.0 s (50 per second): 100 reads, 0 writes, 6 MB")),
         "{out}"
     );
     assert!(out.contains("requests by process: dd (") && out.contains(") 100\n"), "{out}");
@@ -73,7 +73,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     assert!(out.contains("no request in 0.2 s; no trace is written"), "{out}");
     assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
-    assert!(err.contains("takes more than 0 and at most 1000000 seconds"), "{err}");
+    assert!(err.contains("give more than 0 and at most 1000000 seconds"), "{err}");
     let mut command = Command::new(IOSCHED);
     command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
     command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -82,7 +82,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     std::thread::sleep(std::time::Duration::from_millis(100));
     // A second one is told who records.
     let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
-    assert!(err.contains(&format!("process {} records already", recording.0.id())), "{err}");
+    assert!(err.contains(&format!("process {} is recording already", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
     sh(&format!("kill -INT {}", recording.0.id()), &[]);
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));

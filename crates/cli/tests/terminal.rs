@@ -112,7 +112,8 @@ fn pages_fit_a_terminal_of_80_columns() {
     if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
         return;
     }
-    for args in ["device list", "device show nvme", "elevator list", "elevator show cfq", "policy list", "job options"]
+    for args in
+        ["device list", "device show nvme", "scheduler list", "scheduler show cfq", "controller list", "job options"]
     {
         let mut command = Command::new("script");
         let line = format!("stty rows 24 cols 80; {IOSCHED} {args}");

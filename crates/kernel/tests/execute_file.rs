@@ -75,10 +75,7 @@ fn what_tells_nothing_of_a_disk_is_refused_with_what_would_be_right() {
     refused(&here.path().join("none"), "No such file");
     refused(here.path(), "is not a regular file");
     refused(Path::new("/dev/null"), "is not a regular file");
-    refused(
-        &file(here.path(), MIB),
-        "has 1 MiB, and so little soon comes from a cache; give a file of 64 MiB and more",
-    );
+    refused(&file(here.path(), MIB), "has 1 MiB, which a cache can hold; give a file of at least 64 MiB");
     let empty = here.path().join("empty");
     let out = File::create(&empty).unwrap();
     out.set_len(100 * MIB).unwrap();

@@ -1,38 +1,20 @@
 //! How the help of a command is written: the documentation of what clap derives arguments, commands and values from.
 
-use super::{Breach, SourceFile};
+use super::{Breach, SourceFile, prose};
 
-/// A sentence of help has no more words. A quotation or a piece of code counts as one.
-const WORDS_MAX: usize = 30;
-/// No sentence of help begins with these: what follows is a riddle, and a noun or a verb is not.
-const OPENINGS: [&str; 4] = ["Who ", "What ", "Of which ", "That "];
 /// Derives whose items' documentation is help.
 const DERIVES: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 
-/// Sentences of help that are too long or begin with a riddle.
+/// Sentences of help that break a rule of prose.
 pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for (line, paragraph) in paragraphs(&file.text) {
-        for sentence in sentences(&paragraph) {
-            if let Some(opening) = OPENINGS.into_iter().find(|opening| sentence.starts_with(opening)) {
-                let what = format!(
-                    "help begins with \"{}\"; begin with a noun or an imperative: {}",
-                    opening.trim_end(),
-                    beginning(&sentence)
-                );
-                breaches.push(Breach::new(&file.path, line, what));
-            }
-            let words = words(&sentence);
-            if words > WORDS_MAX {
-                let what = format!(
-                    "a sentence of help has {words} words; {WORDS_MAX} are allowed: split it: {}",
-                    beginning(&sentence)
-                );
-                breaches.push(Breach::new(&file.path, line, what));
-            }
-        }
-    }
-    breaches
+    let paragraphs = paragraphs(&file.text).into_iter();
+    let sentences = paragraphs.flat_map(|(line, text)| {
+        // The default in brackets at the end is not a part of the sentence.
+        let text = text.split(" [default:").next().unwrap_or_default().to_owned();
+        prose::sentences(&text).into_iter().map(move |sentence| (line, sentence.text))
+    });
+    let faults = sentences.flat_map(|(line, text)| prose::faults(&text).into_iter().map(move |fault| (line, fault)));
+    faults.map(|(line, fault)| Breach::new(&file.path, line, fault)).collect()
 }
 
 /// The paragraphs of help in a source file, each with the line that it begins at.
@@ -74,79 +56,38 @@ fn paragraphs(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The sentences of a paragraph. What is in brackets at its end, as a default, is a sentence.
-fn sentences(paragraph: &str) -> Vec<String> {
-    let mut found = vec![String::new()];
-    for word in paragraph.split_whitespace() {
-        let last = found.last().map_or("", String::as_str);
-        let ended = last.trim_end_matches([')', '"', '`']).ends_with(['.', '?', '!']);
-        if !last.is_empty() && (ended || word.starts_with("[default:")) {
-            found.push(String::new());
-        }
-        if let Some(sentence) = found.last_mut() {
-            if !sentence.is_empty() {
-                sentence.push(' ');
-            }
-            sentence.push_str(word);
-        }
-    }
-    found
-}
-
-/// How many words a sentence has; what is in quotes or backticks is one.
-fn words(sentence: &str) -> usize {
-    let (mut words, mut quote) = (0, None);
-    for word in sentence.split_whitespace() {
-        words += usize::from(quote.is_none());
-        for c in word.chars() {
-            quote = match quote {
-                None if matches!(c, '"' | '`') => Some(c),
-                Some(open) if c == open => None,
-                other => other,
-            };
-        }
-    }
-    words
-}
-
-/// The first words of a sentence, by which it is found.
-fn beginning(sentence: &str) -> String {
-    let mut words = sentence.split_whitespace();
-    let first: Vec<&str> = words.by_ref().take(8).collect();
-    let more = if words.next().is_some() { " …" } else { "" };
-    format!("{}{more}", first.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::file;
+    use super::super::prose::WORDS_MAX;
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn breaches(text: &str) -> Vec<String> {
         unclear(&file("crates/cli/src/x.rs", text)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn help_does_not_begin_with_a_riddle() {
+        // Not a line of documentation in this file.
         let text = "\
-/// What is not help may begin so.
+%/ What is not help may begin so.
 pub(crate) struct Plain;
 
-/// What it does
+%/ What it does
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Number of clients. Who is more waits.
+    %/ Number of clients. Who is more waits.
     #[arg(long)]
     clients: u16,
 }
 
-/// What is not help may begin so.
+%/ What is not help may begin so.
 fn f() {}
 ";
-        let told = told(text);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("crates/cli/src/x.rs:4: help begins with \"What\""), "{told:?}");
-        assert!(told[1].starts_with("crates/cli/src/x.rs:7: help begins with \"Who\""), "{told:?}");
+        let breaches = breaches(&text.replace('%', "//"));
+        assert_eq!(breaches.len(), 2, "{breaches:?}");
+        assert!(breaches[0].starts_with("crates/cli/src/x.rs:4: \"What it does"), "{breaches:?}");
+        assert!(breaches[1].starts_with("crates/cli/src/x.rs:7: \"Who is more"), "{breaches:?}");
     }
 
     #[test]
@@ -157,11 +98,11 @@ fn f() {}
         let text = |doc: &str| {
             format!("#[derive(clap::ValueEnum)]\nenum Kind {{\n    /// Short\n    ///\n    /// {doc}\n    A,\n}}\n")
         };
-        let found = told(&text(&long));
+        let found = breaches(&text(&long));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("crates/cli/src/x.rs:5: a sentence of help has 31 words"), "{found:?}");
-        assert_eq!(told(&text(&quoted)), Vec::<String>::new());
-        assert_eq!(told(&text(&two)), Vec::<String>::new());
+        assert!(found[0].starts_with("crates/cli/src/x.rs:5:") && found[0].contains("has 31 words"), "{found:?}");
+        assert_eq!(breaches(&text(&quoted)), Vec::<String>::new());
+        assert_eq!(breaches(&text(&two)), Vec::<String>::new());
     }
 
     #[test]

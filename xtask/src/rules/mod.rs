@@ -8,6 +8,7 @@ mod commits;
 mod dependencies;
 mod help;
 mod manifests;
+mod prose;
 mod sources;
 
 use std::fmt;
@@ -75,6 +76,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(manifests::not_of_the_workspace(file));
     }
     breaches.extend(manifests::not_deterministic(&manifests));
+    breaches.extend(files(&root, "md")?.iter().flat_map(prose::check));
     breaches.extend(commits::subjects(&root));
     breaches.sort();
 

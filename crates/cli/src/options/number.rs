@@ -97,7 +97,7 @@ mod tests {
         assert!(whole_seconds("0.5").is_err() && whole_seconds("0").is_err() && whole_seconds("19h").is_err());
         assert_eq!(seconds_above_0("1ms"), Ok(1e-3));
         for wrong in ["0", "0s", "-1", "nothing"] {
-            assert!(seconds_above_0(wrong).unwrap_err().starts_with("takes more than 0 and"), "{wrong}");
+            assert!(seconds_above_0(wrong).unwrap_err().starts_with("give more than 0 and"), "{wrong}");
         }
     }
 }

@@ -108,7 +108,7 @@ mod tests {
             let report = format!("{HEADING}\nsda 100 400 4.00 10 40 12.00 0.52 50\n\n");
             let text = format!("Linux 6.1.0 (host) \t11/29/26 \t_x86_64_\t(4 CPU)\n\n{}", report.repeat(reports));
             let [finding] = &load(&machine(), &rates_of(&text).unwrap(), "-")[..] else { panic!("one disk") };
-            (finding.weight, finding.meaning.contains("the one report holds means since the machine's start"))
+            (finding.weight, finding.meaning.contains("the only report holds averages since the system started"))
         };
         assert_eq!(of(1), (Weight::Note, true));
         // The first of several reports is left out, so the others are intervals.
