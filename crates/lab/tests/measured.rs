@@ -193,8 +193,8 @@ fn one_odd_run_is_not_taken_for_a_difference_of_settings() {
     assert!(!differs(&found));
 }
 
-#[test]
-fn a_task_that_waits_all_the_time_and_gets_next_to_nothing_is_starved() {
+/// The doubts about starvation if a writer, which always waits, has so many I/Os beside a reader's 1,000 of 4 KiB.
+fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
     let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
     let settings = ["bfq", "none"].map(|setting| setting.parse().unwrap()).to_vec();
     let experiment = Experiment::new(workload, Profile::named("sata-ssd").unwrap(), settings).unwrap();
@@ -202,10 +202,12 @@ fn a_task_that_waits_all_the_time_and_gets_next_to_nothing_is_starved() {
     header.alone.clear();
     let mut records = Records::new(header);
     for run in 0..3 {
-        for setting in 0..2 {
+        for (setting, writer_ios) in writer_ios.into_iter().enumerate() {
             let mut result = RunResult { finished_ns: 10_000_000_000, ..RunResult::default() };
-            for (name, ios) in [("reader", 1000), ("writer", if setting == 0 { 4 } else { 900 })] {
+            for (name, ios) in [("reader", 1000), ("writer", writer_ios)] {
                 let mut task = TaskResult { name: name.into(), ios, first_submit_ns: Some(0), ..TaskResult::default() };
+                task.bytes_read = if name == "reader" { ios * 4096 } else { 0 };
+                task.bytes_written = if name == "writer" { ios * writer_bytes_each } else { 0 };
                 (0..ios).for_each(|_| task.latency.record(8 * 10_000_000_000 / ios));
                 result.tasks.push(task);
             }
@@ -213,10 +215,18 @@ fn a_task_that_waits_all_the_time_and_gets_next_to_nothing_is_starved() {
         }
     }
     let found = Results::of(records.on(0).unwrap()).doubts;
-    let starved: Vec<String> =
-        found.iter().filter(|doubt| matches!(doubt, Doubt::Starved { .. })).map(ToString::to_string).collect();
-    assert_eq!(starved.len(), 1, "{found:?}");
-    assert!(starved[0].starts_with("bfq: writer is starved"), "{starved:?}");
+    found.iter().filter(|doubt| matches!(doubt, Doubt::Starved { .. })).map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_task_that_always_waits_and_gets_next_to_nothing_starves() {
+    let found = starvation([4, 900], 4096);
+    assert!(found.len() == 1 && found[0].starts_with("bfq: writer starves: "), "{found:?}");
+}
+
+#[test]
+fn few_large_requests_are_no_starvation() {
+    assert_eq!(starvation([4, 900], 1 << 20), Vec::<String>::new());
 }
 
 /// Eight runs of two settings, the second so many times as slow, with a little noise.

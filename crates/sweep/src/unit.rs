@@ -177,11 +177,11 @@ impl Unit {
         serde_json::from_str(text).map_err(wrong)
     }
 
-    /// What its workload is known by on one machine: how it is read, too.
+    /// A key of the workload on one machine. Units with the same key read the same file in the same way.
     #[must_use]
-    pub fn workload_key(&self) -> (&str, &str, Option<&str>, Option<&str>, Option<TimeUnit>, bool, &[Ionice]) {
+    pub fn workload_key(&self) -> String {
         let Question { format, columns, time_unit, partial, ionice, .. } = &self.question;
-        (&self.place, &self.identity, format.as_deref(), columns.as_deref(), *time_unit, *partial, ionice)
+        format!("{:?}", (&self.place, &self.identity, format, columns, time_unit, partial, ionice))
     }
 
     /// Its workload; `content` if it is no file of this machine, such as an object at a URL.

@@ -27,7 +27,7 @@ impl Workloads {
     /// # Errors
     /// What `open` said.
     pub fn get(&self, unit: &Unit, open: impl FnOnce() -> Result<Workload, String>) -> Result<Workload, String> {
-        let key = format!("{:?}", unit.workload_key());
+        let key = unit.workload_key();
         let opened = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             match kept.iter().find(|(known, _)| *known == key) {

@@ -171,8 +171,9 @@ impl Rules<'_> {
     /// A setting that is better than the baseline, if there is one.
     fn change(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
-        let usable =
-            |&own: &usize| self.can_be_set(own) && self.broken(own).is_none() && self.starves(own, base).is_none();
+        // A user who names a goal decides who may wait. Without one, no task may starve.
+        let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
+        let usable = |&own: &usize| self.can_be_set(own) && self.broken(own).is_none() && !starves(own);
         let is_candidate = |&own: &usize| {
             let verdict = compared(first, own).map(|found| found.verdict);
             let free = self.changes(own, Verdict::Worse).is_empty();
@@ -216,12 +217,10 @@ impl Rules<'_> {
             let keep = format!("Otherwise keep {}.", self.label(base));
             (DecisionKind::Trade, format!("Set {label} only if {only_if}: {reasons}, but {cost}. {keep}"))
         };
-        let mut paid = Vec::new();
-        if kind == DecisionKind::Change && !costs.is_empty() {
-            paid.push(self.effects(&costs, best));
-        }
-        paid.extend(self.starves(best, base).map(|own| format!("starves {}", own.task)));
-        let cost = if paid.is_empty() { String::new() } else { format!("The cost: it {}.", listed(&paid, "and")) };
+        let starves = self.starves(best, base).map(|starving| format!("starves {}", starving.task));
+        let worsens = (kind == DecisionKind::Change && !costs.is_empty()).then(|| self.effects(&costs, best));
+        let paid: Vec<String> = starves.into_iter().chain(worsens).collect();
+        let cost = if paid.is_empty() { String::new() } else { format!("The cost: it {}.", paid.join(". It also ")) };
         let rest: Vec<usize> = self.others().filter(|&own| own != best).collect();
         let rest = self.told(first, &rest);
         let rest = if rest.is_empty() { String::new() } else { format!("Against {}, {}.", self.label(base), rest) };
@@ -247,6 +246,7 @@ impl Rules<'_> {
         let told = self.told(first, &told);
         let nothing = nothing_better(first);
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
+        let nothing = nothing + self.condition(first, &others);
         if open.is_empty() {
             let told = if told.is_empty() { told } else { format!(": {told}") };
             let mut sentences = vec![format!("Keep {}. {nothing}{told}.", self.label(base))];
@@ -282,6 +282,19 @@ impl Rules<'_> {
         let mut sentences = vec![head, format!("{nothing} for sure: {told}."), more];
         sentences.extend(self.asides(first, &others));
         (kind, base, sentences)
+    }
+
+    /// The condition that the better settings do not meet.
+    fn condition(&self, first: &Criterion, others: &[usize]) -> &'static str {
+        let is_better = |own: &&usize| compared(first, **own).is_some_and(|found| found.verdict == Verdict::Better);
+        let better: Vec<usize> = others.iter().filter(is_better).copied().filter(|&own| self.can_be_set(own)).collect();
+        if better.iter().any(|&own| self.broken(own).is_some()) {
+            " within the bounds"
+        } else if better.iter().any(|&own| self.starves(own, self.base()).is_some()) {
+            " without starving a task"
+        } else {
+            ""
+        }
     }
 
     /// Why no number of runs would tell.
@@ -343,7 +356,8 @@ impl Rules<'_> {
         for &own in differing.iter().take(NAMED_MAX - 1) {
             let mut said = format!("{} {}", self.label(own), effect(first, own, self.base()));
             if let Some(starved) = self.starves(own, self.base()) {
-                said += &format!(", but starves {}", starved.task);
+                let is_better = compared(first, own).is_some_and(|found| found.verdict == Verdict::Better);
+                said += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved.task);
             }
             if let Some(broken) = self.broken(own) {
                 said += &format!(", but breaks {broken}");
@@ -422,7 +436,12 @@ impl Rules<'_> {
             let name = self.label(own);
             let starves = self.starves(own, self.base());
             match (gains.is_empty(), costs.is_empty(), starves) {
-                (_, _, Some(starved)) => said.push(format!("{name} starves {}.", starved.task)),
+                (false, _, Some(starved)) => {
+                    said.push(format!("A trade: {name} {}, but starves {}.", self.effects(&gains, own), starved.task));
+                }
+                // The sentence on the first metric says it already.
+                (true, _, Some(_)) if is_worse(own) => {}
+                (true, _, Some(starved)) => said.push(format!("{name} starves {}.", starved.task)),
                 (false, false, None) if !is_worse(own) => {
                     let (gains, costs) = (self.effects(&gains, own), self.effects(&costs[..1], own));
                     said.push(format!("A trade: {name} {gains}, but {costs}."));

@@ -169,7 +169,17 @@ fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
         |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
     let metrics = [(FINISH, &[10.0, 8.0][..])];
     let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
-    let said = ["Keep none. Nothing is faster: bfq finishes 20 % sooner, but starves backup."];
+    let said = ["Keep none. Nothing is faster without starving a task: bfq finishes 20 % sooner, but starves backup."];
+    check(&own, DecisionKind::Keep, 0, &said);
+    // The user who names a goal decides who may wait.
+    let own = Evidence { reason: None, ..own };
+    check(&own, DecisionKind::Change, 1, &["Set bfq: it finishes 20 % sooner.", "The cost: it starves backup."]);
+    let weighed = [(FINISH, &[10.0, 11.9][..]), (Figure::SyncP99, &[5.0, 4.0])];
+    let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &weighed) };
+    let said = [
+        "Keep none. Nothing is faster: bfq takes 19 % longer and starves backup.",
+        "A trade: bfq shortens sync p99 by 20 %, but starves backup.",
+    ];
     check(&own, DecisionKind::Keep, 0, &said);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };

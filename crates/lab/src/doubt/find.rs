@@ -26,7 +26,7 @@ const OVERLOAD_LATE_SHARE: f64 = 0.05;
 /// or by this, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
 
-/// A task starves that has less than this of what the best served has,
+/// A task starves if it has less than this share of the I/Os, and of the bytes, of the busiest task,
 const STARVED_SHARE: f64 = 0.05;
 /// while it has something under way for at least this share of its time,
 const WAITING_SHARE: f64 = 0.9;
@@ -345,8 +345,7 @@ impl Finder<'_> {
     }
 }
 
-/// Tasks of a setting's runs that starve in all of them: by name, with their share of what the best served gets, per
-/// cent.
+/// Tasks that starve in all runs of a setting: names, with their share of the busiest task, per cent.
 fn starved_in(runs: &[&RunRecord]) -> Vec<(String, f64)> {
     let mut starving: Option<Vec<(String, f64)>> = None;
     for run in runs {
@@ -373,11 +372,15 @@ fn starved_tasks(run: &RunResult) -> Vec<(String, f64)> {
         present_ns >= STARVED_AFTER_NS && task.latency.sum_ns() as f64 >= WAITING_SHARE * present_ns as f64
     };
     let waiting: Vec<&TaskResult> = run.tasks.iter().filter(|task| waits(task)).collect();
-    let most = waiting.iter().map(|task| task.ios).max().unwrap_or(0) as f64;
+    let bytes = |task: &TaskResult| task.bytes_read + task.bytes_written;
+    let ios_most = waiting.iter().map(|task| task.ios).max().unwrap_or(0).max(1) as f64;
+    let bytes_most = waiting.iter().map(|task| bytes(task)).max().unwrap_or(0).max(1) as f64;
+    // A task with large requests has few I/Os, and one with small requests has few bytes.
+    let share = |task: &TaskResult| (task.ios as f64 / ios_most).max(bytes(task) as f64 / bytes_most);
     let mut found: Vec<(String, f64)> = Vec::new();
-    for task in waiting.iter().filter(|task| (task.ios as f64) < most * STARVED_SHARE) {
+    for task in waiting.iter().filter(|task| share(task) < STARVED_SHARE) {
         let name = if task.name.is_empty() { format!("process {}", task.pid) } else { task.name.clone() };
-        let percent = task.ios as f64 / most * 100.0;
+        let percent = share(task) * 100.0;
         match found.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = known.max(percent),
             None => found.push((name, percent)),

@@ -436,7 +436,7 @@ impl fmt::Display for Doubt {
             ),
             Self::Starved { settings, task, percent } => write!(
                 f,
-                "{}{task} is starved: it always has I/O to do, and gets {} % of what the one that gets most gets",
+                "{}{task} starves: it always has I/O to do, but gets at most {} % of the I/Os and bytes of the busiest task",
                 if settings.is_empty() { String::new() } else { format!("{}: ", listed(settings, "and")) },
                 significant(*percent, 2)
             ),
