@@ -260,8 +260,8 @@ fn who_starves_under_what_is_advised_is_told_first() {
         confirmed.of_device.as_mut().unwrap().doubts.push(Doubt::Starved { settings, task, percent: 1.0 });
     }
     let advice = Advice::of("none".to_owned(), Some(false), predicted(), &confirmed);
-    assert!(advice.doubts()[0].starts_with(&format!("{advised}: backup is starved")), "{:?}", advice.doubts());
-    assert!(advice.reservations.iter().any(|own| own.starts_with("another: reader is starved")));
+    assert!(advice.doubts()[0].starts_with(&format!("{advised}: backup starves")), "{:?}", advice.doubts());
+    assert!(advice.reservations.iter().any(|own| own.starts_with("another: reader starves")));
 }
 
 #[test]
