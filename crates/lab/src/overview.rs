@@ -55,7 +55,7 @@ pub enum Outcome {
 pub struct FigureOverview {
     /// Which.
     pub figure: Figure,
-    /// Who wins, in the order of [`Header::devices`].
+    /// Who wins, in the order of the devices of the header.
     pub devices: Vec<Outcome>,
     /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if
     /// there is no such device.

@@ -233,7 +233,7 @@ fn the_table_of_several_devices_has_the_verdicts_against_the_baseline() {
         assert_eq!((settings.as_slice(), Some(margin.comparison)), (&[1][..], table));
         assert_eq!(own.decision.setting, Some(1), "{}", own.decision);
     }
-    assert!(overview.sentences[0].starts_with("Set deadline on all 2 devices."), "{:?}", overview.sentences);
+    assert!(overview.sentences[0].starts_with("Set deadline on both devices."), "{:?}", overview.sentences);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn too_few_runs_and_a_single_setting_decide_nothing() {
     let one_run = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1));
     let overview = Overview::of(&one_run, &results(&one_run));
     assert!(overview.figures.is_empty());
-    assert_eq!(overview.sentences[0], "Keep noop for now on all 2 devices.");
+    assert_eq!(overview.sentences[0], "Keep noop for now on both devices.");
     assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 1 }));
     let one_setting = records(&experiment(&["sata-7200", "sata-ssd"], &["cfq"], 2));
     let overview = Overview::of(&one_setting, &results(&one_setting));

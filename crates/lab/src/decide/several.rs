@@ -18,6 +18,7 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
     }
     let mut sentences = match groups.as_slice() {
         [] => Vec::new(),
+        [(what, on)] if on.len() == 2 => vec![capital(&format!("{what} on both devices."))],
         [(what, on)] => vec![capital(&format!("{what} on all {} devices.", on.len()))],
         all => {
             let each: Vec<String> = all.iter().map(|(what, on)| format!("{what} on {}", listed(on, "and"))).collect();

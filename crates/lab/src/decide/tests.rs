@@ -308,6 +308,6 @@ fn devices_that_agree_are_told_once_and_others_one_by_one() {
     let set = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]));
     let labels = ["none".to_owned(), "bfq".to_owned()];
     let of = |decisions: &[&Decision]| several(&["a", "b"], &labels, 0, decisions)[0].clone();
-    assert_eq!(of(&[&keep, &keep]), "Keep none on all 2 devices.");
+    assert_eq!(of(&[&keep, &keep]), "Keep none on both devices.");
     assert_eq!(of(&[&keep, &set]), "It depends on the device: keep none on a; set bfq on b.");
 }

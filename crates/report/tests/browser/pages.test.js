@@ -169,7 +169,7 @@ test("so do those of searches, calibrations and validations", async (t) => {
         ["calibrated", "calibration-depth-p99", /^\d+: model [\d.]+ [µm]s · measured(, not fitted)? [\d.]+ [µm]s$/],
         ["calibrated", "calibration-size-random", /^[\d.]+ [KM]iB: model [\d.]+ [MG]B\/s · measured/],
         ["validated", "curves-all", /^[\d.]+ m?s: measured [\d.]+ % · simulated [\d.]+ %$/],
-        ["validated", "differences-all", /^[\d.]+ %: simulated less measured -?[\d.]+( [nµm]?s)?$/],
+        ["validated", "differences-all", /^[\d.]+ %: simulated minus measured -?[\d.]+( [nµm]?s)?$/],
     ]) {
         const page = await open(t, name);
         assert.match(await toldAt(page, id), told, id);
