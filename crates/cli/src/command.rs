@@ -19,8 +19,7 @@ pub(crate) struct Cli {
     /// How to report progress on standard error
     #[arg(long, global = true, value_enum, value_name = "STYLE", default_value_t, display_order = 900)]
     pub(crate) progress: ProgressKind,
-    /// Print the details of an error: every trace format that was tried, and why the file is in
-    /// none of them
+    /// Print more details of an error, such as every trace format that was tried
     #[arg(long, global = true, display_order = 901)]
     pub(crate) verbose: bool,
     #[command(subcommand)]

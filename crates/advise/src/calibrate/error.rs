@@ -42,7 +42,7 @@ pub enum CalibrateError {
         reason: String,
     },
     /// The profile to begin with is of another kind of device than what is fitted.
-    #[error("the profile to start with is of kind {kind}; to a trace a rotating disk is fitted, which is of kind hdd")]
+    #[error("the profile to start with is of kind {kind}; only kind hdd, a rotating disk, can be fitted to a trace")]
     Start {
         /// Its kind.
         kind: &'static str,

@@ -39,7 +39,7 @@ pub(crate) struct RealArgs {
 
     /// Let the workload write to the device of --on, which destroys its data; type the device's name again
     ///
-    /// If something else uses the device, iosched names the user and does nothing.
+    /// If something else uses the device, iosched says what uses it and does nothing.
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 

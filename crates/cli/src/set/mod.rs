@@ -25,7 +25,7 @@ use before::{Earlier, allows};
 ///
 /// Before the first write, set checks all values and rejects those that are known to be wrong. It writes the values in
 /// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
-/// stops with an error. Earlier values stay in force, and the error lists them.
+/// stops with an error. Values that were already written stay in force, and the error lists them.
 ///
 /// For a disk of the kernel, standard error shows each previous value, other attributes that the kernel changed with
 /// it, and how to undo the change. `iosched restore DISK` goes back to the settings before the first change since the

@@ -200,7 +200,7 @@ impl Rules<'_> {
         gains.extend(self.changes(best, Verdict::Better));
         let costs = self.changes(best, Verdict::Worse);
         let feeds = self.starves(base, best).map(|own| own.task.as_str());
-        let serves = feeds.map(|task| format!("serves {task}, which {} starves,", self.label(base)));
+        let serves = feeds.map(|task| format!("serves {task}, which starves under {},", self.label(base)));
         let gain = Some(self.effects(&gains, best)).filter(|gain| !gain.is_empty());
         let within = self.evidence.equal_within_percent;
         let equal = (verdict == Some(Verdict::Equal)).then(|| format!("{} is equal within {within} %", noun(first)));

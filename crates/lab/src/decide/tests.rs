@@ -183,14 +183,14 @@ fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
     check(&own, DecisionKind::Keep, 0, &said);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
-    let said = "Set bfq: it serves backup, which none starves, and shortens sync p99 by 20 %, and the time to finish \
+    let said = "Set bfq: it serves backup, which starves under none, and shortens sync p99 by 20 %, and the time to finish \
                 is equal within 5 %.";
     check(&own, DecisionKind::Change, 1, &[said]);
     // A task may starve because it is meant to: what that costs others is weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let said = "Set bfq only if the time to finish matters most or backup must make progress: it serves backup, which \
-                none starves, and finishes 20 % sooner, but lengthens sync p99 by 20 %. Otherwise keep none.";
+                starves under none, and finishes 20 % sooner, but lengthens sync p99 by 20 %. Otherwise keep none.";
     check(&own, DecisionKind::Trade, 1, &[said]);
     let slower = [(FINISH, &[10.0, 11.9][..])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
