@@ -206,21 +206,7 @@ pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// `seconds` or `seconds.fraction`, in ns; digits beyond the ninth are dropped.
 pub(crate) fn seconds(text: &[u8]) -> Option<Time> {
-    let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
-        Some(dot) => (&text[..dot], &text[dot + 1..]),
-        None => (text, &[][..]),
-    };
-    let mut ns = 0;
-    let mut scale = iosched::SECOND_NS;
-    for &digit in fraction {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        scale /= 10;
-        ns += u64::from(digit) * scale;
-    }
-    Some(Time::from_ns(number(whole)?.checked_mul(iosched::SECOND_NS)?.checked_add(ns)?))
+    decimal(text, iosched::SECOND_NS).map(Time::from_ns)
 }
 
 /// The words of a line, apart by spaces or tabs.

@@ -33,16 +33,14 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     if let Some(Misfit { format, line: Some(line), found, expected, .. }) = nearest {
         return format!(
             "some of its lines are records of {format}, but not line {line}: found {found:?}, expected {expected}; \
-             read it \
-             with --input-format {format} and --partial"
+             read it with --input-format {format} and --partial"
         )
         .into();
     }
     match table {
         Some((columns, between)) => format!(
             "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the \
-             columns, \
-             as in --columns time_s,op,offset_bytes,length_bytes,-"
+             columns, as in --columns time_s,op,offset_bytes,length_bytes,-"
         )
         .into(),
         None => "its lines are neither records of a format nor rows of a table; --input-format names the format, and \
@@ -128,15 +126,15 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
         ),
         [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
             "it looks like a trace of DiskSim or SSDsim, whose unit of time is not known; name it, as in \
-             --time-unit ms, or \
-             name the columns, as in --columns time_ms,device,sector,nr_sectors,op=1:read",
+             --time-unit ms, or name the columns, as in --columns time_ms,device,sector,nr_sectors,op=1:read",
         ),
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
             "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
         ),
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
             "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events at its \
-             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use `iosched record`",
+             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
+             `iosched record`",
         ),
         _ => None,
     }
