@@ -1,5 +1,8 @@
 //! Programs and their options, as they are declared.
 
+/// Direct I/O is a multiple of this, bytes.
+pub(super) const DIRECT_BYTES: u64 = 512;
+
 /// An option of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppOption {

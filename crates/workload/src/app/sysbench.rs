@@ -6,7 +6,7 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
-use crate::app::option::{flag, option};
+use crate::app::option::{DIRECT_BYTES, flag, option};
 use crate::app::phased::{Action, Order, Phase, PhaseResult, Plan, Syncs};
 use crate::app::{About, Better, Figure, OpenFlags, Report};
 
@@ -47,8 +47,6 @@ const COUNT_MAX: u64 = 100_000;
 /// Requests of a test of the old form, without a limit of time.
 const OLD_REQUESTS: u64 = 10_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// What direct I/O must be a multiple of, bytes.
-const DIRECT_BYTES: u64 = 512;
 
 /// What sysbench is asked to do.
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::WorkloadError;
 use crate::app::command_line::{BYTES_MAX, Given, Line};
-use crate::app::option::option;
+use crate::app::option::{DIRECT_BYTES, option};
 use crate::app::{About, OpenFlags};
 
 /// dd.
@@ -41,8 +41,6 @@ const JOBS_MAX: u64 = 10_000;
 const COMMANDS_MAX: usize = 100;
 /// Most processes of all commands.
 const PROCESSES_MAX: usize = 100_000;
-/// What direct I/O must be a multiple of, bytes.
-const DIRECT_BYTES: u64 = 512;
 
 /// A file.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::WorkloadError;
 use crate::app::About;
 use crate::app::command_line::Line;
 use crate::app::iozone::pattern::{GROUPS, Test};
-use crate::app::option::{flag, option};
+use crate::app::option::{DIRECT_BYTES, flag, option};
 
 /// IOzone.
 pub(in crate::app) const ABOUT: About = About {
@@ -42,8 +42,6 @@ pub(in crate::app) const ABOUT: About = About {
 
 /// Most processes.
 const PROCESSES_MAX: u64 = 1_000;
-/// What direct I/O must be a multiple of, bytes.
-const DIRECT_BYTES: u64 = 512;
 
 /// Most pairs of a file's and a record's size.
 const ROUNDS_MAX: usize = 1_000;
