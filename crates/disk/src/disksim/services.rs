@@ -1,7 +1,7 @@
 //! What a real disk did: a request a line, sent one at a time.
 //!
-//! `R|W Hit|Miss block count service_us next_us`: whether its cache seemed to answer, the first block and the
-//! number of blocks of 512 bytes, from the request to its completion, and from there to the next request.
+//! `R|W Hit|Miss|Doub|Trip block count service_us next_us`: how the request seemed to be served, the first block and
+//! the number of blocks of 512 bytes, the time to its completion, and the time from there to the next request.
 
 use iosched::Op;
 
@@ -36,7 +36,7 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
             continue;
         }
         let Some(service) = parse(line) else {
-            let remedy = "a line is `R|W Hit|Miss block count service_us next_us`";
+            let remedy = "a line is `R|W Hit|Miss|Doub|Trip block count service_us next_us`";
             return Err(DiskSimError::at(file, number, format!("{line:?} is no measured request"), remedy));
         };
         if service.sector + u64::from(service.nr_sectors) > capacity_sectors {
@@ -52,6 +52,9 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
     Ok(services)
 }
 
+/// How a request seemed to be served, as the measurers wrote it. `Doub` and `Trip` stand in the trace of the HP C2247A.
+const SEEMED: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
+
 fn parse(line: &str) -> Option<Service> {
     let mut fields = line.split_ascii_whitespace();
     let op = match fields.next()? {
@@ -59,7 +62,7 @@ fn parse(line: &str) -> Option<Service> {
         "W" => Op::Write,
         _ => return None,
     };
-    fields.next().filter(|seemed| matches!(*seemed, "Hit" | "Miss"))?;
+    fields.next().filter(|seemed| SEEMED.contains(seemed))?;
     let sector = fields.next()?.parse().ok().filter(|&sector: &u64| sector < 1 << 48)?;
     let nr_sectors = fields.next()?.parse().ok().filter(|count| (1..=1 << 24).contains(count))?;
     let mut ns = || {
@@ -80,6 +83,12 @@ mod tests {
         let service =
             Service { op: Op::Read, sector: 3_962_268, nr_sectors: 12, service_ns: 6_657_000, next_ns: 64_047_000 };
         assert_eq!(services, [service]);
+    }
+
+    #[test]
+    fn lines_with_doub_and_trip_are_read() {
+        let services = service_times("a.trace", "W Doub 8 4 9.0 1.0\nW Trip 12 4 9.0 1.0\n", 1000).unwrap();
+        assert_eq!(services.iter().map(|service| service.sector).collect::<Vec<_>>(), [8, 12]);
     }
 
     #[test]
