@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iosched::UnknownElevator;
 use iosched_advise::calibrate::CalibrateError;
 use iosched_advise::tune::TuneError;
@@ -14,7 +15,7 @@ use iosched_kernel::directory::DirectoryError;
 use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError, Refusal};
 use iosched_lab::LabError;
-use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant};
+use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant, quoted};
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
@@ -25,6 +26,7 @@ use iosched_workload::WorkloadError;
 use iosched_workload::app;
 use iosched_workload::fio::JobError;
 
+use crate::command;
 use crate::output::{self, say};
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
@@ -82,7 +84,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Says what is wrong with the arguments, and ends. What `--help` and `--version` print comes this way, too.
-pub(crate) fn wrong_arguments(error: &clap::Error) -> ! {
+pub(crate) fn wrong_arguments(mut error: clap::Error) -> ! {
+    if let Some(tip) = workload_tip(&error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let whole = error.render().to_string();
     let text = with_short_arguments(&whole);
     if !error.use_stderr() || shortened(&text) == whole {
@@ -90,6 +95,17 @@ pub(crate) fn wrong_arguments(error: &clap::Error) -> ! {
     }
     say!("{}", text.trim_end());
     output::exit(error.exit_code())
+}
+
+/// A workload given without its option is named with it: `compare job.fio`.
+fn workload_tip(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
+    let names = std::env::args().skip(1);
+    let commands = names.filter_map(|name| command::command().find_subcommand(&name).cloned());
+    let takes_workload = |command: clap::Command| command.get_arguments().any(|arg| arg.get_id() == "workload");
+    let is_wanted = is_word && commands.take(1).any(takes_workload);
+    is_wanted.then(|| format!("name a workload with --workload {}", quoted(word)))
 }
 
 /// Says what went wrong.

@@ -99,6 +99,13 @@ pub(crate) const CASES: &[Odd] = &[
         place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
         place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["more than 0"]);
     }),
+    odd("a workload without its option is named with the option", |place| {
+        for command in ["compare", "tune"] {
+            place.iosched(&[command, "my job.fio"]).refused(2, &["--workload 'my job.fio'"]);
+        }
+        place.iosched(&["doctor", "--at", "x", "job.fio"]).never(&["--workload"]);
+        place.iosched(&["compare", "--no-such"]).refused(2, &["--no-such"]).never(&["--workload 'no"]);
+    }),
     odd("advise takes --scheduler as the others do, one by one or with commas", |place| {
         for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {
             let told = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
