@@ -5,8 +5,8 @@ use iosched_disk::Device;
 use iosched_workload::outcome::Note;
 use iosched_workload::{Followers, Trace};
 
-use super::Source;
 use super::core::{Core, NewIo};
+use super::drive::Source;
 use super::heap::Heap;
 use crate::observer::Observer;
 
@@ -84,7 +84,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         }
     }
 
-    fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
         if core.resume(task) {
             self.go_on(core, task);
         }

@@ -1,12 +1,8 @@
-//! The engine: one virtual clock, three sources of events, one queue run after each event.
-//!
-//! At equal times, completions come first (in the order the device reports them), then the elevator's timer, then the
-//! workload's events in the order in which they were scheduled, then the run of the queue that a multi-queue elevator
-//! is asked again in. Each event is handled completely, then the queue is run: requests are dispatched while the device
-//! has room and the elevator gives any.
+//! The engine: prepares a plan's disks and workload, and runs them in the event loop ([`drive`]).
 
 mod closed;
 mod core;
+mod drive;
 mod heap;
 mod jobs;
 mod open;
@@ -16,10 +12,9 @@ mod tally;
 mod tasks;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use iosched::controllers::NamedWrite;
-use iosched::{Cgroup, CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
+use iosched::{Cgroup, CgroupId, Driver, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::{JobProgram, Jobs};
@@ -27,14 +22,12 @@ use iosched_workload::{Replay, TaskSet, TimesByProcess, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::ORIGIN;
+use self::drive::{check_cgroups, drive_one};
 pub use self::recorded::{RecordedError, Replayed, replay_recorded};
 pub(crate) use self::tasks::TunableWrite;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
-use iosched_workload::outcome::{JobResult, Note, RunResult};
-
-/// Events between two looks at the interrupt flag.
-const INTERRUPT_EVENTS: u64 = 1 << 16;
+use iosched_workload::outcome::{Note, RunResult};
 
 /// A request queue on a device, and how the workload is put on it.
 pub(crate) struct Machine<'a, D> {
@@ -50,71 +43,6 @@ pub(crate) struct Machine<'a, D> {
     /// scheduling, as in some recordings; or it comes last.
     pub(crate) reruns_among_tasks: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
-}
-
-/// What a workload is to the engine. Each call handles one thing; the engine runs the queue after it.
-trait Source<D: Device, O: Observer> {
-    /// When its next event is due, ns; `u64::MAX` if none is scheduled.
-    fn next_ns(&self) -> u64;
-
-    /// Its next event is due.
-    fn event(&mut self, core: &mut Core<D, O>);
-
-    /// An I/O of `task` that it tagged `tag` is done. It submits nothing now, but may schedule an event.
-    fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32);
-
-    /// `task` found the queue full, and may go on.
-    fn woken(&mut self, core: &mut Core<D, O>, task: u32);
-
-    /// Whether it would do more if the run went on.
-    fn has_more(&self) -> bool {
-        self.next_ns() != u64::MAX
-    }
-
-    /// The queue is to be run at that moment, as an event among its own.
-    fn schedule_rerun(&mut self, at_ns: u64) {
-        let _ = at_ns;
-        unreachable!("only tasks are run with reruns among their events");
-    }
-
-    /// When a timer, or a rerun, that is due at `due_ns` is heard, ns: where it is a clock of its own, at once.
-    #[inline]
-    fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
-        let _ = due;
-        due_ns
-    }
-
-    /// Whether timers are heard, and the run goes on, even if nothing else ever happens again.
-    #[inline]
-    fn hears_on(&self) -> bool {
-        false
-    }
-
-    /// It is heard.
-    #[inline]
-    fn heard(&mut self, now: Time) {
-        let _ = now;
-    }
-
-    /// What the device says of the request that it is done with next.
-    #[inline]
-    fn result(&self) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    /// Adds what it has to say of the run.
-    fn notes(&self, notes: &mut Vec<Note>) {
-        let _ = notes;
-    }
-
-    /// What it tells of each job, if it consists of jobs; the run ends now.
-    fn jobs(self, now_ns: u64) -> Vec<JobResult>
-    where
-        Self: Sized,
-    {
-        let _ = now_ns;
-        Vec::new()
-    }
 }
 
 /// Runs a plan. Everything that can be wrong with it is found before the run begins.
@@ -187,7 +115,7 @@ fn run_application<O: Observer>(
     let credentials = specs().flat_map(credential).collect();
     let daemon: Option<Box<dyn app::Application>> = Some(Box::new(app::Daemon::new(seed)));
     let programs = system::Programs { applications, credentials, daemon, settled_ns };
-    system::System::new(kernel, cores, programs)?.run(limit, interrupt)
+    system::run(kernel, cores, programs, limit, interrupt)
 }
 
 /// A disk as the modelled kernel is told of it.
@@ -209,7 +137,6 @@ fn run_buffered_jobs<O: Observer>(
     let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(config.capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut driver, set)?;
-    check_cgroups(&driver)?;
     let kernel = Model::new(own, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
     // Where every job ramps up, time counts once the first may have.
@@ -219,18 +146,7 @@ fn run_buffered_jobs<O: Observer>(
     let credentials = set.iter().map(|(number, job)| (job.ioprio, cgroups[number])).collect();
     let applications: Vec<Box<dyn app::Application + '_>> = vec![Box::new(program)];
     let programs = system::Programs { applications, credentials, daemon: None, settled_ns: 0 };
-    system::System::new(kernel, vec![core], programs)?.run(limit, interrupt)
-}
-
-/// What is set of a cgroup is of one that there is.
-fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
-    match driver.queue().set_of_no_cgroup().first() {
-        Some(NamedWrite { cgroup, file, .. }) => {
-            let known = driver.queue().env().cgroups.names().skip(1).map(str::to_owned).collect();
-            Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known })
-        }
-        None => Ok(()),
-    }
+    system::run(kernel, vec![core], programs, limit, interrupt)
 }
 
 /// Checks a plan without running it.
@@ -306,7 +222,7 @@ pub(crate) fn run_tasks<D: Device>(
         core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
     }
     let tasks = tasks::Tasks::new(set, tunables, cgroups, plug_from);
-    drive(core, tasks, reruns_among_tasks, limit, interrupt)
+    drive_one(core, tasks, reruns_among_tasks, limit, interrupt)
 }
 
 /// Replays a trace.
@@ -336,11 +252,11 @@ pub(crate) fn run_trace<D: Device>(
     let result = match replay {
         Replay::Open { speed } => {
             let times = TimesByProcess::new(trace, speed, open::draws(seed));
-            let result = drive(core, open::Open::new(trace, speed, seed, &times), false, limit, interrupt);
+            let result = drive_one(core, open::Open::new(trace, speed, seed, &times), false, limit, interrupt);
             times.check()?;
             result
         }
-        Replay::Closed => drive(core, closed::Closed::new(trace), false, limit, interrupt),
+        Replay::Closed => drive_one(core, closed::Closed::new(trace), false, limit, interrupt),
     }?;
     trace.check()?;
     Ok(result)
@@ -359,110 +275,5 @@ fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Obser
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
-    drive(core, jobs::Jobs::new(set, &layout, seed, plug_from), false, limit, interrupt)
-}
-
-/// The event loop.
-fn drive<D: Device, O: Observer, S: Source<D, O>>(
-    mut core: Core<D, O>,
-    mut source: S,
-    reruns_among_tasks: bool,
-    limit: Limit,
-    interrupt: Option<&AtomicBool>,
-) -> Result<RunResult, SimError> {
-    check_cgroups(&core.driver)?;
-    let end_ns = limit.time_ns.unwrap_or(u64::MAX);
-    core.ios_max = limit.ios.unwrap_or(u64::MAX);
-    core.begin();
-    let mut events = 0u64;
-    // When the limit was reached, ns.
-    let mut ended_ns = None;
-    // The one that is among the workload's events.
-    let mut rerun_scheduled = None;
-    loop {
-        let device_ns = core.device.next_event().map_or(u64::MAX, Time::as_ns);
-        let timer_ns = core.driver.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
-        let timer_ns = source.heard_ns(Due::Timer, timer_ns);
-        let rerun_at = core.driver.next_rerun().filter(|_| !reruns_among_tasks);
-        let rerun_ns = source.heard_ns(Due::Rerun, rerun_at.map_or(u64::MAX, |at| at.since(ORIGIN)));
-        let mut source_ns = source.next_ns();
-        // All of the workload ends with the time, also a task that waits for a tag and has no event of its own. An
-        // I/O that was asked for before completes.
-        if device_ns.min(timer_ns).min(rerun_ns).min(source_ns) >= end_ns {
-            core.ios_max = core.ios_max.min(core.submitted);
-        }
-        if core.is_exhausted() {
-            ended_ns = ended_ns.or(Some(core.now_ns));
-            source_ns = u64::MAX;
-        } else if source_ns >= end_ns {
-            source_ns = u64::MAX;
-        }
-        let nothing_comes = device_ns == u64::MAX && source_ns == u64::MAX && !source.hears_on();
-        if nothing_comes && core.driver.queue().only_controllers_go_on() {
-            break;
-        }
-        let at_ns = device_ns.min(timer_ns).min(source_ns).min(rerun_ns);
-        if at_ns == u64::MAX {
-            break;
-        }
-        core.pass_until(core.now_ns.max(at_ns));
-        if device_ns == at_ns {
-            if !core.complete(source.result()) {
-                continue;
-            }
-        } else if timer_ns == at_ns {
-            source.heard(core.now());
-            let _ = core.timer();
-        } else if source_ns == at_ns {
-            source.event(&mut core);
-        } else {
-            source.heard(core.now());
-            core.rerun();
-        }
-        settle(&mut core, &mut source);
-        while let Some(task) = core.turn() {
-            source.woken(&mut core, task);
-            settle(&mut core, &mut source);
-        }
-        if reruns_among_tasks {
-            let rerun = core.driver.next_rerun();
-            if let Some(at) = rerun.filter(|_| rerun != rerun_scheduled) {
-                source.schedule_rerun(at.since(ORIGIN));
-            }
-            rerun_scheduled = rerun;
-        }
-        events += 1;
-        if events.is_multiple_of(INTERRUPT_EVENTS) && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(SimError::Interrupted { events, at_ns: core.now_ns });
-        }
-    }
-    let queue = core.driver.queue();
-    let waiting = queue.waiting();
-    if waiting > 0 {
-        return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
-    }
-    if source.has_more() {
-        let at_ns = ended_ns.unwrap_or(core.now_ns);
-        core.notes.push(Note::Limited { ios: core.submitted, at_ns });
-        let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX);
-        core.last_until(limit.time_ns.filter(|_| ended_by_time).unwrap_or(0));
-    }
-    source.notes(&mut core.notes);
-    let jobs = source.jobs(core.now_ns);
-    let mut result = RunResult { jobs, ..core.into_result(events) };
-    result.leave_syncs_out();
-    Ok(result)
-}
-
-/// Tells the workload of the I/Os that are done.
-#[inline]
-fn settle<D: Device, O: Observer, S: Source<D, O>>(core: &mut Core<D, O>, source: &mut S) {
-    let mut next = 0;
-    while let Some(&cookie) = core.done.get(next) {
-        next += 1;
-        if let Some((task, tag)) = core.bio_done(cookie) {
-            source.completed(core, task, tag);
-        }
-    }
-    core.done.clear();
+    drive_one(core, jobs::Jobs::new(set, &layout, seed, plug_from), false, limit, interrupt)
 }

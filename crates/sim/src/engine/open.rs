@@ -10,8 +10,8 @@ use iosched_disk::Device;
 use iosched_numbers::SplitMix64;
 use iosched_workload::{Arrivals, Cursor, Entry, TimesByProcess, Trace, due_ns};
 
-use super::Source;
 use super::core::{Core, NewIo};
+use super::drive::Source;
 use crate::observer::Observer;
 
 /// Up to this resolution of times, ns, latency may count from the beginning of the unit.
@@ -133,7 +133,7 @@ impl<D: Device, O: Observer> Source<D, O> for Open<'_> {
     #[inline]
     fn completed(&mut self, _core: &mut Core<D, O>, _task: u32, _tag: u32) {}
 
-    fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
         if core.resume(task) {
             self.catch_up(core, task);
         }

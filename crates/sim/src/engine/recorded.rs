@@ -15,8 +15,9 @@ use iosched::recording::{Record, What};
 use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, Issued, Registry, RequestQueue, Time};
 use iosched_disk::{Card, Command, Device};
 
+use super::ORIGIN;
 use super::core::{Core, NewIo};
-use super::{ORIGIN, Source, drive};
+use super::drive::{Source, drive_one};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 
@@ -401,7 +402,7 @@ impl<V: Device, O: Observer, R: Recording> Source<V, O> for Recorded<'_, R> {
 
     fn completed(&mut self, _: &mut Core<V, O>, _: u32, _: u32) {}
 
-    fn woken(&mut self, core: &mut Core<V, O>, _: u32) {
+    fn woken(&mut self, core: &mut Core<V, O>, _disk: usize, _: u32) {
         self.arrivals(core);
     }
 
@@ -523,7 +524,7 @@ fn carry_out<R: Recording>(
     let mut core = Core::new(driver, device, Compared(Rc::clone(tape)));
     core.take_whole();
     let source = Recorded { tape: Rc::clone(tape), registry, tasks: Vec::new(), added: 0, cgroups: 1 };
-    match drive(core, source, false, Limit::default(), interrupt) {
+    match drive_one(core, source, false, Limit::default(), interrupt) {
         // A recording may end with something queued: whoever recorded was stopped.
         Ok(_) | Err(SimError::Stuck { .. }) => {}
         Err(error) => tape.borrow_mut().impossible(error.to_string()),

@@ -8,14 +8,16 @@
 //! with its priority and in its cgroup. What the writeback thread and the journal write is the root cgroup's, as with
 //! cgroup v1; what a task writes back itself (fsync) is its own.
 
+use std::sync::atomic::AtomicBool;
+
 use iosched::{CgroupId, IoPriority, Part};
 use iosched_disk::Device;
 use iosched_machine::model::{Model, Outcome};
 use iosched_workload::app::{Application, Step};
 
 use super::core::{Core, NewIo};
+use super::drive::{Driven, Source, attend, drive, now_ns};
 use super::heap::Heap;
-use super::{INTERRUPT_EVENTS, ORIGIN};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 use iosched_workload::outcome::{Note, RunResult, SyncCalls, SyncKind};
@@ -50,10 +52,12 @@ struct Running<'a> {
     left: usize,
 }
 
-/// A machine and what runs on it.
-pub(super) struct System<'a, D, O> {
+/// The disks of a machine. The first one has the observer.
+type Disks<D, O> = Vec<Core<D, Option<O>>>;
+
+/// A modelled kernel and the applications that run on it.
+struct System<'a> {
     kernel: Model,
-    cores: Vec<Core<D, Option<O>>>,
     applications: Vec<Running<'a>>,
     /// Number of the application that runs from the start.
     daemon: usize,
@@ -66,20 +70,47 @@ pub(super) struct System<'a, D, O> {
     /// Latencies of such calls of the first application's tasks.
     sync_calls: SyncCalls,
     heap: Heap,
-    now_ns: u64,
     /// When the applications start, ns.
     settled_ns: u64,
     /// What was known last of each disk's congestion.
     congested: Vec<bool>,
     /// Whose queue is to be run: something was submitted to it or completed, or its elevator wants it.
     to_run: Vec<bool>,
+    /// A task was woken since the queues were run first after the event.
+    has_woken: bool,
     failure: Option<SimError>,
 }
 
-impl<'a, D: Device, O: Observer> System<'a, D, O> {
-    pub(super) fn new(
+/// Runs applications until the first one is done.
+///
+/// # Errors
+/// The applications do not fit on the machine, a task fails, or nothing more happens; or as [`drive`].
+pub(super) fn run<D: Device, O: Observer>(
+    kernel: Model,
+    mut disks: Disks<D, O>,
+    programs: Programs<'_>,
+    limit: Limit,
+    interrupt: Option<&AtomicBool>,
+) -> Result<RunResult, SimError> {
+    let settled_ns = programs.settled_ns;
+    let mut system = System::new(kernel, &mut disks, programs)?;
+    let limit = Limit { time_ns: limit.time_ns.map(|ns| ns.saturating_add(settled_ns)), ..limit };
+    let driven = drive(&mut disks, &mut system, false, limit, interrupt)?;
+    if let Some(failure) = system.failure {
+        return Err(failure);
+    }
+    if driven.limited_ns.is_none() && system.applications[0].left > 0 {
+        let queue = disks[0].driver.queue();
+        let at_ns = now_ns(&disks);
+        return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting: queue.waiting(), at_ns });
+    }
+    Ok(system.into_result(disks, driven))
+}
+
+impl<'a> System<'a> {
+    fn new<D: Device, O: Observer>(
         mut kernel: Model,
-        mut cores: Vec<Core<D, Option<O>>>,
+        disks: &mut Disks<D, O>,
         programs: Programs<'a>,
     ) -> Result<Self, SimError> {
         let Programs { applications, credentials, daemon, settled_ns } = programs;
@@ -99,17 +130,16 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             }
             running.push(Running { left: application.tasks().len(), application, first });
         }
-        for core in &mut cores {
+        for core in disks.iter_mut() {
             for (task, name) in names.iter().enumerate() {
                 let own = task.checked_sub(threads).and_then(|task| credentials.get(task)).copied();
                 let (ioprio, cgroup) = own.unwrap_or((IoPriority::default(), CgroupId::ROOT));
                 core.add_task(task as u32 + 1, name, ioprio, cgroup);
             }
         }
-        let disks = cores.len();
+        let disks = disks.len();
         Ok(Self {
             kernel,
-            cores,
             applications: running,
             daemon: daemon_number,
             asleep: vec![AWAKE; names.len()],
@@ -117,192 +147,40 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             sync_calls: SyncCalls::default(),
             application_of,
             heap: Heap::default(),
-            now_ns: 0,
             settled_ns,
             congested: vec![false; disks],
             to_run: vec![false; disks],
+            has_woken: false,
             failure: None,
         })
     }
 
-    /// Runs until the first application is done.
-    pub(super) fn run(
-        mut self,
-        limit: Limit,
-        interrupt: Option<&std::sync::atomic::AtomicBool>,
-    ) -> Result<RunResult, SimError> {
-        let end_ns = limit.time_ns.map_or(u64::MAX, |ns| ns.saturating_add(self.settled_ns));
-        for core in &mut self.cores {
-            core.ios_max = limit.ios.unwrap_or(u64::MAX);
-            core.begin();
-        }
-        for (task, application) in self.application_of.iter().enumerate() {
-            if let Some(number) = *application {
-                let start_ns = if number == self.daemon { 0 } else { self.settled_ns };
-                self.heap.push(start_ns, task as u32, RUN);
-            }
-        }
-        self.attend();
-        let mut events = 0;
-        let mut limited = None;
-        while self.failure.is_none() && self.applications[0].left > 0 {
-            let Some((at_ns, source)) = self.next() else {
-                return Err(self.stuck());
-            };
-            if at_ns >= end_ns || self.cores.iter().any(Core::is_exhausted) {
-                let ios = self.cores.iter().map(|core| core.submitted).sum();
-                limited = Some(Note::Limited { ios, at_ns: self.now_ns });
-                // Settings that are compared have the same time, whenever their last event was.
-                if at_ns >= end_ns {
-                    self.now_ns = self.now_ns.max(end_ns);
-                    for core in &mut self.cores {
-                        core.pass_until(self.now_ns);
-                    }
-                }
-                break;
-            }
-            self.now_ns = self.now_ns.max(at_ns);
-            for core in &mut self.cores {
-                core.pass_until(self.now_ns);
-            }
-            self.event(source);
-            self.attend();
-            events += 1;
-            if u64::is_multiple_of(events, INTERRUPT_EVENTS)
-                && interrupt.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))
-            {
-                return Err(SimError::Interrupted { events, at_ns: self.now_ns });
-            }
-        }
-        match self.failure {
-            Some(failure) => Err(failure),
-            None => Ok(self.into_result(events, limited)),
-        }
-    }
-
-    /// The next event: of equal times completions first, then elevators' timers, then tasks, then queues that are run
-    /// again.
-    fn next(&self) -> Option<(u64, Source)> {
-        let mut next = (u64::MAX, Source::Tasks);
-        let mut consider = |at_ns: u64, source| {
-            if at_ns < next.0 {
-                next = (at_ns, source);
-            }
-        };
-        for (disk, core) in self.cores.iter().enumerate() {
-            consider(core.device.next_event().map_or(u64::MAX, iosched::Time::as_ns), Source::Device(disk));
-        }
-        for (disk, core) in self.cores.iter().enumerate() {
-            consider(core.driver.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Timer(disk));
-        }
-        consider(self.heap.next_ns(), Source::Tasks);
-        for (disk, core) in self.cores.iter().enumerate() {
-            consider(core.driver.next_rerun().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Rerun(disk));
-        }
-        (next.0 < u64::MAX).then_some(next)
-    }
-
-    fn event(&mut self, source: Source) {
-        match source {
-            Source::Device(disk) => {
-                self.to_run[disk] |= self.cores[disk].complete(Ok(()));
-            }
-            Source::Timer(disk) => self.to_run[disk] |= self.cores[disk].timer(),
-            Source::Rerun(disk) => {
-                self.to_run[disk] = true;
-                self.cores[disk].rerun();
-            }
-            Source::Tasks => {
-                let Some(event) = self.heap.pop() else { return };
-                match event.what {
-                    TIME_UP => self.kernel.time_is_up(event.task, self.now_ns),
-                    SLEPT if self.asleep[event.task as usize] != event.at_ns => {}
-                    _ => {
-                        self.asleep[event.task as usize] = AWAKE;
-                        self.go(event.task);
-                    }
-                }
-            }
-        }
-    }
-
-    /// After an event: whoever may go on does, and the queues are run.
-    fn attend(&mut self) {
-        loop {
-            let mut quiet = true;
-            for disk in 0..self.cores.len() {
-                self.settle(disk);
-                if std::mem::take(&mut self.to_run[disk]) {
-                    while let Some(task) = self.cores[disk].turn() {
-                        quiet = false;
-                        if self.cores[disk].resume(task) {
-                            self.go(task);
-                        }
-                        self.settle(disk);
-                    }
-                }
-                let congested = self.cores[disk].driver.queue().congested(false);
-                if congested != self.congested[disk] {
-                    self.congested[disk] = congested;
-                    self.kernel.set_congested(disk, congested);
-                }
-            }
-            while let Some(task) = self.kernel.take_ready() {
-                quiet = false;
-                self.go(task);
-            }
-            if quiet {
-                break;
-            }
-        }
-    }
-
-    /// Tells the kernel of the I/Os that are done.
-    fn settle(&mut self, disk: usize) {
-        let core = &mut self.cores[disk];
-        let mut next = 0;
-        while let Some(&cookie) = core.done.get(next) {
-            next += 1;
-            if let Some((_, tag)) = core.bio_done(cookie) {
-                self.kernel.completed(tag);
-            }
-        }
-        core.done.clear();
-        while let Some((task, tag)) = self.kernel.take_finished() {
-            let Some(number) = self.application_of[task as usize] else {
-                unreachable!("the kernel's threads wait for what they begin");
-            };
-            let running = &mut self.applications[number];
-            running.application.done((task - running.first) as usize, tag, self.now_ns);
-            self.wake_tasks(number);
-        }
-    }
-
     /// Tasks of an application that waited or slept go on now.
-    fn wake_tasks(&mut self, number: usize) {
+    fn wake_tasks(&mut self, number: usize, now_ns: u64) {
         let Running { application, first, .. } = &mut self.applications[number];
         while let Some(woken) = application.take_woken() {
             let task = *first + woken as u32;
             self.asleep[task as usize] = AWAKE;
-            self.heap.push(self.now_ns, task, RUN);
+            self.heap.push(now_ns, task, RUN);
         }
     }
 
     /// A task goes on until it waits.
-    fn go(&mut self, task: u32) {
+    fn go<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) {
+        let now_ns = now_ns(disks);
         loop {
-            let outcome = self.kernel.run(task, self.now_ns);
+            let outcome = self.kernel.run(task, now_ns);
             while let Some((from, disk, to)) = self.kernel.take_yield() {
-                self.cores[disk].yield_to(from, to);
+                disks[disk].yield_to(from, to);
                 self.to_run[disk] = true;
             }
             match outcome {
                 Outcome::Cpu(ns) => {
-                    self.heap.push(self.now_ns + ns, task, RUN);
+                    self.heap.push(now_ns + ns, task, RUN);
                     return;
                 }
                 Outcome::Submit => {
-                    if !self.submit(task) {
+                    if !self.submit(disks, task) {
                         return;
                     }
                 }
@@ -313,7 +191,7 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
                     return;
                 }
                 Outcome::Returned => {
-                    if self.rests(task) || !self.step(task) {
+                    if self.rests(disks, task) || !self.step(disks, task) {
                         return;
                     }
                 }
@@ -326,40 +204,41 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
     }
 
     /// A task's system call has ended. Whether it rests before it goes on.
-    fn rests(&mut self, task: u32) -> bool {
-        let rest_ns = self.cores.iter_mut().map(|core| core.rest_ns(task)).max().unwrap_or(0);
+    fn rests<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
+        let rest_ns = disks.iter_mut().map(|core| core.rest_ns(task)).max().unwrap_or(0);
         if rest_ns > 0 {
-            self.heap.push(self.now_ns + rest_ns, task, RUN);
+            self.heap.push(now_ns(disks) + rest_ns, task, RUN);
         }
         rest_ns > 0
     }
 
     /// A task of an application does what comes next. `false`: not now.
-    fn step(&mut self, task: u32) -> bool {
+    fn step<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
+        let now_ns = now_ns(disks);
         let Some(number) = self.application_of[task as usize] else {
             unreachable!("the kernel's threads have no end");
         };
         if let Some((call, from_ns)) = self.syncing[task as usize].take()
             && number == 0
-            && self.now_ns >= self.cores[0].tally.warm_up_ns
+            && now_ns >= disks[0].tally.warm_up_ns
         {
-            self.sync_calls.record(call, self.now_ns - from_ns);
+            self.sync_calls.record(call, now_ns - from_ns);
         }
         let running = &mut self.applications[number];
-        let step = running.application.step((task - running.first) as usize, self.now_ns);
+        let step = running.application.step((task - running.first) as usize, now_ns);
         let goes_on = match step {
             Step::Call(call) => {
-                self.syncing[task as usize] = call.sync_kind().map(|kind| (kind, self.now_ns));
+                self.syncing[task as usize] = call.sync_kind().map(|kind| (kind, now_ns));
                 let batch = running.application.batch((task - running.first) as usize);
                 self.kernel.begin(task, &call, batch);
                 true
             }
             Step::Compute { ns } => {
-                self.heap.push(self.now_ns + ns, task, RUN);
+                self.heap.push(now_ns + ns, task, RUN);
                 false
             }
             Step::Sleep { until_ns } => {
-                let until_ns = until_ns.max(self.now_ns);
+                let until_ns = until_ns.max(now_ns);
                 self.asleep[task as usize] = until_ns;
                 self.heap.push(until_ns, task, SLEPT);
                 false
@@ -368,58 +247,56 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             Step::Exit => {
                 running.left -= 1;
                 self.kernel.exit(task);
-                for (core, to_run) in self.cores.iter_mut().zip(&mut self.to_run) {
+                for (core, to_run) in disks.iter_mut().zip(&mut self.to_run) {
                     core.exit(task);
                     *to_run = true;
                 }
                 false
             }
         };
-        self.wake_tasks(number);
+        self.wake_tasks(number, now_ns);
         goes_on
     }
 
     /// Hands over the bios of a task. `false`: a queue is full, and the task waits.
-    fn submit(&mut self, task: u32) -> bool {
+    fn submit<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
         let mut plugged = None;
         let mut all = true;
         while let Some(io) = self.kernel.take_io(task) {
             if plugged != Some(io.disk) {
                 if let Some(disk) = plugged {
-                    self.cores[disk].unplug(task);
+                    disks[disk].unplug(task);
                 }
                 self.to_run[io.disk] = true;
-                self.cores[io.disk].plug(task);
+                disks[io.disk].plug(task);
                 plugged = Some(io.disk);
             }
             let iosched_machine::model::Io { op, flags, sector, nr_sectors, tag, .. } = io;
             let new =
-                NewIo { op, flags, sector, nr_sectors, tag, asked_ns: self.now_ns, issued: None, part: Part::Whole };
-            if !self.cores[io.disk].submit(task, &new) {
+                NewIo { op, flags, sector, nr_sectors, tag, asked_ns: now_ns(disks), issued: None, part: Part::Whole };
+            if !disks[io.disk].submit(task, &new) {
                 all = false;
                 break;
             }
         }
         if let Some(disk) = plugged {
-            self.cores[disk].unplug(task);
+            disks[disk].unplug(task);
         }
         all
     }
 
-    fn stuck(&self) -> SimError {
-        let queue = self.cores[0].driver.queue();
-        SimError::Stuck { scheduler: queue.scheduler(), waiting: queue.waiting(), at_ns: self.now_ns }
-    }
-
-    fn into_result(mut self, events: u64, limited: Option<Note>) -> RunResult {
-        let told = self.applications[0].application.told(self.now_ns);
-        let mut cores = self.cores.into_iter();
+    fn into_result<D: Device, O: Observer>(mut self, disks: Disks<D, O>, driven: Driven) -> RunResult {
+        let now_ns = now_ns(&disks);
+        let told = self.applications[0].application.told(now_ns);
+        let ios = disks.iter().map(|core| core.submitted).sum();
+        let limited = driven.limited_ns.map(|at_ns| Note::Limited { ios, at_ns });
+        let mut cores = disks.into_iter();
         let Some(mut first) = cores.next() else {
             unreachable!("a machine has a disk");
         };
         first.notes.extend(limited);
         first.notes.extend(told.notes);
-        let mut result = first.into_result(events);
+        let mut result = first.into_result(driven.events);
         for core in cores {
             let other = core.into_result(0);
             result.ios += other.ios;
@@ -428,7 +305,7 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
             result.bytes_written += other.bytes_written;
             result.latency.merge(&other.latency);
         }
-        result.finished_ns = self.now_ns;
+        result.finished_ns = now_ns;
         result.app = told.report;
         // fio's jobs have measured their own.
         if told.jobs.is_empty() {
@@ -444,11 +321,83 @@ impl<'a, D: Device, O: Observer> System<'a, D, O> {
     }
 }
 
-/// Where an event comes from.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Device(usize),
-    Timer(usize),
-    Tasks,
-    Rerun(usize),
+impl<D: Device, O: Observer> Source<D, Option<O>, Disks<D, O>> for System<'_> {
+    const STOPS_AT_LIMIT: bool = true;
+
+    fn begin(&mut self, disks: &mut Disks<D, O>) {
+        for (task, application) in self.application_of.iter().enumerate() {
+            if let Some(number) = *application {
+                let start_ns = if number == self.daemon { 0 } else { self.settled_ns };
+                self.heap.push(start_ns, task as u32, RUN);
+            }
+        }
+        attend(disks, self);
+    }
+
+    fn next_ns(&self) -> u64 {
+        self.heap.next_ns()
+    }
+
+    fn event(&mut self, disks: &mut Disks<D, O>) {
+        let Some(event) = self.heap.pop() else { return };
+        match event.what {
+            TIME_UP => self.kernel.time_is_up(event.task, now_ns(disks)),
+            SLEPT if self.asleep[event.task as usize] != event.at_ns => {}
+            _ => {
+                self.asleep[event.task as usize] = AWAKE;
+                self.go(disks, event.task);
+            }
+        }
+    }
+
+    fn completed(&mut self, _disks: &mut Disks<D, O>, _task: u32, tag: u32) {
+        self.kernel.completed(tag);
+    }
+
+    fn woken(&mut self, disks: &mut Disks<D, O>, disk: usize, task: u32) {
+        self.has_woken = true;
+        if disks[disk].resume(task) {
+            self.go(disks, task);
+        }
+    }
+
+    fn settled(&mut self, disks: &mut Disks<D, O>) {
+        while let Some((task, tag)) = self.kernel.take_finished() {
+            let Some(number) = self.application_of[task as usize] else {
+                unreachable!("the kernel's threads wait for what they begin");
+            };
+            let running = &mut self.applications[number];
+            running.application.done((task - running.first) as usize, tag, now_ns(disks));
+            self.wake_tasks(number, now_ns(disks));
+        }
+    }
+
+    fn touched(&mut self, disk: usize) {
+        self.to_run[disk] = true;
+    }
+
+    fn runs_queue(&mut self, disk: usize) -> bool {
+        std::mem::take(&mut self.to_run[disk])
+    }
+
+    fn queue_ran(&mut self, disks: &mut Disks<D, O>, disk: usize) {
+        let congested = disks[disk].driver.queue().congested(false);
+        if congested != self.congested[disk] {
+            self.congested[disk] = congested;
+            self.kernel.set_congested(disk, congested);
+        }
+    }
+
+    fn go_on(&mut self, disks: &mut Disks<D, O>) -> bool {
+        let mut goes_on = std::mem::take(&mut self.has_woken);
+        while let Some(task) = self.kernel.take_ready() {
+            goes_on = true;
+            self.go(disks, task);
+        }
+        goes_on
+    }
+
+    fn is_over(&self) -> bool {
+        self.failure.is_some() || self.applications[0].left == 0
+    }
 }

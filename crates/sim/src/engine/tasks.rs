@@ -6,8 +6,8 @@ use iosched::{CgroupId, Driver, Flags, IoPriority, Op, Part};
 use iosched_disk::Device;
 use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNumbers, TaskSet};
 
-use super::Source;
 use super::core::{Core, Issued, NewIo};
+use super::drive::Source;
 use super::heap::Heap;
 use crate::observer::{Change, Observer};
 use crate::plan::SimError;
@@ -398,7 +398,7 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         self.heap.push(at_ns, NOBODY, EXIT);
     }
 
-    fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
         // What waited for a tag collects once more; what waited for room in a legacy queue has waited long enough.
         let plugged = self.plug_from != u32::MAX && core.driver.queue().is_multi_queue();
         if plugged {

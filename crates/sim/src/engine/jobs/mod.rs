@@ -11,8 +11,8 @@ use iosched_disk::Device;
 use iosched_workload::fio::{Action, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process};
 use iosched_workload::outcome::{JobResult, Note};
 
-use super::Source;
 use super::core::{Core, NewIo};
+use super::drive::Source;
 use super::heap::Heap;
 use crate::observer::Observer;
 use crate::plan::SimError;
@@ -333,7 +333,7 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         }
     }
 
-    fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
         if !core.resume(task) {
             return;
         }

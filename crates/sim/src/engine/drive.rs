@@ -1,0 +1,385 @@
+//! The event loop: one virtual clock, one or several request queues on devices, and a workload.
+//!
+//! At equal times, completions come first (in the order the devices report them), then timers of schedulers, then the
+//! workload's events in the order in which they were scheduled, then queues that a multi-queue scheduler wants to be
+//! run again. Of several disks, the first in the list comes first. Each event is handled completely. Then the queues
+//! are run: requests are dispatched while a device has room and its scheduler gives any.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iosched::controllers::NamedWrite;
+use iosched::{Driver, Due, IoError, Time};
+use iosched_disk::Device;
+
+use super::core::{Core, ORIGIN};
+use crate::observer::Observer;
+use crate::plan::{Limit, SimError};
+use iosched_workload::outcome::{JobResult, Note, RunResult};
+
+/// Events between two looks at the interrupt flag.
+const INTERRUPT_EVENTS: u64 = 1 << 16;
+
+/// Disks with a common clock.
+pub(super) trait Cores<D, O> {
+    /// All of them, at least one.
+    fn all(&self) -> &[Core<D, O>];
+
+    /// All of them, to change.
+    fn all_mut(&mut self) -> &mut [Core<D, O>];
+}
+
+impl<D, O> Cores<D, O> for Core<D, O> {
+    #[inline]
+    fn all(&self) -> &[Self] {
+        std::slice::from_ref(self)
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Self] {
+        std::slice::from_mut(self)
+    }
+}
+
+impl<D, O> Cores<D, O> for Vec<Core<D, O>> {
+    #[inline]
+    fn all(&self) -> &[Core<D, O>] {
+        self
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Core<D, O>] {
+        self
+    }
+}
+
+/// A workload as the event loop sees it. Each call handles one thing; the loop runs the queues after it.
+pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
+    /// Whether a run ends at its limit whatever is under way. Otherwise I/Os that were submitted before complete.
+    const STOPS_AT_LIMIT: bool = false;
+
+    /// The run begins.
+    fn begin(&mut self, cores: &mut C) {
+        let _ = cores;
+    }
+
+    /// When its next event is due, ns; `u64::MAX` if none is scheduled.
+    fn next_ns(&self) -> u64;
+
+    /// Its next event is due.
+    fn event(&mut self, cores: &mut C);
+
+    /// An I/O of `task` with this tag is done. The workload submits nothing now, but may schedule an event.
+    fn completed(&mut self, cores: &mut C, task: u32, tag: u32);
+
+    /// `task` found the queue of this disk full, and may go on.
+    fn woken(&mut self, cores: &mut C, disk: usize, task: u32);
+
+    /// All completions of this disk are reported.
+    #[inline]
+    fn settled(&mut self, cores: &mut C) {
+        let _ = cores;
+    }
+
+    /// Something changed in this disk, so that its queue is to be run.
+    #[inline]
+    fn touched(&mut self, disk: usize) {
+        let _ = disk;
+    }
+
+    /// Whether the queue of this disk is to be run now.
+    #[inline]
+    fn runs_queue(&mut self, disk: usize) -> bool {
+        let _ = disk;
+        true
+    }
+
+    /// The queue of this disk was run as far as it goes.
+    #[inline]
+    fn queue_ran(&mut self, cores: &mut C, disk: usize) {
+        let _ = (cores, disk);
+    }
+
+    /// All queues were run: tasks that can go on do. Returns whether the queues are to be looked at again.
+    #[inline]
+    fn go_on(&mut self, cores: &mut C) -> bool {
+        let _ = cores;
+        false
+    }
+
+    /// Whether the run has ended, with whatever is under way.
+    #[inline]
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Whether it would do more if the run went on.
+    fn has_more(&self) -> bool {
+        self.next_ns() != u64::MAX
+    }
+
+    /// The queue is to be run at that moment, as an event of the workload.
+    fn schedule_rerun(&mut self, at_ns: u64) {
+        let _ = at_ns;
+        unreachable!("only tasks are run with reruns among their events");
+    }
+
+    /// When a timer, or a rerun, that is due at `due_ns` is heard, ns. A recording hears it when it recorded it.
+    #[inline]
+    fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
+        let _ = due;
+        due_ns
+    }
+
+    /// Whether timers are heard, and the run goes on, even if nothing else ever happens again.
+    #[inline]
+    fn hears_on(&self) -> bool {
+        false
+    }
+
+    /// A timer or a rerun is heard.
+    #[inline]
+    fn heard(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// The result of the request that the device completes next.
+    #[inline]
+    fn result(&self) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// Adds its notes on the run.
+    fn notes(&self, notes: &mut Vec<Note>) {
+        let _ = notes;
+    }
+
+    /// The results of its jobs, if it consists of jobs; the run ends now.
+    fn jobs(self, now_ns: u64) -> Vec<JobResult>
+    where
+        Self: Sized,
+    {
+        let _ = now_ns;
+        Vec::new()
+    }
+}
+
+/// How a run went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Driven {
+    /// Events handled.
+    pub(super) events: u64,
+    /// The moment of the last event before the limit, ns, if the run reached its limit.
+    pub(super) limited_ns: Option<u64>,
+}
+
+/// Handles events until nothing more comes, the run is over, or its limit is reached.
+///
+/// # Errors
+/// A cgroup is named that is not there, or the run was interrupted.
+#[inline]
+pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
+    cores: &mut C,
+    source: &mut S,
+    reruns_among_tasks: bool,
+    limit: Limit,
+    interrupt: Option<&AtomicBool>,
+) -> Result<Driven, SimError> {
+    cores.all().iter().try_for_each(|core| check_cgroups(&core.driver))?;
+    let end_ns = limit.time_ns.unwrap_or(u64::MAX);
+    for core in cores.all_mut() {
+        core.ios_max = limit.ios.unwrap_or(u64::MAX);
+        core.begin();
+    }
+    source.begin(cores);
+    let mut driven = Driven { events: 0, limited_ns: None };
+    // The one that is among the workload's events.
+    let mut rerun_scheduled = None;
+    while !source.is_over() {
+        let (device_ns, device) = earliest(cores.all(), |core| core.device.next_event().map_or(u64::MAX, Time::as_ns));
+        let (timer_ns, timer) = earliest(cores.all(), |core| since_origin(core.driver.next_timer()));
+        let timer_ns = source.heard_ns(Due::Timer, timer_ns);
+        let (rerun_ns, rerun) =
+            earliest(cores.all(), |core| since_origin(core.driver.next_rerun().filter(|_| !reruns_among_tasks)));
+        let rerun_ns = source.heard_ns(Due::Rerun, rerun_ns);
+        let mut source_ns = source.next_ns();
+        let is_exhausted = |cores: &C| cores.all().iter().any(Core::is_exhausted);
+        let next_ns = device_ns.min(timer_ns).min(rerun_ns).min(source_ns);
+        if S::STOPS_AT_LIMIT {
+            let ends = next_ns >= end_ns && next_ns < u64::MAX;
+            if ends || is_exhausted(cores) {
+                driven.limited_ns = Some(now_ns(cores));
+                // Settings that are compared have the same time, whenever their last event was.
+                if ends {
+                    pass_until(cores, end_ns);
+                }
+                break;
+            }
+        } else {
+            // All of the workload ends with the time, also a task that waits for a tag and has no event of its own.
+            // An I/O that was submitted before completes.
+            if next_ns >= end_ns {
+                for core in cores.all_mut() {
+                    core.ios_max = core.ios_max.min(core.submitted);
+                }
+            }
+            if is_exhausted(cores) {
+                driven.limited_ns = driven.limited_ns.or(Some(now_ns(cores)));
+                source_ns = u64::MAX;
+            } else if source_ns >= end_ns {
+                source_ns = u64::MAX;
+            }
+        }
+        let nothing_comes = device_ns == u64::MAX && source_ns == u64::MAX && !source.hears_on();
+        if nothing_comes && cores.all().iter().all(|core| core.driver.queue().only_controllers_go_on()) {
+            break;
+        }
+        let at_ns = device_ns.min(timer_ns).min(source_ns).min(rerun_ns);
+        if at_ns == u64::MAX {
+            break;
+        }
+        pass_until(cores, at_ns);
+        if device_ns == at_ns {
+            if !cores.all_mut()[device].complete(source.result()) {
+                continue;
+            }
+            source.touched(device);
+        } else if timer_ns == at_ns {
+            let core = &mut cores.all_mut()[timer];
+            source.heard(core.now());
+            if core.timer() {
+                source.touched(timer);
+            }
+        } else if source_ns == at_ns {
+            source.event(cores);
+        } else {
+            let core = &mut cores.all_mut()[rerun];
+            source.heard(core.now());
+            core.rerun();
+            source.touched(rerun);
+        }
+        attend(cores, source);
+        if reruns_among_tasks {
+            let rerun = cores.all()[0].driver.next_rerun();
+            if let Some(at) = rerun.filter(|_| rerun != rerun_scheduled) {
+                source.schedule_rerun(at.since(ORIGIN));
+            }
+            rerun_scheduled = rerun;
+        }
+        driven.events += 1;
+        if driven.events.is_multiple_of(INTERRUPT_EVENTS) && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+        {
+            return Err(SimError::Interrupted { events: driven.events, at_ns: now_ns(cores) });
+        }
+    }
+    Ok(driven)
+}
+
+/// Runs a workload on one disk.
+///
+/// # Errors
+/// As [`drive`], or requests wait that nothing will dispatch.
+pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
+    mut core: Core<D, O>,
+    mut source: S,
+    reruns_among_tasks: bool,
+    limit: Limit,
+    interrupt: Option<&AtomicBool>,
+) -> Result<RunResult, SimError> {
+    let Driven { events, limited_ns } = drive(&mut core, &mut source, reruns_among_tasks, limit, interrupt)?;
+    let queue = core.driver.queue();
+    let waiting = queue.waiting();
+    if waiting > 0 {
+        return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
+    }
+    if source.has_more() {
+        let at_ns = limited_ns.unwrap_or(core.now_ns);
+        core.notes.push(Note::Limited { ios: core.submitted, at_ns });
+        let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX);
+        core.last_until(limit.time_ns.filter(|_| ended_by_time).unwrap_or(0));
+    }
+    source.notes(&mut core.notes);
+    let jobs = source.jobs(core.now_ns);
+    let mut result = RunResult { jobs, ..core.into_result(events) };
+    result.leave_syncs_out();
+    Ok(result)
+}
+
+/// After an event: completions are reported, the queues are run, and tasks that can go on do.
+#[inline]
+pub(super) fn attend<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mut C, source: &mut S) {
+    loop {
+        for disk in 0..cores.all().len() {
+            settle(cores, source, disk);
+            if source.runs_queue(disk) {
+                while let Some(task) = cores.all_mut()[disk].turn() {
+                    source.woken(cores, disk, task);
+                    settle(cores, source, disk);
+                }
+            }
+            source.queue_ran(cores, disk);
+        }
+        if !source.go_on(cores) {
+            return;
+        }
+    }
+}
+
+/// Reports the I/Os of a disk that are done.
+#[inline]
+fn settle<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mut C, source: &mut S, disk: usize) {
+    let mut next = 0;
+    while let Some(&cookie) = cores.all()[disk].done.get(next) {
+        next += 1;
+        if let Some((task, tag)) = cores.all_mut()[disk].bio_done(cookie) {
+            source.completed(cores, task, tag);
+        }
+    }
+    cores.all_mut()[disk].done.clear();
+    source.settled(cores);
+}
+
+/// The first of the disks that are due earliest, and when, ns.
+#[inline]
+fn earliest<D, O>(cores: &[Core<D, O>], due_ns: impl Fn(&Core<D, O>) -> u64) -> (u64, usize) {
+    let mut earliest = (u64::MAX, 0);
+    for (disk, core) in cores.iter().enumerate() {
+        let at_ns = due_ns(core);
+        if at_ns < earliest.0 {
+            earliest = (at_ns, disk);
+        }
+    }
+    earliest
+}
+
+#[inline]
+fn since_origin(at: Option<Time>) -> u64 {
+    at.map_or(u64::MAX, |at| at.since(ORIGIN))
+}
+
+/// The present, ns.
+#[inline]
+pub(super) fn now_ns<D, O, C: Cores<D, O>>(cores: &C) -> u64 {
+    cores.all()[0].now_ns
+}
+
+/// The present moves on for all disks.
+#[inline]
+fn pass_until<D: Device, O: Observer, C: Cores<D, O>>(cores: &mut C, at_ns: u64) {
+    for core in cores.all_mut() {
+        core.pass_until(core.now_ns.max(at_ns));
+    }
+}
+
+/// Checks that every attribute of a cgroup is set for a cgroup that exists.
+///
+/// # Errors
+/// One is not; the error lists those that exist.
+pub(super) fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
+    match driver.queue().set_of_no_cgroup().first() {
+        Some(NamedWrite { cgroup, file, .. }) => {
+            let known = driver.queue().env().cgroups.names().skip(1).map(str::to_owned).collect();
+            Err(SimError::NoCgroup { file: file.clone(), cgroup: cgroup.clone(), known })
+        }
+        None => Ok(()),
+    }
+}
