@@ -43,7 +43,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "after this age a read is served before its direction's batch goes on",
+            "a read older than this is served before the current batch of reads continues",
             { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
@@ -54,7 +54,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "after this age a write is served before its direction's batch goes on",
+            "a write older than this is served before the current batch of writes continues",
             { tuning: Span::of(78, 20_000) }
         ),
         tunable!(
@@ -76,7 +76,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.0",
-            "whether front merges are looked for",
+            "whether the scheduler looks for front merges",
             { tuning: Span::SWITCH }
         ),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch",

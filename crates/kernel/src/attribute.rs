@@ -212,11 +212,11 @@ static NUMBERS: [Spec; 5] = [
     },
     Spec {
         since: "4.4",
-        ..spec("io_poll", Unit::Switch, 0, SWITCH, "whether completions of I/O that asks for it are polled for")
+        ..spec("io_poll", Unit::Switch, 0, SWITCH, "whether the kernel polls for completions of I/O that requests it")
     },
     Spec {
         since: "5.10",
-        ..spec("stable_writes", Unit::Switch, 0, SWITCH, "whether pages may not change while they are written")
+        ..spec("stable_writes", Unit::Switch, 0, SWITCH, "whether pages must not change while they are written")
     },
     Spec {
         since: "6.0",
@@ -228,7 +228,7 @@ static NUMBERS: [Spec; 5] = [
 static CHOICES: [Choice; 1] = [Choice {
     name: "write_cache",
     values: &["write back", "write through"],
-    doc: "whether the kernel takes the device to have a volatile write cache, and flushes it",
+    doc: "whether the kernel assumes a volatile write cache, and flushes it",
 }];
 
 /// Declarations of the numbers that only the kernel's queues have.

@@ -267,14 +267,14 @@ impl Holds {
 
 const BLKTRACE: FormatSpec = FormatSpec {
     name: "blktrace",
-    about: "Linux' blktrace: binary records of what happened to each request, version 7, a file per CPU",
+    about: "Linux' blktrace: binary records of the events of each request, version 7, a file per CPU",
     extensions: &["blktrace"],
     recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
     record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
     example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
            00000000",
-    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, which \
-           only iosched writes",
+    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, if \
+           iosched recorded them",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds {
@@ -297,7 +297,7 @@ const BLKPARSE: FormatSpec = FormatSpec {
     recognised: "lines of its shape",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
     example: "8,0 3 1 0.009507758 697 Q RS 4530168 + 8 [postgres]",
-    read: "as of blktrace, but for what blkparse does not print",
+    read: "as for blktrace, without the content that blkparse does not print",
     from_first: false,
     resolution_ns: 1,
     holds: None,
@@ -314,7 +314,7 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
              `process-pid [cpu] flags seconds:` in the others; the priority since Linux 6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
     read: "events of requests and bios as those of blktrace, with the priorities of requests; other events are \
-           passed over",
+           ignored",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: None,
@@ -327,8 +327,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`, offset and length in bytes; `wait` in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "read, write, trim, sync and datasync (as flushes), by file; times are sums of waits, 0 without. \
-           sync_file_range is passed over: it says nothing of the device",
+    read: "read, write, trim, sync and datasync (as flushes), by file; times are sums of waits, or 0. sync_file_range \
+           is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual has `wait` in µs after the previous one, fio 3.33 waits until so many ms after its start.
@@ -343,7 +343,7 @@ const FIO_V3: FormatSpec = FormatSpec {
     record: "`time file action [offset length]`, time in µs (as fio 3.33 writes and replays it), offset and length in \
              bytes",
     example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
-    read: "read, write, trim, sync and datasync (as flushes), by file; sync_file_range is passed over",
+    read: "read, write, trim, sync and datasync (as flushes), by file; sync_file_range is ignored",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(FIO),
@@ -357,7 +357,7 @@ const MSR: FormatSpec = FormatSpec {
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
              size in bytes",
     example: "128166372003061629,hm,1,Read,2319446016,4096,413",
-    read: "all; a volume is a host's disk (`host.disk`); an empty response is an unknown one",
+    read: "all; a volume is a host's disk (`host.disk`); an empty response is unknown",
     from_first: true,
     resolution_ns: 100,
     holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),
@@ -370,7 +370,7 @@ const SPC: FormatSpec = FormatSpec {
     recognised: "lines of its shape: `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA of 512 bytes, size in bytes, seconds",
     example: "0,4530168,4096,R,0.551706",
-    read: "all five columns; further ones are passed over. A device is an application storage unit (ASU)",
+    read: "all five columns; further columns are ignored. A device is an application storage unit (ASU)",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -461,14 +461,14 @@ const MQSIM: FormatSpec = FormatSpec {
 
 const CSV: FormatSpec = FormatSpec {
     name: "csv",
-    about: "our own columns: whatever is known, in text",
+    about: "iosched's own columns, in text",
     extensions: &["csv"],
     recognised: "a heading that names at least a time, op, a start and a length; see below",
     record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order: op R, W, D, Z or \
              F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead); ioprio none, idle, \
              rt/LEVEL or be/LEVEL",
     example: "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns\n125000,697,R,1,4530168,8,0,89000",
-    read: "all; pid, sync and what follows nr_sectors may be missing, and columns of other names are passed over",
+    read: "all; pid, sync and the columns after nr_sectors may be missing, and columns of other names are ignored",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds {

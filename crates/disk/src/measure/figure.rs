@@ -138,17 +138,17 @@ macro_rules! figures {
 
 figures! {
     AverageReadSeek "average_read_seek" Time "average seek, read":
-        "Mean time of the arm between two random sectors, rotation left out.",
+        "Mean time of the arm between two random sectors, without rotation.",
     AverageWriteSeek "average_write_seek" Time "average seek, write":
-        "The same until it can write.",
+        "As for reads, until the arm can write.",
     TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
         "Time of the arm from one cylinder to the next.",
     TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":
-        "The same until it can write.",
+        "As for reads, until the arm can write.",
     FullStrokeReadSeek "full_stroke_read_seek" Time "full-stroke seek, read":
         "Time of the arm from the first sector to the last.",
     FullStrokeWriteSeek "full_stroke_write_seek" Time "full-stroke seek, write":
-        "The same until it can write.",
+        "As for reads, until the arm can write.",
     RandomRead4kLatency "random_read_4k_latency" Time "random read, one at a time":
         "Mean latency of 4 KiB random reads, one at a time.",
     RandomRead4kDepth1 "random_read_4k_depth_1" Rate "random read, depth 1":
@@ -158,13 +158,13 @@ figures! {
     RandomRead4kDepth256 "random_read_4k_depth_256" Rate "random read, depth 256":
         "4 KiB random reads a second, 256 outstanding.",
     RandomWrite4kLatency "random_write_4k_latency" Time "random write, one at a time":
-        "Mean latency of 4 KiB random writes, one at a time, the first 200 of a new device: what a cache acknowledges.",
+        "Mean latency of 4 KiB random writes, one at a time, the first 200 of a new device, taken by a cache.",
     RandomWrite4kDepth1 "random_write_4k_depth_1" Rate "random write, depth 1":
         "4 KiB random writes a second, one at a time, once caches are full.",
     RandomWrite4kDepth32 "random_write_4k_depth_32" Rate "random write, depth 32":
         "4 KiB random writes a second, 32 outstanding, once caches are full.",
     SteadyRandomWrite4kDepth32 "steady_random_write_4k_depth_32" Rate "random write, steady state":
-        "4 KiB random writes a second, 32 outstanding, on flash that was filled and overwritten at random before.",
+        "4 KiB random writes a second, 32 outstanding, on flash that was filled and then overwritten at random.",
     SequentialReadOuterEdge "sequential_read_outer_edge" Throughput "sequential read, first sectors":
         "Rate of sequential reads from the first sector on: a rotating disk's outer edge.",
     SequentialReadAverage "sequential_read_average" Throughput "sequential read, average":
@@ -184,9 +184,9 @@ figures! {
     FlushAfter64ScatteredWrites "flush_after_64_scattered_writes" Time "flush after 64 random writes":
         "Mean latency of a flush right after 64 random 4 KiB writes were acknowledged.",
     ShortStrokeHalf "short_stroke_half" Ratio "random read on half, gain":
-        "4 KiB random reads a second on the first half of the device, one at a time, over those on all of it.",
+        "4 KiB random reads a second on the first half of the device, relative to the whole device, one at a time.",
     ShortStrokeTenth "short_stroke_tenth" Ratio "random read on a tenth, gain":
-        "4 KiB random reads a second on the first tenth of the device, one at a time, over those on all of it.",
+        "4 KiB random reads a second on the first tenth of the device, relative to the whole device, one at a time.",
 }
 
 impl Figure {

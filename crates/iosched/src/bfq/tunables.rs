@@ -37,7 +37,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "4.12",
-            "after this age a sync request is served next in its queue, once in a turn",
+            "a sync request older than this is served next in its queue, once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -48,7 +48,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "4.12",
-            "after this age an async request is served next in its queue, once in a turn",
+            "an async request older than this is served next in its queue, once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -70,7 +70,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "4.12",
-            "how many times dearer a backward seek counts than one forward",
+            "factor by which a backward seek counts more than a forward seek",
             { clamps: true, reads: Reads::U64, tuning: Span::of(1, 16) }
         ),
         tunable!(
@@ -81,7 +81,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "4.12",
-            "how long to wait for the next request of a queue worth it; 0: never",
+            "how long to idle for the next request of a queue; 0: never",
             { clamps: true, reads: Reads::U64, wraps: Some(MS), tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -103,7 +103,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=MAX,
             "4.12",
-            "most that a queue may have served in a turn; 0: what the device serves sequentially within timeout_sync",
+            "largest budget of a queue for one turn; 0: as much as the device serves sequentially within timeout_sync",
             { clamps: true, reads: Reads::U64, tuning: Span::or_zero(512, 32_768) }
         ),
         tunable!(
@@ -112,7 +112,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             Jiffies(HZ / 8),
             1..=MAX,
             "4.12",
-            "longest turn of a queue that is not raised",
+            "longest turn of a queue without a raised weight",
             { clamps: true, reads: Reads::U64, tuning: Span::of(15, 1_000) }
         ),
         tunable!(
@@ -123,7 +123,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=1,
             "4.12",
-            "one request in the device at a time, and every queue is waited for: exact shares, at the price of throughput",
+            "one request in the device at a time, and idling for every queue: exact shares, less throughput",
             { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
         tunable!(

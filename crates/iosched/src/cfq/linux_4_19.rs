@@ -125,7 +125,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "after this age a sync request is served first in its queue's turn",
+            "a sync request older than this is served first in its queue's turn",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -136,7 +136,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "after this age an async request is served first in its queue's turn",
+            "an async request older than this is served first in its queue's turn",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -158,7 +158,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "2.6.10",
-            "how many times dearer a backward seek counts than one forward",
+            "factor by which a backward seek counts more than a forward seek",
             { tuning: Span::of(1, 16) }
         ),
         tunable!(
@@ -202,7 +202,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.13",
-            "how long to wait for the next request of a queue worth it; 0 at first on a device without seek cost",
+            "how long to idle for the next request of a queue; default 0 on a device without seek cost",
             { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -213,7 +213,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.36",
-            "how long to wait on the last queue of a group; 0 at first without groups",
+            "how long to idle for the last queue of a group; default 0 without groups",
             { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -235,7 +235,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             300,
             1..=MAX,
             "3.4",
-            "within which every queue of a class should get its turn",
+            "time within which every queue of a class should get its turn",
             { tuning: Span::of(38, 2_400) }
         ),
         YIELD,

@@ -54,7 +54,7 @@ pub(super) const YIELD: Tunable<Tunables> = tunable!(
     0,
     0..=1,
     "patches of 2010",
-    "queue yielding: a task that waits for another's I/O gives up its turn to it"
+    "queue yielding: a task that waits for another task's I/O gives its turn to that task"
 );
 
 /// Declarations of generations that count in jiffies.
@@ -82,7 +82,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 8),
         1..=MAX,
         "2.6.10",
-        "after this age a sync request is served first in its queue's turn",
+        "a sync request older than this is served first in its queue's turn",
         { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
@@ -92,7 +92,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 4),
         1..=MAX,
         "2.6.10",
-        "after this age an async request is served first in its queue's turn",
+        "an async request older than this is served first in its queue's turn",
         { clamps: true, tuning: Span::of(16, 4_000) }
     );
 
@@ -116,7 +116,7 @@ pub(super) mod in_jiffies {
         2,
         1..=MAX,
         "2.6.10",
-        "how many times dearer a backward seek counts than one forward",
+        "factor by which a backward seek counts more than a forward seek",
         { clamps: true, tuning: Span::of(1, 16) }
     );
 
@@ -158,7 +158,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 125),
         0..=MAX,
         "2.6.13",
-        "how long to wait for the next request of a queue worth it",
+        "how long to idle for the next request of a queue",
         { clamps: true, tuning: Span::or_zero(1, 32) }
     );
 }

@@ -57,7 +57,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             2_000_000,
             0..=u64::MAX,
             "4.12",
-            "the latency to keep reads to",
+            "target latency of reads",
             { reads: Reads::U64, tuning: Span::of(125_000, 64_000_000) }
         ),
         tunable!(
@@ -68,7 +68,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             10_000_000,
             0..=u64::MAX,
             "4.12",
-            "the latency to keep writes to",
+            "target latency of writes",
             { reads: Reads::U64, tuning: Span::of(625_000, 160_000_000) }
         ),
     ],

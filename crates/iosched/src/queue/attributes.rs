@@ -57,11 +57,11 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             0..=u32::MAX as u64,
             "2.6.0",
-            "how far a sequential reader is read ahead of",
+            "largest readahead of a sequential reader",
             { tuning: Span::or_zero(16, 4_096) }
         ),
         tunable!(Attributes.rotational, "rotational", Switch, 1, 1, 0..=1, "2.6.29",
-            "whether seeking costs: 1 for disks", { read_only: true }),
+            "whether the device has seek times: 1 for rotating disks", { read_only: true }),
         tunable!(
             Attributes.nomerges,
             "nomerges",
