@@ -169,7 +169,7 @@ struct Figure {
     elevator: &'static str,
     shape: &'static Shape,
     /// Its own calls and its hash; the loop is subtracted.
-    own: Rounds,
+    alone: Rounds,
     /// Through the whole queue, the loop included.
     whole: Rounds,
     /// The loop.
@@ -178,21 +178,21 @@ struct Figure {
 
 fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> anyhow::Result<Figure> {
     let mut in_order = loaded::<Nothing>(elevator, shape)?;
-    let mut own = loaded::<Alone>(elevator, shape)?;
+    let mut alone = loaded::<Alone>(elevator, shape)?;
     let mut whole = loaded::<Whole>(elevator, shape)?;
     let (mut units_ns, mut loops_ns, mut own_ns, mut whole_ns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         units_ns.push(unit.measure_ns());
         let loop_ns = measure_ns(&mut in_order);
         loops_ns.push(loop_ns);
-        own_ns.push(measure_ns(&mut own) - loop_ns);
+        own_ns.push(measure_ns(&mut alone) - loop_ns);
         whole_ns.push(measure_ns(&mut whole));
     }
-    own.check();
+    alone.check();
     whole.check();
     let unit_ns = middle(&units_ns);
     let rounds = |ns: &[f64]| Rounds::new(ns, &units_ns);
-    let (in_order, own, whole) = (rounds(&loops_ns), rounds(&own_ns), rounds(&whole_ns));
+    let (in_order, alone, whole) = (rounds(&loops_ns), rounds(&own_ns), rounds(&whole_ns));
     let name = shape.name;
     let Rounds { ns, low, ratio, high } = &whole;
     let line = serde_json::json!({
@@ -203,14 +203,14 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
         "ratio": rounded(*ratio, 3),
         "ratio_low": rounded(*low, 3),
         "ratio_high": rounded(*high, 3),
-        "elevator_ns": rounded(own.ns, 1),
-        "elevator_ratio": rounded(own.ratio, 3),
-        "elevator_ratio_low": rounded(own.low, 3),
-        "elevator_ratio_high": rounded(own.high, 3),
+        "elevator_ns": rounded(alone.ns, 1),
+        "elevator_ratio": rounded(alone.ratio, 3),
+        "elevator_ratio_low": rounded(alone.low, 3),
+        "elevator_ratio_high": rounded(alone.high, 3),
         "loop_ns": rounded(in_order.ns, 1),
     });
     println!("{line}");
-    Ok(Figure { elevator, shape, own, whole, in_order })
+    Ok(Figure { elevator, shape, alone, whole, in_order })
 }
 
 impl Figure {
@@ -237,7 +237,7 @@ impl Figure {
 /// The elevators, and those with a controller beside them, whose "elevator load" holds `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-    let beside = BESIDE.iter().map(|own| own.name).filter(|_| shape.name == BESIDE_SHAPE);
+    let beside = BESIDE.iter().map(|load| load.name).filter(|_| shape.name == BESIDE_SHAPE);
     Registry::linux().names().into_iter().chain(beside).filter(wanted).collect()
 }
 
@@ -274,13 +274,13 @@ fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
         "per request", "elevator, U", "Linux U", "whole ns", "whole, U", "of cfq"
     );
     for (figure, baseline) in &table {
-        let Figure { elevator, shape, own, whole, .. } = figure;
+        let Figure { elevator, shape, alone, whole, .. } = figure;
         let baseline = &table[*baseline].0;
         let (linux, goal) = figure.remarks(baseline);
         let name = format!("{elevator} {}", shape.name);
-        let (own, spread, ns) = (own.told(), whole.told(), whole.ns);
+        let (alone, spread, ns) = (alone.told(), whole.told(), whole.ns);
         let of_baseline = whole.ratio / baseline.whole.ratio;
-        println!("{name:34} {own:>18} {linux:>10} {ns:8.1} {spread:>18} {of_baseline:7.2}  {goal}");
+        println!("{name:34} {alone:>18} {linux:>10} {ns:8.1} {spread:>18} {of_baseline:7.2}  {goal}");
     }
     println!("\n{:34} {:>18}", "the loop, in whole only", "U");
     for (figure, _) in table.iter().enumerate().filter(|(at, (_, baseline))| at == baseline).map(|(_, row)| row) {

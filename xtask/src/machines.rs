@@ -119,8 +119,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
 fn command() -> Result<PathBuf> {
     let tests = ["test", "--quiet", "--no-run", "--workspace", "--features", "iosched-cli/full", "--test", "vhost"];
     ensure!(Command::new("cargo").args(tests).status()?.success(), "the command cannot be built");
-    let own = std::env::current_exe()?;
-    let target = own.parent().and_then(Path::parent).context("the target directory")?;
+    let command = std::env::current_exe()?;
+    let target = command.parent().and_then(Path::parent).context("the target directory")?;
     Ok(target.join("debug/iosched"))
 }
 

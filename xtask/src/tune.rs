@@ -177,7 +177,7 @@ impl Case {
         let mut told = vec![tuning.baseline.clone(), settings[best].clone()];
         told.extend(found.iter().cloned());
         let truth = means(&tuning.experiment, TRUTH_SEED, &told, TRUTH_RUNS, measure)?;
-        let mut ratios: Vec<f64> = truth[2..].iter().map(|own| worse(*own, truth[1])).collect();
+        let mut ratios: Vec<f64> = truth[2..].iter().map(|value| worse(*value, truth[1])).collect();
         let mut ours = truth[2..].to_vec();
         ours.sort_by(f64::total_cmp);
         println!(
@@ -190,7 +190,7 @@ impl Case {
         );
         if std::env::var_os("IOSCHED_TUNE_SETTINGS").is_some() {
             println!("    grid {}", settings[best]);
-            found.iter().for_each(|own| println!("    ours {own}"));
+            found.iter().for_each(|setting| println!("    ours {setting}"));
         }
         ratios.sort_by(f64::total_cmp);
         Ok(ratios)

@@ -157,7 +157,7 @@ pub enum SectorChoice {
         /// Which.
         recent: u8,
         /// Whether of the task's own.
-        own: bool,
+        of_task: bool,
         /// How.
         how: Near,
         /// Whether it takes over op and flags of that one.
@@ -423,7 +423,7 @@ impl Operation {
                     _ => Near::Fill,
                 },
                 recent: bits.take(3).min(bits.take(3)) as u8,
-                own: bits.take(2) != 0,
+                of_task: bits.take(2) != 0,
                 alike: bits.take(2) != 0,
             },
         };
@@ -464,6 +464,6 @@ fn word_of(place: SectorChoice) -> u32 {
     match place {
         SectorChoice::At(sector) => sector,
         SectorChoice::Onward => 1,
-        SectorChoice::Near { recent, own, .. } => u32::from(recent) + u32::from(own),
+        SectorChoice::Near { recent, of_task, .. } => u32::from(recent) + u32::from(of_task),
     }
 }

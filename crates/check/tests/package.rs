@@ -38,7 +38,7 @@ fn plain(path: &Path) -> PathBuf {
 fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
     let folder = file.parent().expect("a file is in a folder");
     // Modules of `name.rs` are in `name/`.
-    let own = match file.file_stem().and_then(|stem| stem.to_str()) {
+    let modules = match file.file_stem().and_then(|stem| stem.to_str()) {
         Some("main" | "lib" | "mod") | None => folder.to_owned(),
         Some(stem) => folder.join(stem),
     };
@@ -56,7 +56,7 @@ fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
             && !line.starts_with("//")
             && !has_path
         {
-            all.push(vec![own.join(format!("{name}.rs")), own.join(name).join("mod.rs")]);
+            all.push(vec![modules.join(format!("{name}.rs")), modules.join(name).join("mod.rs")]);
         }
         has_path = false;
     }

@@ -359,7 +359,7 @@ mod tests {
             below: vec!["sda".to_owned()],
             ..sda.clone()
         };
-        let weights = || Some(Weights { usual: 50, own: Vec::new() });
+        let weights = || Some(Weights { usual: 50, on_disks: Vec::new() });
         let backup = Group {
             directory: "/sys/fs/cgroup/system.slice/backup.service".to_owned(),
             name: "backup.service".to_owned(),

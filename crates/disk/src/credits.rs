@@ -54,9 +54,9 @@ impl CreditsConfig {
     /// Checks all buckets of a device.
     pub(crate) fn validate(field: &str, buckets: &[Self]) -> Result<(), ConfigError> {
         within(&format!("{field}: number of them"), buckets.len(), 0..=BUCKETS_MAX)?;
-        for own in buckets {
-            within(&format!("{field}.per_second"), own.per_second, 1..=AMOUNT_MAX)?;
-            within(&format!("{field}.saved"), own.saved, 1..=AMOUNT_MAX)?;
+        for bucket in buckets {
+            within(&format!("{field}.per_second"), bucket.per_second, 1..=AMOUNT_MAX)?;
+            within(&format!("{field}.saved"), bucket.saved, 1..=AMOUNT_MAX)?;
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ pub(crate) struct Credits {
 
 impl Credits {
     pub(crate) fn new(buckets: &[CreditsConfig]) -> Self {
-        Self { buckets: buckets.iter().map(|&own| (own, None)).collect() }
+        Self { buckets: buckets.iter().map(|&bucket| (bucket, None)).collect() }
     }
 
     /// Pays for a command that comes at `now_ns`; from when on it is paid for, ns.

@@ -620,10 +620,10 @@ impl Fit {
     fn validate(self) -> Result<(), ConfigError> {
         within("fit.rate_error_percent", self.rate_error_percent, 0.0..=1e9)?;
         within("fit.tail_error_percent", self.tail_error_percent, 0.0..=1e9)?;
-        let Some(own) = self.validated else { return Ok(()) };
-        within("fit.validated.trust_percent", own.trust_percent, 0.0..=100.0)?;
-        within("fit.validated.rate_difference_error_percent", own.rate_difference_error_percent, 0.0..=1e9)?;
-        within("fit.validated.tail_difference_error_percent", own.tail_difference_error_percent, 0.0..=1e9)
+        let Some(validated) = self.validated else { return Ok(()) };
+        within("fit.validated.trust_percent", validated.trust_percent, 0.0..=100.0)?;
+        within("fit.validated.rate_difference_error_percent", validated.rate_difference_error_percent, 0.0..=1e9)?;
+        within("fit.validated.tail_difference_error_percent", validated.tail_difference_error_percent, 0.0..=1e9)
     }
 }
 

@@ -49,7 +49,7 @@ fn mean_ns(config: EmpiricalConfig, depth: u32, nr_sectors: u32, next: impl Fn(u
         let (op, sector) = next(number);
         (number <= 4_000).then_some((0, Command { tag: 0, op, sector, nr_sectors, fua: false }))
     });
-    outcomes.iter().map(|own| own.latency_ns() as f64).sum::<f64>() / outcomes.len() as f64
+    outcomes.iter().map(|outcome| outcome.latency_ns() as f64).sum::<f64>() / outcomes.len() as f64
 }
 
 fn near(value: f64, wanted: f64) -> bool {
@@ -106,7 +106,7 @@ fn who_comes_after_a_rest_wakes_it_up_and_whoever_comes_meanwhile_waits_as_well(
             number += 1;
             (number <= 4_000).then_some((think_ns, command))
         });
-        let mean_ns = outcomes.iter().map(|own| own.latency_ns() as f64).sum::<f64>() / outcomes.len() as f64;
+        let mean_ns = outcomes.iter().map(|outcome| outcome.latency_ns() as f64).sum::<f64>() / outcomes.len() as f64;
         if depth == 1 {
             assert!(near(mean_ns, wanted_ns), "{think_ns}: {mean_ns}");
         } else {
@@ -133,8 +133,8 @@ fn large_company_counts_for_what_it_costs() {
             (number <= 4_000)
                 .then_some((0, Command { tag: 0, op: Op::Read, sector: FAR(number).1, nr_sectors, fua: false }))
         });
-        let small = outcomes.iter().filter(|own| own.command.nr_sectors == 8);
-        small.clone().map(|own| own.latency_ns() as f64).sum::<f64>() / small.count() as f64
+        let small = outcomes.iter().filter(|outcome| outcome.command.nr_sectors == 8);
+        small.clone().map(|outcome| outcome.latency_ns() as f64).sum::<f64>() / small.count() as f64
     };
     assert!(mean([8, 64]) > 1.2 * mean([8, 8]), "{} {}", mean([8, 64]), mean([8, 8]));
 }
@@ -150,10 +150,10 @@ fn the_same_seed_gives_the_same_and_a_profile_reads_what_it_wrote() {
         });
         outcomes.iter().map(Outcome::latency_ns).collect::<Vec<_>>()
     };
-    let own = profile(config());
-    let again = Profile::parse("mine", &own.to_toml().unwrap()).unwrap();
-    assert_eq!(run(&own, 1), run(&again, 1));
-    assert_ne!(run(&own, 1), run(&own, 2));
+    let original = profile(config());
+    let again = Profile::parse("mine", &original.to_toml().unwrap()).unwrap();
+    assert_eq!(run(&original, 1), run(&again, 1));
+    assert_ne!(run(&original, 1), run(&original, 2));
 }
 
 #[test]

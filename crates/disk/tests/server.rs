@@ -220,10 +220,10 @@ fn a_command_of_several_pieces_takes_several_turns() {
 #[test]
 fn data_takes_its_time_on_the_server_and_on_the_link() {
     let read_times = ServerTimes { bytes_per_second: Some(512_000_000), ..times() };
-    let own = ServerConfig { servers: 4, read: read_times, ..config() };
+    let four_servers = ServerConfig { servers: 4, read: read_times, ..config() };
     // 1,000 sectors take a millisecond.
-    assert_eq!(read(&profile(own.clone()), 1, 1000, 1).1, FULL_NS + 1_000_000);
-    assert_eq!(read(&profile(own), 4, 1000, 4).1, FULL_NS + 1_000_000);
+    assert_eq!(read(&profile(four_servers.clone()), 1, 1000, 1).1, FULL_NS + 1_000_000);
+    assert_eq!(read(&profile(four_servers), 4, 1000, 4).1, FULL_NS + 1_000_000);
     let shared = ServerConfig { servers: 4, link_bytes_per_second: Some(512_000_000), ..config() };
     assert_eq!(read(&profile(shared), 4, 1000, 4).1, FULL_NS + 4_000_000);
 }

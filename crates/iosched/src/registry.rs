@@ -147,8 +147,12 @@ mod tests {
         let mut registry = Registry::linux();
         registry.add(Registered { name: "foreign", ..noop::REGISTERED }).unwrap();
         registry.add(Registered::new("own", noop::REGISTERED.build)).unwrap();
-        let mut today: Vec<&str> =
-            registry.elevators().iter().filter(|own| own.is_in_linux()).map(|own| own.name).collect();
+        let mut today: Vec<&str> = registry
+            .elevators()
+            .iter()
+            .filter(|elevator| elevator.is_in_linux())
+            .map(|elevator| elevator.name)
+            .collect();
         today.sort_unstable();
         assert_eq!(today, ["bfq", "kyber", "mq-deadline", "none"]);
     }

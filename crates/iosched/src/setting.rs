@@ -101,7 +101,8 @@ impl Eq for Assignment {}
 impl Assignment {
     /// As it was written before: by the declaration, if that is how it writes the value.
     fn recorded(name: &str, spec: Option<&'static Spec>, text: &str) -> Self {
-        let declared = spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|own| own.text() == text);
+        let declared =
+            spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|assignment| assignment.text() == text);
         declared.unwrap_or_else(|| Self { name: name.to_owned(), value: Assigned::Text(text.to_owned()) })
     }
 
@@ -281,7 +282,7 @@ impl Setting {
     /// kernel's own.
     #[must_use]
     pub fn is_in_linux(&self) -> bool {
-        self.registered().is_ok_and(|own| own.is_in_linux()) || matches!(self.elevator, Choice::Present)
+        self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
     }
 
     /// What is set of the elevator, in the order it is written.
@@ -368,10 +369,10 @@ impl Setting {
         &self,
         mut write: impl FnMut(Owner, &str, &str) -> Result<(), TunableError>,
     ) -> Result<(), SettingError> {
-        let attributes = self.attributes.iter().map(|own| (Owner::Queue, own));
-        for (of, own) in attributes.chain(self.tunables.iter().map(|own| (Owner::Elevator, own))) {
+        let attributes = self.attributes.iter().map(|assignment| (Owner::Queue, assignment));
+        for (of, assignment) in attributes.chain(self.tunables.iter().map(|assignment| (Owner::Elevator, assignment))) {
             let refused = |source| SettingError::Value { elevator: self.name().to_owned(), source };
-            write(of, &own.name, &own.text()).map_err(refused)?;
+            write(of, &assignment.name, &assignment.text()).map_err(refused)?;
         }
         Ok(())
     }
@@ -424,7 +425,9 @@ mod form {
 
     impl Serialize for Setting {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let pairs = |all: &[Assignment]| all.iter().map(|own| (own.name.clone(), own.text())).collect();
+            let pairs = |all: &[Assignment]| {
+                all.iter().map(|assignment| (assignment.name.clone(), assignment.text())).collect()
+            };
             let (tunables, attributes) = (pairs(&self.tunables), pairs(&self.attributes));
             Form { name: self.name().to_owned(), tunables, attributes }.serialize(serializer)
         }
@@ -436,10 +439,10 @@ mod form {
             let Form { name, tunables, attributes } = Form::deserialize(deserializer)?;
             let mut setting = Self::defaults(&name);
             let tunable = |name: &str| setting.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name));
-            let own = |(name, value): &(String, String)| Assignment::recorded(name, tunable(name), value);
-            setting.tunables = tunables.iter().map(own).collect();
-            let own = |(name, value): &(String, String)| Assignment::recorded(name, attribute(name), value);
-            setting.attributes = attributes.iter().map(own).collect();
+            let recorded = |(name, value): &(String, String)| Assignment::recorded(name, tunable(name), value);
+            setting.tunables = tunables.iter().map(recorded).collect();
+            let recorded = |(name, value): &(String, String)| Assignment::recorded(name, attribute(name), value);
+            setting.attributes = attributes.iter().map(recorded).collect();
             Ok(setting)
         }
     }

@@ -21,7 +21,7 @@ fn a_tenant_that_submits_before_the_turn_starves_nobody() {
         let served = two_tenants::served(elevator.name).unwrap();
         let all: u64 = served.iter().sum();
         assert!(all > 5_000, "{}: {served:?}", elevator.name);
-        assert!(served.iter().all(|&own| 4 * own > all), "{}: {served:?}", elevator.name);
+        assert!(served.iter().all(|&bytes| 4 * bytes > all), "{}: {served:?}", elevator.name);
     }
 }
 
@@ -115,7 +115,7 @@ impl Host {
         match self.driver.turn(self.now, self.has_room()) {
             Some(Step::Start(id)) => self.in_device.push_back(id),
             Some(Step::Wake(context)) => {
-                let process = self.processes.iter().position(|&own| own == context).unwrap();
+                let process = self.processes.iter().position(|&known| known == context).unwrap();
                 if let Some(since) = self.waits[process].take() {
                     self.note_wait(process, since);
                 }

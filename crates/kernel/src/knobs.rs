@@ -119,9 +119,9 @@ impl fmt::Display for Inert {
 #[must_use]
 pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> {
     let of_workload = of_workload(&supply.scheduler, demand);
-    let of_setting = setting.assignments().filter_map(|own| {
-        let reason = of_value(own.name(), &own.text(), supply, demand)?;
-        Some(Inert { knob: own.name().to_owned(), reason })
+    let of_setting = setting.assignments().filter_map(|assignment| {
+        let reason = of_value(assignment.name(), &assignment.text(), supply, demand)?;
+        Some(Inert { knob: assignment.name().to_owned(), reason })
     });
     of_workload.into_iter().chain(of_setting).collect()
 }

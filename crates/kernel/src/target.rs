@@ -37,7 +37,7 @@ pub(crate) struct DirectoryTarget {
     given: PathBuf,
     place: Arc<Held>,
     /// A directory of our own in it; `None` if no workload of ours runs there.
-    own: Option<OwnDirectory>,
+    own_directory: Option<OwnDirectory>,
     /// What the file system is on, if that is one block device of this machine.
     device: Option<BlockDevice>,
     disk_bytes: Option<u64>,
@@ -76,8 +76,8 @@ impl Target {
     /// in it.
     pub fn directory(roots: &Roots, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let place = directory::open(path)?;
-        let own = OwnDirectory::create_in(&place, state)?;
-        Ok(Self::in_directory(roots, path, place, Some(own)))
+        let own_directory = OwnDirectory::create_in(&place, state)?;
+        Ok(Self::in_directory(roots, path, place, Some(own_directory)))
     }
 
     /// The directory `path`, for a command of the user's: iosched makes nothing there.
@@ -88,12 +88,20 @@ impl Target {
         Ok(Self::in_directory(roots, path, directory::open(path)?, None))
     }
 
-    fn in_directory(roots: &Roots, path: &Path, place: Arc<Held>, own: Option<OwnDirectory>) -> Self {
+    fn in_directory(roots: &Roots, path: &Path, place: Arc<Held>, own_directory: Option<OwnDirectory>) -> Self {
         let device = BlockDevice::serving(roots, DeviceNumber::from_raw(place.id().device));
         let (given, next) = (path.to_owned(), AtomicU32::new(0));
         let (disk_bytes, kept_disk) = (None, None);
         Self {
-            place: OpenTarget::Directory(DirectoryTarget { given, place, own, device, disk_bytes, kept_disk, next }),
+            place: OpenTarget::Directory(DirectoryTarget {
+                given,
+                place,
+                own_directory,
+                device,
+                disk_bytes,
+                kept_disk,
+                next,
+            }),
         }
     }
 
@@ -190,9 +198,9 @@ impl DirectoryTarget {
     }
 
     /// Our own directory.
-    pub(crate) fn own(&self) -> io::Result<&Arc<Held>> {
+    pub(crate) fn own_directory(&self) -> io::Result<&Arc<Held>> {
         let none = || io::Error::other("is the directory of a command, and no workload of iosched runs in it");
-        self.own.as_ref().map(OwnDirectory::held).ok_or_else(none)
+        self.own_directory.as_ref().map(OwnDirectory::held).ok_or_else(none)
     }
 
     /// A name in our own directory that nobody else uses.

@@ -64,7 +64,8 @@ fn run(workload: &Workload) -> RunResult {
         assert!(task.first_submit_ns.unwrap() <= task.last_completion_ns.unwrap());
         assert!(task.last_completion_ns.unwrap() <= result.finished_ns);
     }
-    let sum = |of: fn(&IoBin) -> u64| result.io_timeline.iter().flat_map(|own| &own.bins).map(of).sum::<u64>();
+    let sum =
+        |of: fn(&IoBin) -> u64| result.io_timeline.iter().flat_map(|timeline| &timeline.bins).map(of).sum::<u64>();
     assert_eq!(sum(|bin| bin.ios), result.ios, "every I/O is in the timeline");
     assert_eq!(sum(|bin| bin.bytes_read + bin.bytes_written), result.bytes_read + result.bytes_written);
     result
@@ -363,8 +364,8 @@ fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
     let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(2 * MIB).keeping_disk();
     let disk = || {
-        let own = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
-        let mut files = std::fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path().join("disk"));
+        let own_directory = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
+        let mut files = std::fs::read_dir(own_directory).unwrap().map(|entry| entry.unwrap().path().join("disk"));
         let disk = files.find(|path| path.is_file()).expect("the disk stays");
         let about = std::fs::metadata(&disk).unwrap();
         (disk, about.len(), about.modified().unwrap())
@@ -392,11 +393,11 @@ fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
         std::fs::write(victim.join("0/0"), "precious").unwrap();
         let target = place.target();
         let prepared = execute::prepare(workload, &target, None).unwrap();
-        let own = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
+        let own_directory = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
         let error = std::thread::scope(|scope| {
             let run = scope.spawn(|| prepared.run(&ExecuteOptions::default()));
-            std::fs::rename(&own, place.0.path().join("moved")).unwrap();
-            std::os::unix::fs::symlink(&victim, &own).unwrap();
+            std::fs::rename(&own_directory, place.0.path().join("moved")).unwrap();
+            std::os::unix::fs::symlink(&victim, &own_directory).unwrap();
             run.join().unwrap().err().or_else(|| prepared.run(&ExecuteOptions::default()).err())
         });
         let error = error.expect("the directory was exchanged").to_string();

@@ -56,11 +56,11 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
         weight,
         leaf_weight: 0,
     };
-    let own = || std::fs::read_dir(hierarchy).unwrap().flatten().map(|entry| entry.path());
+    let cgroups = || std::fs::read_dir(hierarchy).unwrap().flatten().map(|entry| entry.path());
     let prefix = format!("iosched-{}-", std::process::id());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     // As deep as the workload has it.
-    let mine = || own().find(|path| name(path).starts_with(&prefix) && name(path).ends_with(".outer"));
+    let mine = || cgroups().find(|path| name(path).starts_with(&prefix) && name(path).ends_with(".outer"));
     let task = Task { cgroup: Some("inner".to_owned()), total: None, ..reader(1) };
     let workload = Workload::Tasks(Box::new(TaskSet {
         tasks: vec![task],
@@ -86,7 +86,7 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
         assert!(!result.notes.iter().any(|note| matches!(note, Note::NotCarriedOut { .. })), "{:?}", result.notes);
         assert!(seen[0].is_some() && seen[0] == seen[1], "{seen:?}");
     });
-    assert_eq!(own().find(|path| name(path).starts_with(&prefix)), None);
+    assert_eq!(cgroups().find(|path| name(path).starts_with(&prefix)), None);
 }
 
 /// A server of a disk that does one command at a time, in 2 ms, and its mount.

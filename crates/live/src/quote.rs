@@ -68,7 +68,7 @@ fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
         before = c;
         c.is_whitespace() != is_blank || (at > 0 && begins && marks.contains(&c))
     };
-    line.char_indices().find(|&own| ends(own)).map_or(line.len(), |(at, _)| at)
+    line.char_indices().find(|&place| ends(place)).map_or(line.len(), |(at, _)| at)
 }
 
 /// Where a quote ends, behind its last mark. Marks in it are escaped as Rust does it.

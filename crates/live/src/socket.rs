@@ -166,12 +166,12 @@ impl Place {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(parent, flags, Mode::empty()).map_err(refused)?;
         let found = fstat(&directory).map_err(refused)?;
-        let (uid, mode, own) = (found.st_uid, found.st_mode & 0o7777, geteuid().as_raw());
-        if uid != 0 && uid != own {
+        let (uid, mode, server_uid) = (found.st_uid, found.st_mode & 0o7777, geteuid().as_raw());
+        if uid != 0 && uid != server_uid {
             return Err(SocketError::DirectoryOfAnother { path: path.to_owned(), uid });
         }
         // A group that has the user's own number is the user's alone, as systems make it.
-        let others = if found.st_gid == own { 0o002 } else { 0o022 };
+        let others = if found.st_gid == server_uid { 0o002 } else { 0o022 };
         let is_sticky = mode & 0o1000 != 0;
         if mode & others != 0 && !is_sticky {
             return Err(SocketError::OpenDirectory { path: path.to_owned(), mode });

@@ -94,17 +94,19 @@ mod tests {
     fn runs_find_the_machine_within_its_bounds_and_by_their_seed() {
         let machine = machine("spread = { cpu_percent = 2, memory_mib = 50 }").unwrap();
         let found: Vec<Machine> = (0..200).map(|seed| machine.found(seed)).collect();
-        assert!(found.iter().all(|own| (350..=450).contains(&own.cache_mib)));
-        assert!(found.iter().all(|own| (882_000..=918_000).contains(&own.cpu.spawn_ns)));
-        assert!(found.iter().any(|own| own.cache_mib < 360) && found.iter().any(|own| own.cache_mib > 440));
-        assert!(found.iter().any(|own| own.cpu.spawn_ns < 885_000 && own.cpu.copy_bytes_per_s > 4_060_000_000));
+        assert!(found.iter().all(|state| (350..=450).contains(&state.cache_mib)));
+        assert!(found.iter().all(|state| (882_000..=918_000).contains(&state.cpu.spawn_ns)));
+        assert!(found.iter().any(|state| state.cache_mib < 360) && found.iter().any(|state| state.cache_mib > 440));
+        assert!(found.iter().any(|state| state.cpu.spawn_ns < 885_000 && state.cpu.copy_bytes_per_s > 4_060_000_000));
         assert!((0..200).all(|seed| machine.found(seed) == found[seed as usize]));
     }
 
     #[test]
     fn memory_is_never_gone_and_time_never_negative() {
         let machine = machine("spread = { cpu_percent = 50, memory_mib = 4000 }").unwrap();
-        assert!((0..200).map(|seed| machine.found(seed)).all(|own| own.cache_mib > 0 && own.cpu.spawn_ns >= 450_000));
+        assert!(
+            (0..200).map(|seed| machine.found(seed)).all(|state| state.cache_mib > 0 && state.cpu.spawn_ns >= 450_000)
+        );
         assert!(self::machine("spread = { cpu_percent = 51, memory_mib = 0 }").is_err());
     }
 }

@@ -303,9 +303,9 @@ impl Observer for Timeline {
 
     fn begin(&mut self, tasks: usize, _depth: u32) {
         *self = Self::default();
-        let own = if tasks > TASKS_MAX { TASKS_MAX - 1 } else { tasks };
-        self.tasks = (0..own).map(|task| TaskBins { task: Some(task), bytes: Vec::new() }).collect();
-        if own < tasks {
+        let separate = if tasks > TASKS_MAX { TASKS_MAX - 1 } else { tasks };
+        self.tasks = (0..separate).map(|task| TaskBins { task: Some(task), bytes: Vec::new() }).collect();
+        if separate < tasks {
             self.tasks.push(TaskBins::default());
         }
     }

@@ -178,10 +178,10 @@ fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
         ..job("direct", Mode::Read, 64 * MIB)
     };
     let result = result(&machine(1000), vec![direct, job("w", Mode::Write, MIB)]);
-    let own = &result.jobs[0];
-    assert!(own.depth_level[2] >= 997, "{:?}", own.depth_level);
+    let job = &result.jobs[0];
+    assert!(job.depth_level[2] >= 997, "{:?}", job.depth_level);
     // One at a time takes 510 us; four wait for one another.
-    assert!((1.9e6..2.2e6).contains(&own.read.completion.mean_ns()), "{}", own.read.completion.mean_ns());
+    assert!((1.9e6..2.2e6).contains(&job.read.completion.mean_ns()), "{}", job.read.completion.mean_ns());
 }
 
 #[test]

@@ -268,8 +268,8 @@ fn exitall_ends_the_others() {
     let first = |what| Job { exit_all: Some(what), ..job("first", 10) };
     let ended = |what| {
         let later = Job { stonewall: true, ..job("later", 3) };
-        let own = Job { number_ios: Some(1000), ..endless("own", 1) };
-        let result = result(vec![first(what), endless("mate", 0), own, later]);
+        let counted = Job { number_ios: Some(1000), ..endless("own", 1) };
+        let result = result(vec![first(what), endless("mate", 0), counted, later]);
         result.jobs.iter().map(|job| job.read.ios).collect::<Vec<_>>()
     };
     assert_eq!(ended(ExitWhat::Group), [10, 10, 1000, 0]);
@@ -356,14 +356,14 @@ fn a_job_alone_makes_the_ios_it_makes_in_company() {
             self.0.push((request.task, request.sector));
         }
     }
-    let own = |name| Job {
+    let job = |name| Job {
         files: Files::Own(2),
         size: Some(Size::Bytes(MIB)),
         placement: RANDOM,
         number_ios: None,
         ..job(name, 0)
     };
-    let together = workload(vec![own("a"), Job { stonewall: true, ..own("b") }]);
+    let together = workload(vec![job("a"), Job { stonewall: true, ..job("b") }]);
     let profile = device(32, 32);
     let places = |workload: &Workload| {
         let mut places = Places::default();

@@ -122,9 +122,9 @@ fn a_job_deeper_than_the_tags_ends_at_the_limit() {
     let limited = |setting| limited(&jobs(text), &profile, setting, 3 * SECOND, Replay::Closed).0;
     let timed = jobs(&format!("{text}time_based\nruntime=3\n"));
     for (setting, expected) in [("mq-deadline", 2.44), ("none", 2.41)] {
-        let own = limited(setting);
+        let by_task = limited(setting);
         let by_job = run(&Plan::new(&timed, &profile, setting.parse().unwrap()), ()).unwrap();
-        for result in [&own, &by_job] {
+        for result in [&by_task, &by_job] {
             assert!(
                 (3 * SECOND..3 * SECOND + SECOND / 2).contains(&result.finished_ns),
                 "{setting} {}",

@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn work_is_done_in_another_process_with_this_ones_memory() {
         let mut written = Vec::new();
-        let own = pid();
+        let caller = pid();
         let (there, length) = run(|| {
             written.extend(0..100_000);
             (pid(), written.len())
         })
         .unwrap();
-        assert_ne!(there, own);
+        assert_ne!(there, caller);
         assert_eq!((length, written[99_999]), (100_000, 99_999));
     }
 

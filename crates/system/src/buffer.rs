@@ -290,33 +290,33 @@ impl Buffer {
     /// # Panics
     /// If some of it is lent.
     pub(crate) fn places(&self, mut each: impl FnMut(*const u8, usize)) {
-        let (own, end) = (self.own_start().wrapping_sub(self.first), self.first + self.length);
+        let (mapping, end) = (self.own_start().wrapping_sub(self.first), self.first + self.length);
         let mut at = self.first;
         if let Some(block) = self.block.as_ref().filter(|_| self.to_send) {
             for (first, view) in block.elsewhere().iter() {
                 let (from, to) = ((*first).max(at), (first + view.len()).min(end));
                 if from < to {
-                    each(own.wrapping_add(at), from - at);
+                    each(mapping.wrapping_add(at), from - at);
                     each(view.start().wrapping_add(from - first), to - from);
                     at = to;
                 }
             }
         }
-        each(own.wrapping_add(at), end - at);
+        each(mapping.wrapping_add(at), end - at);
     }
 
     /// Its bytes before `at` have been read by the kernel: if they end within a page that is elsewhere, the rest of that
     /// page is kept as it stands now, so that all of it is of one moment.
     pub(crate) fn keep_page(&mut self, at: usize) {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
-        let (own, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
+        let (mapping, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
         let mut elsewhere = block.elsewhere();
         // The last part that does not begin behind it.
         let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
         let (first, view) = elsewhere[place].clone();
         let (sent, kept) = (at - first, view.rest_of_page(at - first));
         // SAFETY: it lies in the block, which is initialised; nothing is lent, and the buffer is borrowed mutably.
-        let rest = unsafe { std::slice::from_raw_parts_mut(own.wrapping_add(at), kept) };
+        let rest = unsafe { std::slice::from_raw_parts_mut(mapping.wrapping_add(at), kept) };
         // What is no longer there cannot be sent, either.
         if kept > 0 && view.copy(sent, rest) {
             let (before, behind) = (view.part(0..sent), view.part(sent + kept..view.len()));

@@ -342,7 +342,7 @@ impl<T: Pod> Filling<T> {
 
     fn spill(&mut self) -> io::Result<()> {
         let (file, written) = match &mut self.file {
-            Some(own) => own,
+            Some(taken) => taken,
             none => none.insert((nameless()?, 0)),
         };
         file.write_all(bytemuck::cast_slice(&self.rows))?;
@@ -422,11 +422,11 @@ mod tests {
 
     #[test]
     fn all_rows_together_stay_within_the_budget() {
-        let own = budget(3 << 20);
-        let held = || own.held_bytes.load(Ordering::Relaxed);
-        let first = filled(own, 200_000);
-        let second = filled(own, 200_000);
-        let third = Rows::<u64>::zeroed_within(own, 200_000).unwrap();
+        let limit = budget(3 << 20);
+        let held = || limit.held_bytes.load(Ordering::Relaxed);
+        let first = filled(limit, 200_000);
+        let second = filled(limit, 200_000);
+        let third = Rows::<u64>::zeroed_within(limit, 200_000).unwrap();
         assert!(!is_in_file(&first) && is_in_file(&second) && is_in_file(&third));
         assert_eq!(held(), 2 << 20);
         drop((first, second, third));

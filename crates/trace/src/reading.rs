@@ -135,8 +135,8 @@ impl TryFrom<String> for Ionice {
 }
 
 impl From<Ionice> for String {
-    fn from(own: Ionice) -> Self {
-        own.to_string()
+    fn from(ionice: Ionice) -> Self {
+        ionice.to_string()
     }
 }
 

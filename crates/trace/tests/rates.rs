@@ -100,7 +100,7 @@ fn values_that_contradict_each_other_are_told() {
     let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");
     let found = rates_of(&text).unwrap();
     let sda = &found.devices[0];
-    assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|own| own[0])), (1, Some(0.08)));
+    assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|interval| interval[0])), (1, Some(0.08)));
     let told = sda.meaning();
     assert!(told.contains("queue length is 0.08, and rates times waits give 1.86 requests"), "{told}");
     // Flushes count, and so does sar's mean of all requests.

@@ -37,8 +37,8 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
             assert_eq!(line(text, "All Devices", name), Vec::<&str>::new());
             continue;
         };
-        let own = [seconds(min_ns as f64), seconds(mean_ns), seconds(max_ns as f64), count as f64];
-        row(name, &["min s", "mean s", "max s", "N"], &line(text, "All Devices", name), &own);
+        let values = [seconds(min_ns as f64), seconds(mean_ns), seconds(max_ns as f64), count as f64];
+        row(name, &["min s", "mean s", "max s", "N"], &line(text, "All Devices", name), &values);
     }
     let [device] = &ours.devices[..] else { panic!("one device in every sample") };
     let DeviceStages { queued, issued, .. } = *device;
@@ -56,14 +56,14 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
     for (title, seeks) in [("Q2Q Seek", device.queue_seeks), ("D2D Seek", device.issue_seeks)] {
         let SeekSummary { count, mean_sectors, median_sectors, mode_sectors, mode_count } = seeks.unwrap();
         let (median, mode) = (median_sectors.unwrap() as f64, mode_sectors.unwrap() as f64);
-        let own = [count as f64, mean_sectors, median, mode, mode_count.unwrap() as f64];
-        row(title, &["N", "mean", "median", "mode", "mode N"], &line(text, title, &name), &own);
+        let values = [count as f64, mean_sectors, median, mode, mode_count.unwrap() as f64];
+        row(title, &["N", "mean", "median", "mode", "mode N"], &line(text, title, &name), &values);
     }
     let plugs = device.plugs.unwrap();
-    let own = [plugs.plugs as f64, plugs.by_timer as f64, plugs.plugged.unwrap() * 100.0];
-    row("plugs", &["plugs", "timer", "% plugged"], &line(text, "Plug Information", &name), &own);
-    let own = [plugs.requests_per_unplug.unwrap_or(0.0), plugs.requests_per_timer_unplug.unwrap_or(0.0)];
-    row("plugs", &["IOs/unplug", "IOs/timer"], &line(text, "IOs/Unp   IOs/Unp(to)", &name), &own);
+    let values = [plugs.plugs as f64, plugs.by_timer as f64, plugs.plugged.unwrap() * 100.0];
+    row("plugs", &["plugs", "timer", "% plugged"], &line(text, "Plug Information", &name), &values);
+    let values = [plugs.requests_per_unplug.unwrap_or(0.0), plugs.requests_per_timer_unplug.unwrap_or(0.0)];
+    row("plugs", &["IOs/unplug", "IOs/timer"], &line(text, "IOs/Unp   IOs/Unp(to)", &name), &values);
     figures
 }
 

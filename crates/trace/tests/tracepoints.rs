@@ -21,7 +21,10 @@ fn gaps(text: &[u8]) -> Vec<Gap> {
 }
 
 fn essence(requests: &[TraceRequest]) -> Vec<(Op, u64, u32, u32, Option<u64>)> {
-    requests.iter().map(|own| (own.op, own.sector, own.nr_sectors, own.pid, own.latency_ns)).collect()
+    requests
+        .iter()
+        .map(|request| (request.op, request.sector, request.nr_sectors, request.pid, request.latency_ns))
+        .collect()
 }
 
 #[test]
@@ -30,8 +33,8 @@ fn the_text_of_every_tool_gives_the_same_requests() {
     assert!(warnings.is_empty(), "{warnings:?}");
     let queued = only(&["block_bio_queue"]).iter().filter(|b| **b == b'\n').count();
     assert_eq!(requests.len(), queued);
-    assert_eq!(requests.iter().filter(|own| own.op == Op::Flush).count(), 3);
-    assert!(requests.iter().all(|own| own.latency_ns.is_some()), "{requests:?}");
+    assert_eq!(requests.iter().filter(|request| request.op == Op::Flush).count(), 3);
+    assert!(requests.iter().all(|request| request.latency_ns.is_some()), "{requests:?}");
     // 14737.828221 to 14737.828313 s.
     assert_eq!(essence(&requests)[0], (Op::Write, 1_952, 32, 23_481, Some(92_000)));
     assert_eq!((requests[0].arrival, requests[0].device), (Time::ZERO, Some(7 << 20)));
@@ -55,8 +58,8 @@ fn the_text_of_every_tool_gives_the_same_requests() {
 fn requests_without_submissions_are_insertions_or_else_issues() {
     let all = read(&only(&["block_bio_queue", "block_rq_complete"])).0;
     let of_data = |requests: &[TraceRequest]| -> Vec<_> {
-        let data = requests.iter().filter(|own| own.op.has_data());
-        data.map(|own| (own.op, own.sector, own.nr_sectors)).collect()
+        let data = requests.iter().filter(|request| request.op.has_data());
+        data.map(|request| (request.op, request.sector, request.nr_sectors)).collect()
     };
     // The text begins with a flush that the kernel issued for a process before.
     for (words, flushes) in [
@@ -67,8 +70,8 @@ fn requests_without_submissions_are_insertions_or_else_issues() {
         let text = only(words);
         let (requests, _) = read(&text);
         assert_eq!(of_data(&requests), of_data(&all), "{words:?}");
-        assert_eq!(requests.iter().filter(|own| own.op == Op::Flush).count(), flushes, "{words:?}");
-        assert!(requests.iter().all(|own| own.latency_ns.is_some()), "{words:?}: {requests:?}");
+        assert_eq!(requests.iter().filter(|request| request.op == Op::Flush).count(), flushes, "{words:?}");
+        assert!(requests.iter().all(|request| request.latency_ns.is_some()), "{words:?}: {requests:?}");
         let told = gaps(&text);
         assert!(
             matches!(told[..], [Gap::NoSubmissions { issued }] if issued == 7 + flushes as u64),
@@ -103,9 +106,10 @@ fn bios_merged_into_allocated_requests_are_requests() {
         a-7 [000] . 1.000004: block_rq_issue: 8,0 W 8192 () 0 + 16 be,0,2 [a]\n\
         <idle>-0 [000] . 1.000009: block_rq_complete: 8,0 W () 0 + 16 be,0,2 [0]\n";
     let (requests, _) = read(text.as_bytes());
-    let found: Vec<_> = requests.iter().map(|own| (own.sector, own.nr_sectors, own.latency_ns)).collect();
+    let found: Vec<_> =
+        requests.iter().map(|request| (request.sector, request.nr_sectors, request.latency_ns)).collect();
     assert_eq!(found, [(0, 8, Some(8_000)), (8, 8, Some(6_000))]);
-    assert!(requests.iter().all(|own| own.ioprio.unwrap().to_string() == "be/2"));
+    assert!(requests.iter().all(|request| request.ioprio.unwrap().to_string() == "be/2"));
 }
 
 #[test]
@@ -150,15 +154,15 @@ fn a_chain_takes_the_same_events_as_requests_as_the_reader() {
         let expected = read(&text).0;
         let (all, written) = passed(&text, &Chain::default());
         assert_eq!((written, essence(&all)), (expected.len() as u64, essence(&expected)), "{words:?}");
-        let priorities = |own: &[TraceRequest]| -> Vec<_> {
-            own.iter().filter(|own| own.op.has_data()).map(|own| own.ioprio).collect()
+        let priorities = |requests: &[TraceRequest]| -> Vec<_> {
+            requests.iter().filter(|request| request.op.has_data()).map(|request| request.ioprio).collect()
         };
         if !words.contains(&"block_getrq") {
             assert_eq!(priorities(&all), priorities(&expected), "{words:?}");
         }
         let reads = Chain::new(vec![Step::Filter(Filter { ops: vec![Op::Read], ..Filter::default() })]);
         let (reads, written) = passed(&text, &reads);
-        let of_reads: Vec<_> = essence(&expected).into_iter().filter(|own| own.0 == Op::Read).collect();
+        let of_reads: Vec<_> = essence(&expected).into_iter().filter(|request| request.0 == Op::Read).collect();
         assert_eq!((written, essence(&reads)), (of_reads.len() as u64, of_reads), "{words:?}");
     }
 }

@@ -102,7 +102,7 @@ fn count(column: Column, elevator: &str, load: &str) -> Result<f64> {
 struct Counts {
     elevator: String,
     load: String,
-    own: f64,
+    alone: f64,
     whole: f64,
 }
 
@@ -137,7 +137,7 @@ impl Table {
         let row = |(elevator, load)| Counts {
             elevator: String::from(elevator),
             load: String::from(load),
-            own: tenth(found((Column::Elevator, elevator, load)) - found((Column::Loop, "", load))),
+            alone: tenth(found((Column::Elevator, elevator, load)) - found((Column::Loop, "", load))),
             whole: tenth(found((Column::Whole, elevator, load))),
         };
         Ok(Self { compiler: compiler()?, rows: names.into_iter().map(row).collect() })
@@ -146,8 +146,8 @@ impl Table {
     /// As the file has it.
     fn text(&self) -> String {
         let mut text = format!("# {}\n{HEADER}\n", self.compiler);
-        for Counts { elevator, load, own, whole } in &self.rows {
-            let _ = writeln!(text, "{elevator}\t{load}\t{own:.1}\t{whole:.1}");
+        for Counts { elevator, load, alone, whole } in &self.rows {
+            let _ = writeln!(text, "{elevator}\t{load}\t{alone:.1}\t{whole:.1}");
         }
         text
     }
@@ -158,10 +158,10 @@ impl Table {
             lines.next().and_then(|line| line.strip_prefix("# ")).context("its first line is no compiler")?;
         ensure!(lines.next() == Some(HEADER), "its second line is not {HEADER:?}");
         let row = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
-            [elevator, load, own, whole] => Ok(Counts {
+            [elevator, load, alone, whole] => Ok(Counts {
                 elevator: elevator.to_owned(),
                 load: load.to_owned(),
-                own: own.parse()?,
+                alone: alone.parse()?,
                 whole: whole.parse()?,
             }),
             _ => bail!("{line:?} is not four columns"),
@@ -180,7 +180,7 @@ impl Table {
                 dearer.push(format!("{name}: is not in {TABLE}"));
                 continue;
             };
-            for (column, now, then) in [("elevator", row.own, known.own), ("whole", row.whole, known.whole)] {
+            for (column, now, then) in [("elevator", row.alone, known.alone), ("whole", row.whole, known.whole)] {
                 let more = 100.0 * (now / then - 1.0);
                 let line =
                     format!("{name}, {column}: {now:.1} instructions a request, {then:.1} recorded ({more:+.1} %)");
@@ -203,8 +203,8 @@ pub(super) fn run(only: Option<&str>, record: bool, check: bool) -> Result<ExitC
     }
     if !check {
         println!("\n{:34} {:>10} {:>10}", "instructions per request", "elevator", "whole");
-        for Counts { elevator, load, own, whole } in &counted.rows {
-            println!("{:34} {own:10.1} {whole:10.1}", format!("{elevator} {load}"));
+        for Counts { elevator, load, alone, whole } in &counted.rows {
+            println!("{:34} {alone:10.1} {whole:10.1}", format!("{elevator} {load}"));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -239,10 +239,10 @@ mod tests {
     use super::*;
 
     fn table(compiler: &str, rows: &[(&str, f64, f64)]) -> Table {
-        let row = |&(elevator, own, whole): &(&str, f64, f64)| Counts {
+        let row = |&(elevator, alone, whole): &(&str, f64, f64)| Counts {
             elevator: elevator.to_owned(),
             load: "random".to_owned(),
-            own,
+            alone,
             whole,
         };
         Table { compiler: compiler.to_owned(), rows: rows.iter().map(row).collect() }

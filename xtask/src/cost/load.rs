@@ -145,7 +145,7 @@ pub(super) const BESIDE_SHAPE: &str = "random";
 
 /// The elevator of a case.
 fn elevator_of(case: &str) -> &str {
-    BESIDE.iter().find(|own| own.name == case).map_or(case, |own| own.elevator)
+    BESIDE.iter().find(|load| load.name == case).map_or(case, |load| load.elevator)
 }
 
 /// A request queue with an elevator, and its driver.
@@ -163,7 +163,7 @@ impl Target for Whole {
         queue.set_attribute(BEGIN, "nomerges", if shape.lookup { "0" } else { "1" })?;
         let mut driver = Driver::new(queue, Rerun::LINUX);
         let mut cgroup = CgroupId::ROOT;
-        if let Some(Beside { files, .. }) = BESIDE.iter().find(|own| own.name == elevator) {
+        if let Some(Beside { files, .. }) = BESIDE.iter().find(|load| load.name == elevator) {
             let group = Cgroup { name: "all".to_owned(), parent: None, weight: None, leaf_weight: None };
             cgroup = driver.create_cgroup(group)?;
             for &(file, text) in *files {

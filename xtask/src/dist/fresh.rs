@@ -83,7 +83,7 @@ impl Root {
         units::tried(&self.directory)?;
         done(&mut self.shell("dpkg --purge iosched && rm /iosched.deb"))?;
         let after = self.files()?;
-        let left: Vec<&str> = after.lines().filter(|own| !before.lines().any(|known| known == *own)).collect();
+        let left: Vec<&str> = after.lines().filter(|line| !before.lines().any(|known| known == *line)).collect();
         ensure!(left.is_empty(), "removed, and these are left: {left:?}");
         println!("in a fresh root: removed, and nothing is left");
         Ok(())

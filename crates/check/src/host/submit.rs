@@ -109,8 +109,8 @@ impl Host {
                 Remainder { op, flags, sector, nr_sectors }
             }
             SectorChoice::Onward => Remainder { op, flags, sector: self.tasks[task].last_end, nr_sectors },
-            SectorChoice::Near { recent, own, how, alike } => {
-                let ring = if own { &self.tasks[task].recent } else { &self.recent };
+            SectorChoice::Near { recent, of_task, how, alike } => {
+                let ring = if of_task { &self.tasks[task].recent } else { &self.recent };
                 let past = ring.get(recent);
                 let room = ring.next_behind(past.end).map(|next| next - past.end).filter(|&room| room <= FILL_MAX);
                 let (sector, nr_sectors) = match how {
@@ -338,7 +338,7 @@ impl Host {
                 && audit.is_throttled(task.pid)
             {
                 let waits = (op, flags);
-                let is_counted = |own: (Op, Flags)| counted(own).is_some() && counted(own) == counted(waits);
+                let is_counted = |bio: (Op, Flags)| counted(bio).is_some() && counted(bio) == counted(waits);
                 // Those that have a place and wait for a tag, too.
                 let others = self.tasks.iter().filter(|other| !audit.is_throttled(other.pid));
                 let mut others = others.filter_map(|other| other.remainder).map(|left| (left.op, left.flags));

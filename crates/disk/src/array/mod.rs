@@ -269,9 +269,9 @@ impl Array {
             }
             let (member, own_page, in_chunk) = self.locate(page);
             let end = self.missing_until(page..pages.end.min(page + in_chunk), member, own_page);
-            let own = own_page..own_page + (end - page);
+            let member_pages = own_page..own_page + (end - page);
             let kind = JobKind::Fetch { pages: page..end, waiters: slot.into_iter().collect() };
-            let job = self.job(Job { member: member as u32, pages: own, kind });
+            let job = self.job(Job { member: member as u32, pages: member_pages, kind });
             if let Some(slot) = slot {
                 self.readings[slot as usize].parts += 1;
             }

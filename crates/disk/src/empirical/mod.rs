@@ -98,11 +98,11 @@ fn mean_ns(ns: &[u64], shares: &[f64]) -> f64 {
 
 /// Where `value` is among rising values: behind which, how far to the next, and how far beyond the last.
 fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
-    let behind = values.partition_point(|&own| own <= value);
+    let behind = values.partition_point(|&known| known <= value);
     match (behind.checked_sub(1), values.get(behind)) {
         (None, _) => (0, 0.0, 0.0),
         (Some(last), None) => (last, 0.0, value - values[last]),
-        (Some(own), Some(next)) => (own, (value - values[own]) / (next - values[own]), 0.0),
+        (Some(lower), Some(next)) => (lower, (value - values[lower]) / (next - values[lower]), 0.0),
     }
 }
 
@@ -116,7 +116,7 @@ struct Place {
 impl Place {
     /// That of `share`, 0 to 1.
     fn among(shares: &[f64], share: f64) -> Self {
-        let behind = shares.partition_point(|&own| own <= share).clamp(1, shares.len() - 1) - 1;
+        let behind = shares.partition_point(|&known| known <= share).clamp(1, shares.len() - 1) - 1;
         Self { behind, part: (share - shares[behind]) / (shares[behind + 1] - shares[behind]) }
     }
 
@@ -194,8 +194,8 @@ impl Empirical {
 
     /// The measured times that are nearest to such a command.
     fn grid(&self, is_write: bool, continues: bool) -> &Grid {
-        let own = &self.grids[usize::from(is_write)];
-        let kind = if own.iter().all(Grid::is_empty) { &self.grids[0] } else { own };
+        let grids = &self.grids[usize::from(is_write)];
+        let kind = if grids.iter().all(Grid::is_empty) { &self.grids[0] } else { grids };
         // Of writes there may be only one of the two.
         if kind[usize::from(continues)].is_empty() {
             &kind[usize::from(!continues)]

@@ -146,7 +146,7 @@ impl Part {
     /// What a part below has, too. The name of one that has models is theirs alone.
     fn add(&mut self, below: Self) {
         let nearer = below.name.map(|(depth, rank, name)| (depth + 1, rank, name));
-        self.name = self.name.take().into_iter().chain(nearer).min_by_key(|own| (own.0, own.1));
+        self.name = self.name.take().into_iter().chain(nearer).min_by_key(|candidate| (candidate.0, candidate.1));
         self.models.extend(below.models);
     }
 }
@@ -166,11 +166,11 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
 
 /// A number from 0 on, rounded.
 fn whole(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| share(value).map(|own| own.round() as u64))
+    value.as_u64().or_else(|| share(value).map(|number| number.round() as u64))
 }
 
 fn share(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|own| own.is_finite() && *own >= 0.0)
+    value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 /// The QoS that an object is; its bounds may be missing.
@@ -193,25 +193,29 @@ fn name_of(object: &Map<String, Value>) -> Option<(usize, usize, String)> {
     };
     let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let names = object.iter().filter_map(|(key, value)| Some((0, rank(key)?, text(value)?)));
-    names.min_by_key(|own| own.1)
+    names.min_by_key(|candidate| candidate.1)
 }
 
 /// Each once, and no two of one name.
 fn named(found: Vec<Found>) -> Vec<Described> {
     let mut once: Vec<Found> = Vec::new();
-    for own in found {
-        if !once.iter().any(|known| (&known.name, known.model, known.qos) == (&own.name, own.model, own.qos)) {
-            once.push(own);
+    for description in found {
+        if !once.iter().any(|known| {
+            (&known.name, known.model, known.qos) == (&description.name, description.model, description.qos)
+        }) {
+            once.push(description);
         }
     }
     let only = once.len() == 1;
-    let name = |own: &Found| match &own.name {
-        Some(name) if once.iter().filter(|other| other.name == own.name).count() == 1 => name.clone(),
-        Some(name) => format!("{name} {}", own.place),
+    let name = |description: &Found| match &description.name {
+        Some(name) if once.iter().filter(|other| other.name == description.name).count() == 1 => name.clone(),
+        Some(name) => format!("{name} {}", description.place),
         None if only => String::new(),
-        None => own.place.clone(),
+        None => description.place.clone(),
     };
-    once.iter().map(|own| Described { name: name(own), model: own.model, qos: own.qos }).collect()
+    once.iter()
+        .map(|description| Described { name: name(description), model: description.model, qos: description.qos })
+        .collect()
 }
 
 #[cfg(test)]
@@ -227,7 +231,7 @@ mod tests {
         IoCostModel::NAMES
             .iter()
             .zip(MODEL.figures())
-            .map(|(name, own)| ((*name).to_owned(), json!(own * scale)))
+            .map(|(name, rate)| ((*name).to_owned(), json!(rate * scale)))
             .collect()
     }
 
@@ -236,7 +240,7 @@ mod tests {
     }
 
     fn names(document: &Value) -> Vec<String> {
-        read(&document.to_string()).unwrap().into_iter().map(|own| own.name).collect()
+        read(&document.to_string()).unwrap().into_iter().map(|description| description.name).collect()
     }
 
     #[test]
@@ -270,7 +274,7 @@ mod tests {
         ]);
         assert_eq!(names(&devices), ["A", "B", "/2/model"]);
         let found = read(&devices.to_string()).unwrap();
-        assert_eq!(found.iter().map(|own| own.qos).collect::<Vec<_>>(), [Some(QOS), None, None]);
+        assert_eq!(found.iter().map(|description| description.qos).collect::<Vec<_>>(), [Some(QOS), None, None]);
         // What is said of all is said of each that says nothing itself; and of several solutions each is told.
         let tuned = json!({"sysinfo": {"dev": "sda"}, "solutions": {
             "bandwidth": {"model": model(1), "qos": qos(400.0)}, "isolation": {"model": model(1), "qos": qos(500.0)}}});

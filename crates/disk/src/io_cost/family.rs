@@ -65,7 +65,7 @@ impl Family {
         let mut members: Vec<Member> = Vec::new();
         for line in self.text.lines().filter(|line| !line.starts_with('#')).skip(1) {
             let Some((model_name, size_bytes, depth, run)) = of_line(line) else { continue };
-            match members.iter_mut().find(|own| own.model_name == model_name) {
+            match members.iter_mut().find(|member| member.model_name == model_name) {
                 Some(known) => known.runs.push(run),
                 None => {
                     let name = model_name.to_ascii_lowercase();
@@ -83,7 +83,7 @@ impl Family {
     pub fn member(name: &str) -> Option<(&'static Self, Member)> {
         let found = |family: &'static Self| {
             let mut members = family.members().into_iter();
-            Some((family, members.find(|own| own.name.eq_ignore_ascii_case(name))?))
+            Some((family, members.find(|member| member.name.eq_ignore_ascii_case(name))?))
         };
         Self::ALL.iter().find_map(found)
     }
@@ -91,8 +91,8 @@ impl Family {
     /// How far a run is off the mean of its model in four figures of five, per cent, where there are several runs.
     #[must_use]
     pub fn usual_spread_percent(&self) -> f64 {
-        let several = self.members().into_iter().filter(|own| own.runs.len() > 1);
-        let mut all: Vec<f64> = several.flat_map(|own| own.deviations_percent().collect::<Vec<_>>()).collect();
+        let several = self.members().into_iter().filter(|member| member.runs.len() > 1);
+        let mut all: Vec<f64> = several.flat_map(|member| member.deviations_percent().collect::<Vec<_>>()).collect();
         all.sort_by(f64::total_cmp);
         let place = (all.len() as f64 * MOST).ceil() as usize;
         all.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
@@ -152,7 +152,7 @@ impl Member {
     /// How far each figure of each run is off its mean, per cent.
     fn deviations_percent(&self) -> impl Iterator<Item = f64> + '_ {
         let means = self.mean().figures();
-        let off = move |(own, mean): (u64, u64)| (own as f64 / mean as f64 - 1.0).abs() * 100.0;
+        let off = move |(rate, mean): (u64, u64)| (rate as f64 / mean as f64 - 1.0).abs() * 100.0;
         self.runs.iter().flat_map(move |run| run.model.figures().into_iter().zip(means).map(off))
     }
 }
@@ -161,7 +161,7 @@ impl Member {
 fn of_line(line: &str) -> Option<(&str, u64, u32, Run)> {
     let parts: Vec<&str> = line.split(',').collect();
     let [name, depth, size, rates @ .., rpct, rlat, wpct, wlat, kernel, result] = parts.as_slice() else { return None };
-    let rates: Vec<u64> = rates.iter().map(|own| own.parse().ok()).collect::<Option<_>>()?;
+    let rates: Vec<u64> = rates.iter().map(|rate| rate.parse().ok()).collect::<Option<_>>()?;
     let (rlat_us, wlat_us) = (rlat.parse().ok()?, wlat.parse().ok()?);
     let (rpct, wpct) = (rpct.parse().ok()?, wpct.parse().ok()?);
     let qos = IoCostQos { rpct, rlat_us, wpct, wlat_us, min: IoCostQos::MIN, max: IoCostQos::MAX };

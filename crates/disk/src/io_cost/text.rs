@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
                 _ => (String::new(), line),
             },
         };
-        let place = match found.iter().position(|own| own.0 == name) {
+        let place = match found.iter().position(|device| device.0 == name) {
             Some(place) => place,
             None => {
                 found.push((name, None, None));
@@ -68,8 +68,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
         };
         match Words::read(rest).map_err(wrong)? {
             // Of several solutions the first counts: it is the one that serves best.
-            Words::Model(own) => found[place].1 = found[place].1.or(Some(own)),
-            Words::Qos(own) => found[place].2 = found[place].2.or(Some(own)),
+            Words::Model(model) => found[place].1 = found[place].1.or(Some(model)),
+            Words::Qos(qos) => found[place].2 = found[place].2.or(Some(qos)),
         }
     }
     let whole = found.into_iter().filter_map(|(name, model, qos)| Some(Described { name, model: model?, qos }));
@@ -120,7 +120,7 @@ impl Words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=VALUE"))?;
             let whole = || value.parse::<u64>().map_err(|_| format!("{word}: {value:?} is not a whole number"));
             let share = || {
-                let number = value.parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
+                let number = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
                 number.ok_or_else(|| format!("{word}: {value:?} is not a number of 0 or more"))
             };
             if let Some(place) = IoCostModel::NAMES.iter().position(|known| *known == name) {

@@ -47,7 +47,9 @@ impl Saturation {
     /// As io.cost's linear model.
     #[must_use]
     pub fn model(&self) -> IoCostModel {
-        let of = |own: &Saturated| [own.bytes.0, own.sequential.0, own.random.0].map(|value| (value as u64).max(1));
+        let of = |saturated: &Saturated| {
+            [saturated.bytes.0, saturated.sequential.0, saturated.random.0].map(|value| (value as u64).max(1))
+        };
         let ([a, b, c], [d, e, f]) = (of(&self.reads), of(&self.writes));
         IoCostModel::of([a, b, c, d, e, f])
     }
@@ -55,7 +57,7 @@ impl Saturation {
     /// The latencies that the device keeps while it is busy.
     #[must_use]
     pub fn qos(&self) -> IoCostQos {
-        let us = |own: &Saturated| own.busy_p95_ns.div_ceil(1000).max(1);
+        let us = |saturated: &Saturated| saturated.busy_p95_ns.div_ceil(1000).max(1);
         IoCostQos {
             rpct: QOS_PERCENT,
             rlat_us: us(&self.reads),
@@ -82,11 +84,11 @@ impl Saturated {
         let small = if op == Op::Write { small * WRITES_TIMES } else { small };
         let skipped = |count: u64| if op == Op::Write { count / 2 } else { 0 };
         let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
-            rates.fold((0.0, 1), |best, own| if own.0 > best.0 * 1.001 { own } else { best })
+            rates.fold((0.0, 1), |best, rate| if rate.0 > best.0 * 1.001 { rate } else { best })
         };
         // Where one at a time or many do most differs: what reads ahead is best asked for one.
         let ends: Vec<u32> =
-            depths.iter().copied().filter(|&own| own == 1 || own >= 32 || own * 2 > card.depth).collect();
+            depths.iter().copied().filter(|&depth| depth == 1 || depth >= 32 || depth * 2 > card.depth).collect();
         let run = |sectors: u32, count: u64, warm_up: u64, depth: u32| {
             let count = count.min(card.capacity_sectors / u64::from(sectors));
             let mut device = profile.device(u64::from(depth));

@@ -152,7 +152,7 @@ impl Server {
                 fua: config.fua,
                 max_hw_sectors_kb: config.max_hw_sectors_kb,
             },
-            times: [[write, &config.read], [random_write, random_read]].map(|own| own.map(Times::from)),
+            times: [[write, &config.read], [random_write, random_read]].map(|speeds| speeds.map(Times::from)),
             ends: place_matters.then(Ends::new),
             link: config.link_bytes_per_second.map(LinkRate::new),
             flush_ns: config.flush_ns,
@@ -279,8 +279,11 @@ impl Server {
     /// many as may be are being served.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
-            let chosen =
-                if self.free_write_servers > 0 { self.choose(|_| true) } else { self.choose(|own| own.kind.is_read) };
+            let chosen = if self.free_write_servers > 0 {
+                self.choose(|_| true)
+            } else {
+                self.choose(|waiting| waiting.kind.is_read)
+            };
             let piece = self.waiting.remove(chosen?)?;
             let Some(missed) = self.missed_turns.filter(|_| !self.waiting.is_empty()) else { return Some(piece) };
             if self.random.unit() >= missed.share {

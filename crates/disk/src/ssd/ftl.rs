@@ -317,9 +317,9 @@ impl Ftl {
 
     #[inline]
     fn link(&mut self, page: u32, block: u32) {
-        let own = &mut self.blocks[block as usize];
-        let next = std::mem::replace(&mut own.first, page + 1);
-        own.valid += 1;
+        let block_state = &mut self.blocks[block as usize];
+        let next = std::mem::replace(&mut block_state.first, page + 1);
+        block_state.valid += 1;
         self.followed[page as usize] = [block + 1, next, 0];
         if next > 0 {
             self.followed[next as usize - 1][PREVIOUS] = page + 1;
@@ -330,10 +330,10 @@ impl Ftl {
     fn unlink(&mut self, page: u32) {
         let entry = std::mem::take(&mut self.followed[page as usize]);
         let Some(block) = entry[BLOCK].checked_sub(1) else { return };
-        let own = &mut self.blocks[block as usize];
-        own.valid -= 1;
+        let block_state = &mut self.blocks[block as usize];
+        block_state.valid -= 1;
         match entry[PREVIOUS] {
-            0 => own.first = entry[NEXT],
+            0 => block_state.first = entry[NEXT],
             previous => self.followed[previous as usize - 1][NEXT] = entry[NEXT],
         }
         if entry[NEXT] > 0 {
@@ -404,16 +404,16 @@ mod tests {
                     valid[block as usize] += 1;
                 }
             }
-            for (block, own) in self.blocks.iter().enumerate() {
-                assert_eq!(own.valid, valid[block], "block {block}");
+            for (block, block_state) in self.blocks.iter().enumerate() {
+                assert_eq!(block_state.valid, valid[block], "block {block}");
                 let mut listed = 0;
-                let mut at = own.first;
+                let mut at = block_state.first;
                 while at > 0 {
                     listed += 1;
                     at = self.followed[at as usize - 1][NEXT];
                 }
-                assert_eq!(listed, own.valid, "block {block}");
-                assert!(own.state != State::Free || own.valid == 0, "a free block holds nothing");
+                assert_eq!(listed, block_state.valid, "block {block}");
+                assert!(block_state.state != State::Free || block_state.valid == 0, "a free block holds nothing");
             }
             let free = self.blocks.iter().filter(|block| block.state == State::Free).count();
             assert_eq!(free, self.free.len());

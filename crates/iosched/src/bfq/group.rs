@@ -152,8 +152,8 @@ impl Bfq {
     /// The first queue at or below an entity, by preference of that class.
     fn first_below(&self, entity: Option<EntityId>, class: Class) -> Option<QueueId> {
         let mut entity = entity?;
-        while let Some(own) = self.entities[entity].own_group {
-            let group = &self.groups[own];
+        while let Some(child) = self.entities[entity].own_group {
+            let group = &self.groups[child];
             let waiting = |class: Class| group.trees[class.index()].active.first();
             let below = waiting(class).or(group.in_service).or_else(|| Class::ALL.into_iter().find_map(waiting));
             debug_assert!(below.is_some(), "a group that waits or is served has something below it");

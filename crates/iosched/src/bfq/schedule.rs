@@ -272,9 +272,9 @@ impl Bfq {
         let next = at_once.or_else(|| self.look_up(env, group, expiring));
         self.groups[group].next = next;
         let Some(next) = next else { return false };
-        let Some(own) = self.groups[group].entity else { return cached.is_none() };
+        let Some(parent_entity) = self.groups[group].entity else { return cached.is_none() };
         let budget = self.entities[next].budget;
-        let before = std::mem::replace(&mut self.entities[own].budget, budget);
+        let before = std::mem::replace(&mut self.entities[parent_entity].budget, budget);
         cached.is_none() || before > budget
     }
 
@@ -346,13 +346,13 @@ impl Bfq {
         let queue = loop {
             let entity = self.groups[group].next?;
             self.groups[group].in_service = Some(entity);
-            let own = self.entities[entity].own_group;
-            let leaves = own.is_none_or(|own| self.groups[own].active_children == 1);
+            let child = self.entities[entity].own_group;
+            let leaves = child.is_none_or(|child| self.groups[child].active_children == 1);
             if leaves && self.entities[entity].place == EntityTree::Active {
                 self.remove_active(entity);
             }
-            match own {
-                Some(own) => group = own,
+            match child {
+                Some(child) => group = child,
                 None => break entity,
             }
         };

@@ -67,17 +67,17 @@ impl Bfq {
         self.undo_plan(env, id);
         // What is left of it may be its waker's last user.
         self.release_process(env, id);
-        let own = self.create_queue(env, context, true, cgroup, true);
+        let split_off = self.create_queue(env, context, true, cgroup, true);
         let Saved { in_large_burst, in_burst_list, .. } = self.process_mut(context).saved;
-        self.queues[own].in_large_burst = in_large_burst || (in_burst_list && self.burst.large);
-        if !self.queues[own].in_large_burst && in_burst_list {
-            self.join_burst_list(own);
+        self.queues[split_off].in_large_burst = in_large_burst || (in_burst_list && self.burst.large);
+        if !self.queues[split_off].in_large_burst && in_burst_list {
+            self.join_burst_list(split_off);
         }
-        self.queues[own].split_at = self.jiffies(env);
+        self.queues[split_off].split_at = self.jiffies(env);
         if let Some(waker) = waker {
-            self.set_waker(own, waker);
+            self.set_waker(split_off, waker);
         }
-        (own, false)
+        (split_off, false)
     }
 
     /// The waker of a queue, unless it is about to be no more.

@@ -47,7 +47,7 @@ impl Bfq {
             let entity = &self.entities[level];
             let trees = &self.groups[entity.group].trees;
             let (weights, requests) = match entity.own_group {
-                Some(own) => (trees[entity.class.index()].weights, self.groups[own].requests),
+                Some(child) => (trees[entity.class.index()].weights, self.groups[child].requests),
                 None => {
                     let classes = Class::ALL[..=entity.class.index()].iter();
                     let weights = classes.fold(0, |sum, class| sum * CLASS_FACTOR + trees[class.index()].weights);

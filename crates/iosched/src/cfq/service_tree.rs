@@ -74,8 +74,8 @@ impl<G: Generation> Cfq<G> {
     pub(super) fn slice_offset(&self, id: QueueId, queues: u32) -> i64 {
         let queue = &self.queues[id];
         let longest = self.prio_slice(true, 0) as i64;
-        let own = self.prio_slice(queue.sync, queue.level) as i64;
-        (i64::from(queues) - 1).wrapping_mul(longest - own)
+        let slice = self.prio_slice(queue.sync, queue.level) as i64;
+        (i64::from(queues) - 1).wrapping_mul(longest - slice)
     }
 
     /// A queue enters service.

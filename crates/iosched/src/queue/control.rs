@@ -205,10 +205,10 @@ impl RequestQueue {
     /// Writes what is kept for the cgroup's name.
     fn write_named(&mut self, id: CgroupId) {
         let name = &self.env.cgroups.get(id).name;
-        let (own, others) = std::mem::take(&mut self.named).into_iter().partition(|write| write.cgroup == *name);
+        let (matching, others) = std::mem::take(&mut self.named).into_iter().partition(|write| write.cgroup == *name);
         self.named = others;
-        let own: Vec<NamedWrite> = own;
-        for NamedWrite { file, text, .. } in own {
+        let matching: Vec<NamedWrite> = matching;
+        for NamedWrite { file, text, .. } in matching {
             // They were checked.
             if file == BFQ_WEIGHT {
                 let _ = self.set_weights(id, text.parse().ok(), None);

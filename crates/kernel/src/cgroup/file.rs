@@ -102,13 +102,13 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
 /// What is behind the number of a disk in its line.
 fn own_line(text: &str, number: DeviceNumber) -> Option<&str> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
-    let own = |of: &str| of.parse::<DeviceNumber>().is_ok_and(|of| of == number);
-    lines.filter(|(of, _)| own(of)).map(|(_, rest)| rest.trim()).next()
+    let of_device = |of: &str| of.parse::<DeviceNumber>().is_ok_and(|of| of == number);
+    lines.filter(|(of, _)| of_device(of)).map(|(_, rest)| rest.trim()).next()
 }
 
 /// The value of `name=value` among words.
 fn word<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    words(text).filter_map(|word| word.split_once('=')).find(|(own, _)| *own == name).map(|(_, value)| value)
+    words(text).filter_map(|word| word.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -162,10 +162,10 @@ impl CgroupFile {
 
     /// Whether that is anything but what is without.
     pub(super) fn sets(&self, text: &str, of: DeviceNumber) -> bool {
-        let own = own_line(text, of);
+        let line = own_line(text, of);
         match self.form {
-            Form::Words(without) => own.is_some_and(|own| self.is_of_root || own != without),
-            Form::Weight(_) => own.is_some() || usual(text) != WEIGHT_USUAL,
+            Form::Words(without) => line.is_some_and(|line| self.is_of_root || line != without),
+            Form::Weight(_) => line.is_some() || usual(text) != WEIGHT_USUAL,
             Form::Choice(all) => !text.trim().is_empty() && text.trim() != all[0],
         }
     }
@@ -195,7 +195,7 @@ impl CgroupFile {
             Form::Weight(_) if value.starts_with(DEFAULT) => DEFAULT.to_owned(),
             // Writing any of the kernel's own numbers would make them the user's.
             Form::Words(without) if self.is_of_root && word(value, "ctrl") == Some("auto") => {
-                let kept = words(value).filter(|own| word(without, own.split('=').next().unwrap_or(own)).is_some());
+                let kept = words(value).filter(|pair| word(without, pair.split('=').next().unwrap_or(pair)).is_some());
                 kept.collect::<Vec<_>>().join(" ")
             }
             _ => value.to_owned(),
@@ -210,8 +210,8 @@ impl CgroupFile {
             read == written || numbers || (self.name == "io.latency" && is_none(read) && is_none(written))
         };
         match self.form {
-            Form::Words(_) => words(written).all(|own| {
-                let Some((name, value)) = own.split_once('=') else { return false };
+            Form::Words(_) => words(written).all(|pair| {
+                let Some((name, value)) = pair.split_once('=') else { return false };
                 word(read, name).is_some_and(|read| same(read, value))
             }),
             Form::Weight(_) if written.trim().starts_with(DEFAULT) => read.starts_with(DEFAULT),

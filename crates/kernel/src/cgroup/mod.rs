@@ -9,7 +9,7 @@
 //! | `own.rs` | a cgroup of our own, which is removed |
 
 mod file;
-mod own;
+mod own_cgroup;
 mod tree;
 
 use std::fs;
@@ -22,8 +22,8 @@ use crate::block::{BlockDevice, DeviceNumber};
 use crate::roots::{Roots, read};
 
 pub use file::{CgroupFile, CgroupValueError, files};
-pub use own::{LeftCgroup, OwnCgroup, clear, left_over};
-pub(crate) use own::{beside, enable, remove};
+pub use own_cgroup::{LeftCgroup, OwnCgroup, clear, left_over};
+pub(crate) use own_cgroup::{beside, enable, remove};
 pub use tree::{CgroupError, Tree};
 
 /// What the names of such attributes begin with.
@@ -38,7 +38,7 @@ pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
 /// What is known of the attribute `name`.
 pub(crate) fn declaration(name: &str) -> Option<Declaration> {
     let (_, file) = parts(name)?;
-    files().iter().find(|own| own.name == file).map(Declaration::Cgroup)
+    files().iter().find(|known| known.name == file).map(Declaration::Cgroup)
 }
 
 /// What cgroups set for disks, read once.
@@ -69,8 +69,8 @@ impl Controls {
     /// What of it is set for a disk: names and values.
     #[must_use]
     pub fn on(&self, number: DeviceNumber) -> Vec<(String, String)> {
-        let own = self.texts.iter().filter(|(_, file, text)| file.sets(text, number));
-        own.map(|(name, file, text)| (name.clone(), file.value(text, number))).collect()
+        let texts = self.texts.iter().filter(|(_, file, text)| file.sets(text, number));
+        texts.map(|(name, file, text)| (name.clone(), file.value(text, number))).collect()
     }
 }
 

@@ -207,7 +207,7 @@ impl Tree {
     /// # Errors
     /// It is not there; what would be right.
     pub(super) fn place(&self, group: &str, file: &str) -> Result<PathBuf, CgroupError> {
-        let Some(known) = files().iter().find(|own| own.name == file) else {
+        let Some(known) = files().iter().find(|known| known.name == file) else {
             return Err(CgroupError::NoFile { name: file.to_owned() });
         };
         let (file, is_root) = (known.name, parts(group).next().is_none());

@@ -63,19 +63,19 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
         lasting(&groups)
     );
     let file = format!("{}/io.bfq.weight", first.group.directory);
-    let own = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
+    let finding = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
     // Only the ratio of all weights together is what was asked for.
     let write = |unit: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", unit.asked, unit.group.directory);
     let is_possible = groups.iter().all(|unit| unit.asked <= BFQ_MAX);
-    Some(if is_possible { own.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { own })
+    Some(if is_possible { finding.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { finding })
 }
 
 /// A sibling to share with: one with another weight, or any unit that sets none.
-fn beside(own: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
-    let is_sibling = |other: &&Scaled<'_>| other.parent() == own.parent() && other.asked != own.asked;
+fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
+    let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.asked != scaled.asked;
     match all.iter().find(is_sibling) {
-        Some(other) => (other.group.name.clone(), [own.asked, other.asked], [own.has, other.has]),
-        None => ("a sibling without a weight".to_owned(), [own.asked, USUAL], [own.has, USUAL]),
+        Some(other) => (other.group.name.clone(), [scaled.asked, other.asked], [scaled.has, other.has]),
+        None => ("a sibling without a weight".to_owned(), [scaled.asked, USUAL], [scaled.has, USUAL]),
     }
 }
 
@@ -106,16 +106,17 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
 /// Whether a group has an io.weight for this disk, and bfq has none for it.
 pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     let names = |weights: Option<&super::Weights>| {
-        weights.is_some_and(|weights| weights.own.iter().any(|(number, _)| *number == disk.number))
+        weights.is_some_and(|weights| weights.on_disks.iter().any(|(number, _)| *number == disk.number))
     };
     names(group.weight.as_ref()) && !names(group.bfq_weight.as_ref())
 }
 
 /// Weights of one disk that systemd does not write for bfq.
 pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
-    let own = |group: &Group| group.weight.as_ref()?.own.iter().find(|(number, _)| *number == disk.number).copied();
+    let of_disk =
+        |group: &Group| group.weight.as_ref()?.on_disks.iter().find(|(number, _)| *number == disk.number).copied();
     let groups = machine.cgroups.groups.iter().filter(|group| lacks_device_weight(group, disk));
-    let groups: Vec<(&Group, u32)> = groups.filter_map(|group| Some((group, own(group)?.1))).collect();
+    let groups: Vec<(&Group, u32)> = groups.filter_map(|group| Some((group, of_disk(group)?.1))).collect();
     let (first, weight) = groups.first()?;
     let meaning = format!(
         "bfq does not get the io.weight that is set for this disk ({}), because systemd does not write \

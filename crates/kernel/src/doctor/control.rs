@@ -28,8 +28,8 @@ pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
     let Some(unified) = machine.cgroups.unified.as_ref().filter(|unified| unified.has_io) else { return Costing::Off };
     match &unified.cost {
         Some(costs) => {
-            let own = costs.iter().find(|cost| cost.number == disk.number && cost.is_enabled);
-            own.map_or(Costing::Off, Costing::On)
+            let cost = costs.iter().find(|cost| cost.number == disk.number && cost.is_enabled);
+            cost.map_or(Costing::Off, Costing::On)
         }
         None if unified.is_part => Costing::Unknown,
         None => Costing::Off,
@@ -80,17 +80,17 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
 }
 
 fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
-    let own = |limits: &[(_, String)]| {
+    let of_disk = |limits: &[(_, String)]| {
         limits.iter().find(|(number, _)| *number == disk.number).map(|(_, words)| words.clone())
     };
     let name = &group.name;
-    let max = own(&group.max).map(|words| {
+    let max = of_disk(&group.max).map(|words| {
         let words: Vec<&str> = words.split_whitespace().filter(|word| !word.ends_with("=max")).collect();
         let words = words.join(" ");
         let meaning = format!("{name} is limited to {words} on this disk, even if nobody else uses the disk");
         Finding::note(Id::IoMaxSet, Some(&disk.name), format!("{}/io.max", group.directory), meaning)
     });
-    let throttle = own(&group.throttle).map(|words| {
+    let throttle = of_disk(&group.throttle).map(|words| {
         let meaning = format!(
             "{name} is limited to {words} on this disk. Only direct writes count, because version 1 of cgroups does \
              not know the writer of buffered ones"
@@ -167,7 +167,7 @@ fn weighted<'m>(
 ) -> Vec<(&'m Group, u32)> {
     let on = |group: &'m Group| {
         let weights = of(group)?;
-        let is_named = weights.own.iter().any(|(number, _)| *number == disk.number);
+        let is_named = weights.on_disks.iter().any(|(number, _)| *number == disk.number);
         weights.on(disk.number).filter(|_| is_named || is_told(disk)).map(|weight| (group, weight))
     };
     machine.cgroups.groups.iter().filter_map(on).collect()
@@ -207,10 +207,10 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         Costing::Off => {
             let why = if is_bfq { "bfq uses only io.bfq.weight" } else { "bfq is not the scheduler" };
             let meaning = format!("io.weight does nothing on this disk ({names}): io.cost is off for it, and {why}");
-            let own = of(Id::IoWeightIgnored, &groups, meaning).matters();
+            let finding = of(Id::IoWeightIgnored, &groups, meaning).matters();
             Some(match weight_remedy(machine, disk, &groups) {
-                Some(command) => own.remedy(command),
-                None => own,
+                Some(command) => finding.remedy(command),
+                None => finding,
             })
         }
     }
@@ -242,9 +242,9 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
     }
     let meaning = format!("io.bfq.weight does nothing on this disk ({names}): its scheduler is not bfq");
-    let own = of(Id::BfqWeightIgnored, meaning).matters();
+    let finding = of(Id::BfqWeightIgnored, meaning).matters();
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq");
-    Some(if has_bfq { own.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { own })
+    Some(if has_bfq { finding.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { finding })
 }
 
 fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
@@ -260,10 +260,10 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         Looks::Nowhere if disk.drive_priority.is_none() => {
             let meaning =
                 format!("io.prio.class does nothing on this disk ({names}), because its scheduler is {scheduler}");
-            let own = of(Id::IoPrioClassIgnored, meaning).matters();
+            let finding = of(Id::IoPrioClassIgnored, meaning).matters();
             Some(match ionice::remedy(disk) {
-                Some(command) => own.remedy(command),
-                None => own,
+                Some(command) => finding.remedy(command),
+                None => finding,
             })
         }
         Looks::Nowhere => None,

@@ -80,33 +80,33 @@ pub struct Weights {
     /// On disks that are not named.
     pub usual: u32,
     /// On those that are.
-    pub own: Vec<(DeviceNumber, u32)>,
+    pub on_disks: Vec<(DeviceNumber, u32)>,
 }
 
 impl Weights {
     /// The weight on a disk, if it is another than everybody's.
     #[must_use]
     pub fn on(&self, number: DeviceNumber) -> Option<u32> {
-        let own = self.own.iter().find(|(named, _)| *named == number).map(|(_, weight)| *weight);
-        Some(own.unwrap_or(self.usual)).filter(|weight| *weight != WEIGHT_USUAL)
+        let weight = self.on_disks.iter().find(|(named, _)| *named == number).map(|(_, weight)| *weight);
+        Some(weight.unwrap_or(self.usual)).filter(|weight| *weight != WEIGHT_USUAL)
     }
 
     /// `default 100`, then `8:16 200`; bfq of older kernels has the number alone.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut weights = Self { usual: WEIGHT_USUAL, own: Vec::new() };
+        let mut weights = Self { usual: WEIGHT_USUAL, on_disks: Vec::new() };
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["default", weight] | [weight] => weights.usual = weight.parse().ok()?,
                 [number, weight] => {
                     if let (Ok(number), Ok(weight)) = (number.parse(), weight.parse()) {
-                        weights.own.push((number, weight));
+                        weights.on_disks.push((number, weight));
                     }
                 }
                 _ => {}
             }
         }
-        (weights.usual != WEIGHT_USUAL || !weights.own.is_empty()).then_some(weights)
+        (weights.usual != WEIGHT_USUAL || !weights.on_disks.is_empty()).then_some(weights)
     }
 }
 
@@ -162,18 +162,22 @@ fn of_disk(line: &str) -> Option<(DeviceNumber, &str)> {
 
 /// The value of `name=value` among words.
 fn word<'t>(words: &'t str, name: &str) -> Option<&'t str> {
-    words.split_whitespace().filter_map(|word| word.split_once('=')).find(|(own, _)| *own == name).map(|(_, own)| own)
+    words
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='))
+        .find(|(value, _)| *value == name)
+        .map(|(_, value)| value)
 }
 
 pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
     let models: Vec<_> = model.lines().filter_map(of_disk).collect();
     let of = |(number, words): (DeviceNumber, &str)| {
-        let own = models.iter().find(|(named, _)| *named == number);
+        let model = models.iter().find(|(named, _)| *named == number);
         let percent = |name: &str| word(words, name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
         Cost {
             number,
             is_enabled: word(words, "enable").is_some_and(|value| value != "0"),
-            has_default_model: own.is_some_and(|(_, words)| word(words, "ctrl") == Some("auto")),
+            has_default_model: model.is_some_and(|(_, words)| word(words, "ctrl") == Some("auto")),
             looks_at_latency: percent("rpct") > 0.0 || percent("wpct") > 0.0,
         }
     };
@@ -253,10 +257,10 @@ fn group_of_version_1(reader: &mut Reader<'_>, directory: &str) -> Group {
     for (file, word) in THROTTLE {
         let text = reader.text(&format!("{directory}/{file}")).unwrap_or_default();
         for (number, limit) in text.lines().filter_map(of_disk) {
-            let own = format!("{word}={limit}");
+            let pair = format!("{word}={limit}");
             match throttle.iter_mut().find(|(named, _)| *named == number) {
-                Some((_, words)) => *words = format!("{words} {own}"),
-                None => throttle.push((number, own)),
+                Some((_, words)) => *words = format!("{words} {pair}"),
+                None => throttle.push((number, pair)),
             }
         }
     }

@@ -59,8 +59,8 @@ fn rotation(disk: &Disk) -> Option<Finding> {
         "the kernel treats it as a rotating disk, which is doubtful: {why}. If it does not rotate, bfq waits for \
          readers in vain, and latency targets are too lax"
     );
-    let own = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
-    Some(if weight == Weight::Matters { own.remedy(set(disk, "rotational=0")) } else { own })
+    let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
+    Some(if weight == Weight::Matters { finding.remedy(set(disk, "rotational=0")) } else { finding })
 }
 
 fn write_cache(disk: &Disk) -> Option<Finding> {
@@ -74,8 +74,8 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
         "write through" if drive_is_volatile => {
             let meaning = "the drive reports a volatile write cache, but the kernel is set not to flush it. Unless \
                  the cache has a battery, a loss of power can destroy data after a successful fsync";
-            let own = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
-            Some(own.remedy(set(disk, "\"write_cache=write back\"")))
+            let finding = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
+            Some(finding.remedy(set(disk, "\"write_cache=write back\"")))
         }
         _ => None,
     }
@@ -85,8 +85,8 @@ fn discard(disk: &Disk) -> Option<Finding> {
     let is_off = disk.discard_max_bytes == Some(0) && disk.discard_max_hw_bytes? > 0;
     let bytes = disk.discard_max_hw_bytes?;
     let meaning = "the disk supports discard, but discard is switched off: fstrim does nothing";
-    let own = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
-    is_off.then(|| own.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
+    let finding = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
+    is_off.then(|| finding.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
 }
 
 fn request_size(disk: &Disk) -> Option<Finding> {
@@ -96,16 +96,16 @@ fn request_size(disk: &Disk) -> Option<Finding> {
         "the kernel splits requests at {made} KiB, although the disk accepts {taken}: large reads and writes need \
          more commands"
     );
-    let own = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
-    (made < usual).then(|| own.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
+    let finding = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
+    (made < usual).then(|| finding.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
 }
 
 fn read_ahead(disk: &Disk) -> Option<Finding> {
     match disk.read_ahead_kb? {
         0 => {
             let meaning = "readahead is off: a process that reads a file in order waits for every single read";
-            let own = note(disk, Id::ReadAheadOff, "queue/read_ahead_kb", meaning).matters();
-            Some(own.remedy(set(disk, "read_ahead_kb=128")))
+            let finding = note(disk, Id::ReadAheadOff, "queue/read_ahead_kb", meaning).matters();
+            Some(finding.remedy(set(disk, "read_ahead_kb=128")))
         }
         kib if kib > READ_AHEAD_LARGE_KIB => {
             let meaning = format!(

@@ -63,15 +63,15 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
             // The facts about ADIOS are of version 3.3.0.
-            let own = match scheduler {
+            let finding = match scheduler {
                 "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
                     .sure(Sure::Likely),
                 _ => of(Id::IoniceIgnored, meaning),
             };
             found.push(match remedy(disk) {
-                _ if ioprios.is_empty() || disk.layer.is_some() => own,
-                Some(command) => own.matters().remedy(command),
-                None => own.matters(),
+                _ if ioprios.is_empty() || disk.layer.is_some() => finding,
+                Some(command) => finding.matters().remedy(command),
+                None => finding.matters(),
             });
         }
         Looks::AtClasses => {
@@ -83,13 +83,13 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                  requests{aging}, and ignores levels. Buffered writes that the kernel sends lose the class of the \
                  writer"
             );
-            let own = of(Id::IoniceClassesOnly, meaning);
+            let finding = of(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|set| set.class == "be");
             let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
             found.push(match (has_levels && disk.layer.is_none(), has_bfq) {
-                (true, true) => own.matters().remedy(format!("iosched set {} scheduler=bfq", disk.name)),
-                (true, false) => own.matters(),
-                (false, _) => own,
+                (true, true) => finding.matters().remedy(format!("iosched set {} scheduler=bfq", disk.name)),
+                (true, false) => finding.matters(),
+                (false, _) => finding,
             });
         }
         Looks::AtBoth => {

@@ -60,9 +60,11 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::NvmePaths { paths } => {
             let none = || "not known".to_owned();
-            let told = paths.iter().map(|(path, own)| format!("{path}: {}", own.clone().unwrap_or_else(none)));
+            let told =
+                paths.iter().map(|(path, scheduler)| format!("{path}: {}", scheduler.clone().unwrap_or_else(none)));
             let told: Vec<String> = told.collect();
-            let blind = |(_, own): &(String, Option<String>)| matches!(own.as_deref(), Some("none" | "kyber"));
+            let blind =
+                |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
             let meaning = format!("it has no scheduler, and those of its paths decide ({}){ionice}", told.join(", "));
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
@@ -95,12 +97,12 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 "a loop device over {file}, through the page cache of {below}: data is cached twice. Writes reach the \
                  disk at writeback, without the ioprio of the writer"
             );
-            let own = of(Id::LoopThroughCache, "loop/dio", meaning);
+            let finding = of(Id::LoopThroughCache, "loop/dio", meaning);
             // What is only read, as packages that are mounted, is rarely meant otherwise.
             if disk.is_read_only {
-                return own;
+                return finding;
             }
-            own.matters().remedy(format!("losetup --direct-io=on /dev/{}", disk.name))
+            finding.matters().remedy(format!("losetup --direct-io=on /dev/{}", disk.name))
         }
     }
 }

@@ -97,9 +97,12 @@ mod tests {
         let text = "12:00:01 DEV tps rkB/s wkB/s dkB/s areq-sz aqu-sz await %util\n\
                     12:00:02 dev8-32 10.00 40.00 0.00 0.00 4.00 0.10 1.00 10.00\n";
         let found = load(&machine(), &rates_of(text).unwrap(), "-");
-        let [own] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((own.disk.as_deref(), own.id, own.weight), (Some("sdc"), Id::LoadNothingWaits, Weight::Matters));
-        assert!(own.meaning.contains("requests took 1.0 ms"), "{}", own.meaning);
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (finding.disk.as_deref(), finding.id, finding.weight),
+            (Some("sdc"), Id::LoadNothingWaits, Weight::Matters)
+        );
+        assert!(finding.meaning.contains("requests took 1.0 ms"), "{}", finding.meaning);
     }
 
     #[test]

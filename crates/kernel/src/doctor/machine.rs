@@ -30,8 +30,8 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
         let more = machine.refused.len().saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let meaning = format!("some files cannot be read without root: {}{more}", named.join(", "));
-        let own = Finding::note(Id::NotReadable, None, first, meaning).sure(Sure::CannotKnow);
-        found.push(own.remedy("sudo iosched doctor"));
+        let finding = Finding::note(Id::NotReadable, None, first, meaning).sure(Sure::CannotKnow);
+        found.push(finding.remedy("sudo iosched doctor"));
     }
     found
 }

@@ -201,8 +201,8 @@ fn below(roots: &Roots, device: &BlockDevice, layer: Option<&Layer>, mounts: &[M
         _ => device.below(),
     };
     let mut found: Vec<String> = Vec::new();
-    for own in devices {
-        let disk = own.disk_name();
+    for member in devices {
+        let disk = member.disk_name();
         if disk != device.name() && !found.iter().any(|known| known == disk) {
             found.push(disk.to_owned());
         }
@@ -213,8 +213,8 @@ fn below(roots: &Roots, device: &BlockDevice, layer: Option<&Layer>, mounts: &[M
 /// btrfs file systems over more than one disk.
 fn btrfs(reader: &Reader<'_>) -> Vec<Spread> {
     let mut found = Vec::new();
-    for own in reader.names("/sys/fs/btrfs") {
-        let file = format!("/sys/fs/btrfs/{own}/devices");
+    for uuid in reader.names("/sys/fs/btrfs") {
+        let file = format!("/sys/fs/btrfs/{uuid}/devices");
         let mut disks: Vec<String> = Vec::new();
         for name in reader.names(&file) {
             let Ok(device) = BlockDevice::named(reader.roots, &name) else { continue };
@@ -254,12 +254,12 @@ fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<
                 3 => ("idle", None),
                 _ => continue,
             };
-            let own = found.entry((kept >> CLASS_SHIFT, level)).or_insert_with(|| {
+            let group = found.entry((kept >> CLASS_SHIFT, level)).or_insert_with(|| {
                 let name = fs::read(reader.place(&format!("/proc/{process}/comm"))).unwrap_or_default();
                 let example = String::from_utf8_lossy(&name).trim().to_owned();
                 Ioprio { class, level, threads: 0, example }
             });
-            own.threads += 1;
+            group.threads += 1;
         }
     }
     (asked > 0).then(|| found.into_values().collect())

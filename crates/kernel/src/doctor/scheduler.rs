@@ -14,21 +14,21 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     if scheduler == "bfq" && disk.is_nvme() {
         let meaning = "bfq is on an NVMe disk: all CPUs take turns in it for every request, which wastes the speed of \
              a fast disk; it is worth it only where shares and ionice matter more than throughput";
-        let own = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
-        found.push(own.remedy(format!("iosched set {} scheduler=none", disk.name)));
+        let finding = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
+        found.push(finding.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
     found.extend(nothing_waits(disk));
     if let Some(nomerges @ 1..) = disk.nomerges {
         let which = if nomerges == 1 { "only with the request before them" } else { "not at all" };
         let meaning =
             format!("requests are merged {which} (nomerges is {nomerges}): the disk gets more and smaller requests");
-        let own = of(Id::MergesOff, "queue/nomerges", meaning).matters();
-        found.push(own.remedy(format!("iosched set {} nomerges=0", disk.name)));
+        let finding = of(Id::MergesOff, "queue/nomerges", meaning).matters();
+        found.push(finding.remedy(format!("iosched set {} nomerges=0", disk.name)));
     }
     if disk.iostats == Some(false) {
         let meaning = "the kernel keeps no statistics of this disk: iostat and iosched top show it as idle";
-        let own = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
-        found.push(own.remedy(format!("iosched set {} iostats=1", disk.name)));
+        let finding = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
+        found.push(finding.remedy(format!("iosched set {} iostats=1", disk.name)));
     }
     found
 }
@@ -39,8 +39,8 @@ fn nothing_waits(disk: &Disk) -> Option<Finding> {
         "the driver accepts {depth} commands at once, and there are at most {requests} requests: while all have one \
          ioprio class, mq-deadline has none to sort"
     );
-    let own = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
-    (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(own)
+    let finding = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
+    (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(finding)
 }
 
 fn none_on_rotating(disk: &Disk) -> Option<Finding> {
@@ -50,13 +50,13 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     }
     let meaning = "it is a rotating disk with scheduler none: only the disk sorts requests, and nothing keeps reads \
          from waiting behind writes";
-    let own = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
+    let finding = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers, which sort by themselves, have several queues.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };
     let better = ["mq-deadline", "bfq"].into_iter().find(|name| disk.schedulers.iter().any(|known| known == name));
-    let own = own.sure(sure);
+    let finding = finding.sure(sure);
     Some(match better {
-        Some(better) => own.remedy(format!("iosched set {} scheduler={better}", disk.name)),
-        None => own.remedy("modprobe mq-deadline"),
+        Some(better) => finding.remedy(format!("iosched set {} scheduler={better}", disk.name)),
+        None => finding.remedy("modprobe mq-deadline"),
     })
 }

@@ -279,8 +279,8 @@ fn write(path: &Path, file: &CgroupFile, text: &str, device: &BlockDevice) -> io
 
 /// The cgroup that this process is in.
 fn place_of_this_process(root: &Path) -> PathBuf {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/"));
+    let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = memberships.lines().find_map(|line| line.strip_prefix("0::/"));
     path.map_or_else(|| root.to_owned(), |path| root.join(path))
 }
 
@@ -309,8 +309,8 @@ mod tests {
     #[test]
     fn a_cgroup_is_as_deep_as_the_workload_has_it() {
         // Where cgroups are made and removed as directories are.
-        let own = tempfile::tempdir().unwrap();
-        let here = own.path();
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
         assert_eq!(told(here, "db"), ["/cg/own.db"]);
         assert_eq!(told(here, "system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
         assert!(names(here).is_empty(), "they are removed");
@@ -318,8 +318,8 @@ mod tests {
 
     #[test]
     fn a_cgroup_that_climbs_out_is_none_of_ours() {
-        let own = tempfile::tempdir().unwrap();
-        let here = own.path();
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
         assert_eq!(told(here, "../../etc"), ["/cg/own.etc"]);
         assert_eq!(told(here, ".."), ["/cg/own"]);
         assert!(names(here).is_empty(), "they are removed");
@@ -327,8 +327,8 @@ mod tests {
 
     #[test]
     fn existing_cgroups_are_left_alone() {
-        let own = tempfile::tempdir().unwrap();
-        let here = own.path();
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
         fs::create_dir(here.join("own.theirs")).unwrap();
         let mut cgroups = Cgroups::default();
         let mut passed_on = 0;

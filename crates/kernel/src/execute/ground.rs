@@ -80,7 +80,7 @@ pub(super) struct Ground<'t> {
     pub(super) direct: bool,
     pub(super) block_bytes: u64,
     /// Of a directory: the part of it that is this ground's.
-    own: Option<Arc<Held>>,
+    own_directory: Option<Arc<Held>>,
     /// Whether that stays for the next workload.
     keeps: bool,
 }
@@ -146,20 +146,20 @@ impl<'t> Ground<'t> {
             return Err(ExecuteError::Empty { path: piece.path });
         }
         let block_bytes = u64::from(device.logical_block_bytes());
-        Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false })
+        Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own_directory: None, keeps: false })
     }
 
     fn of_file(target: &'t Target, file: &FileTarget) -> Self {
         let piece = Piece { path: file.path().to_owned(), start: 0, bytes: file.bytes() };
         let block_bytes = direct_block_bytes(file.file());
-        Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false }
+        Self { target, pieces: vec![piece], direct: true, block_bytes, own_directory: None, keeps: false }
     }
 
     fn in_directory(target: &'t Target, directory: &DirectoryTarget, need: Need) -> Result<Self, ExecuteError> {
         let kept = directory.kept_disk().filter(|_| matches!(need, Need::Disk { .. })).map(Path::to_owned);
         let keeps = kept.is_some();
         let name = kept.unwrap_or_else(|| directory.fresh());
-        let inside = directory.own().map_err(|error| ExecuteError::file(directory.given(), error))?;
+        let inside = directory.own_directory().map_err(|error| ExecuteError::file(directory.given(), error))?;
         let path = inside.path().join(&name);
         let pieces: Vec<Piece> = match need {
             Need::Disk { reach_bytes } => {
@@ -175,17 +175,19 @@ impl<'t> Ground<'t> {
                 .collect(),
         };
         let there = if keeps { inside.directory(&name).ok() } else { None };
-        let own = match there.filter(|own| pieces.iter().all(|piece| own.has_file(piece.name(), piece.bytes))) {
-            Some(own) => own,
+        let own_directory = match there
+            .filter(|own_directory| pieces.iter().all(|piece| own_directory.has_file(piece.name(), piece.bytes)))
+        {
+            Some(own_directory) => own_directory,
             None => make((directory, inside), &name, &pieces)?,
         };
         let failed = |error| ExecuteError::file(&path.join(PROBE), error);
         let probe = Path::new(PROBE);
-        own.make_file(probe, OFlags::WRONLY | OFlags::EXCL).map_err(failed)?;
-        let direct = own.open_file(probe, OFlags::RDWR | OFlags::DIRECT).ok();
-        own.remove_file(probe).map_err(failed)?;
+        own_directory.make_file(probe, OFlags::WRONLY | OFlags::EXCL).map_err(failed)?;
+        let direct = own_directory.open_file(probe, OFlags::RDWR | OFlags::DIRECT).ok();
+        own_directory.remove_file(probe).map_err(failed)?;
         let block_bytes = direct.as_ref().map_or(BLOCK_BYTES, direct_block_bytes);
-        Ok(Self { target, pieces, direct: direct.is_some(), block_bytes, own: Some(own), keeps })
+        Ok(Self { target, pieces, direct: direct.is_some(), block_bytes, own_directory: Some(own_directory), keeps })
     }
 
     /// The piece in which an address of the workload is.
@@ -195,11 +197,11 @@ impl<'t> Ground<'t> {
 
     /// Fills the files, and waits until all of it is on the medium.
     pub(super) fn fill(&self, interrupt: Option<&AtomicBool>) -> Result<(), ExecuteError> {
-        let Some(own) = &self.own else { return Ok(()) };
+        let Some(own_directory) = &self.own_directory else { return Ok(()) };
         self.check_place()?;
         // What is kept is filled already, but for the first time.
-        for piece in self.pieces.iter().filter(|piece| !own.has_file(piece.name(), piece.bytes)) {
-            let file = own.open_file(piece.name(), OFlags::WRONLY);
+        for piece in self.pieces.iter().filter(|piece| !own_directory.has_file(piece.name(), piece.bytes)) {
+            let file = own_directory.open_file(piece.name(), OFlags::WRONLY);
             let mut file = file.map_err(|error| ExecuteError::file(&piece.path, error))?;
             write_filler(&mut file, &piece.path, piece.bytes, interrupt)?;
         }
@@ -211,8 +213,8 @@ impl<'t> Ground<'t> {
     /// # Errors
     /// Another process exchanged or moved it, or a directory that it is in.
     pub(super) fn check_place(&self) -> Result<(), ExecuteError> {
-        let Some(own) = &self.own else { return Ok(()) };
-        own.check().map_err(|error| ExecuteError::file(self.given(), error))
+        let Some(own_directory) = &self.own_directory else { return Ok(()) };
+        own_directory.check().map_err(|error| ExecuteError::file(self.given(), error))
     }
 
     /// The directory as a person named it.
@@ -225,10 +227,10 @@ impl<'t> Ground<'t> {
 
     /// Makes a directory in that of this ground, which is one in a directory.
     pub(super) fn subdirectory(&self, name: &str) -> Result<Arc<Held>, ExecuteError> {
-        let Some(own) = &self.own else {
+        let Some(own_directory) = &self.own_directory else {
             return Err(ExecuteError::file(self.given(), io::ErrorKind::NotADirectory.into()));
         };
-        own.make(Path::new(name)).map_err(|error| ExecuteError::file(&own.path().join(name), error))
+        own_directory.make(Path::new(name)).map_err(|error| ExecuteError::file(&own_directory.path().join(name), error))
     }
 
     /// The page cache lets go of what it has of the ground.
@@ -237,7 +239,7 @@ impl<'t> Ground<'t> {
         for piece in &self.pieces {
             let failed = |error| ExecuteError::file(&piece.path, error);
             let file = self.open_file(piece, false, OFlags::empty()).map_err(failed)?;
-            if self.own.is_some() {
+            if self.own_directory.is_some() {
                 file.sync_all().map_err(failed)?;
             }
             forget_cached(&file);
@@ -265,8 +267,10 @@ impl<'t> Ground<'t> {
     fn open_file(&self, piece: &Piece, write: bool, flags: OFlags) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
-        match (&self.target.place, &self.own) {
-            (_, Some(own)) => own.open_file(piece.name(), flags | if write { OFlags::RDWR } else { OFlags::RDONLY }),
+        match (&self.target.place, &self.own_directory) {
+            (_, Some(own_directory)) => {
+                own_directory.open_file(piece.name(), flags | if write { OFlags::RDWR } else { OFlags::RDONLY })
+            }
             (OpenTarget::Writable(consent), _) if write => consent.open(&options),
             (OpenTarget::File(file), _) => file.open_again(flags),
             _ => options.open(&piece.path),
@@ -276,9 +280,9 @@ impl<'t> Ground<'t> {
 
 impl Drop for Ground<'_> {
     fn drop(&mut self) {
-        if let Some(own) = self.own.as_ref().filter(|_| !self.keeps) {
+        if let Some(own_directory) = self.own_directory.as_ref().filter(|_| !self.keeps) {
             // What stays goes with the target's directory.
-            let _ = own.empty(None).and_then(|()| own.remove());
+            let _ = own_directory.empty(None).and_then(|()| own_directory.remove());
         }
     }
 }
@@ -292,12 +296,12 @@ fn make(
     check_room(directory, pieces)?;
     // Of one that was to stay, and was not filled to its end.
     let _ = inside.remove_all(name);
-    let own = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;
+    let own_directory = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;
     for piece in pieces {
-        let made = own.make_file(piece.name(), OFlags::WRONLY | OFlags::EXCL);
+        let made = own_directory.make_file(piece.name(), OFlags::WRONLY | OFlags::EXCL);
         made.map_err(|error| ExecuteError::file(&piece.path, error))?;
     }
-    Ok(own)
+    Ok(own_directory)
 }
 
 /// Fills an empty file with data that no device can make smaller, and waits until all of it is on the medium.

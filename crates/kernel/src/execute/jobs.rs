@@ -119,7 +119,7 @@ impl<'t> PreparedJobs<'t> {
             pid: number as u32 + 1,
             name: name.to_owned(),
             ioprio: job.ioprio.to_string(),
-            cgroup: job.cgroup.as_ref().map_or_else(String::new, |own| own.name.trim_matches('/').to_owned()),
+            cgroup: job.cgroup.as_ref().map_or_else(String::new, |cgroup| cgroup.name.trim_matches('/').to_owned()),
             ..TaskResult::default()
         };
         let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);

@@ -81,7 +81,7 @@ impl Recorder {
         }
         let latency_ns = now_ns - asked_ns;
         let result = &mut self.tasks[task];
-        let own = match kind {
+        let histogram = match kind {
             IoKind::Read => {
                 result.bytes_read += bytes;
                 &mut self.latency.reads
@@ -96,7 +96,7 @@ impl Recorder {
             }
             IoKind::Other => &mut self.latency.others,
         };
-        own.record(latency_ns);
+        histogram.record(latency_ns);
         result.latency.record(latency_ns);
         result.last_completion_ns = Some(now_ns);
         self.timeline.completed(now_ns, kind, bytes, latency_ns);

@@ -45,9 +45,9 @@ impl<'t> PreparedTasks<'t> {
         let mut cgroups = Cgroups::of_tasks(self.set, run.cgroups)?;
         cgroups.add_buffered(has_async_writes(self.set));
         let mut makers = Vec::with_capacity(loops.len());
-        for (number, own) in loops.into_iter().enumerate() {
+        for (number, task_loop) in loops.into_iter().enumerate() {
             let (shared, numbers, cgroups, called) = (&shared, &numbers, &cgroups, called[number]);
-            makers.push(move || self.part(run, (shared, numbers, cgroups), number, (own, called)));
+            makers.push(move || self.part(run, (shared, numbers, cgroups), number, (task_loop, called)));
         }
         let played = worker::play(&shared, cgroups.are_of_processes(), makers, || run.begin(false))?;
         let mut gathered = Gathered::default();
@@ -65,7 +65,7 @@ impl<'t> PreparedTasks<'t> {
         run: &Run<'_>,
         (shared, numbers, cgroups): (&'a Shared<'a>, &TaskNumbers, &'a Cgroups),
         number: usize,
-        (own, is_called): (TaskLoop, bool),
+        (task_loop, is_called): (TaskLoop, bool),
     ) -> Result<(TaskPart<'a>, Port<'a>), ExecuteError> {
         let task = &self.set.tasks[number];
         if let Some(cgroup) = &task.cgroup {
@@ -73,7 +73,7 @@ impl<'t> PreparedTasks<'t> {
         }
         worker::take_ioprio(task.ioprio())?;
         let mut part =
-            TaskPart::new(self.set, (shared, cgroups), (number, own), is_called, self.ground.pieces[0].bytes);
+            TaskPart::new(self.set, (shared, cgroups), (number, task_loop), is_called, self.ground.pieces[0].bytes);
         let has_arrivals = part.schedule(numbers);
         let buffered = has_async_writes(self.set);
         let access = Access { write: writes(self.set), direct: true, buffered, ..Access::default() };
@@ -86,7 +86,7 @@ impl<'t> PreparedTasks<'t> {
             pid: task.pid,
             name: task.name.clone(),
             ioprio: task.ioprio().to_string(),
-            cgroup: task.cgroup.clone().filter(|own| own != "root").unwrap_or_default(),
+            cgroup: task.cgroup.clone().filter(|cgroup| cgroup != "root").unwrap_or_default(),
             ..TaskResult::default()
         };
         let recorder = Recorder::new(vec![result], shared.counted_from_ns, &shared.watch);
@@ -139,8 +139,8 @@ fn has_async_writes(set: &TaskSet) -> bool {
 /// The longest I/O of a set, bytes.
 pub(super) fn longest_io(set: &TaskSet) -> u64 {
     let of_task = |task: &Task| {
-        let own = task.nr_sectors.unwrap_or(8);
-        task.phases.iter().filter_map(|phase| phase.nr_sectors).fold(own, u32::max)
+        let usual = task.nr_sectors.unwrap_or(8);
+        task.phases.iter().filter_map(|phase| phase.nr_sectors).fold(usual, u32::max)
     };
     let tasks = set.tasks.iter().map(of_task).max().unwrap_or(0);
     let arrivals = set.arrivals.iter().map(|arrival| arrival.5).max().unwrap_or(0);
@@ -223,7 +223,7 @@ struct TaskPart<'a> {
     cgroups: &'a Cgroups,
     task: &'a Task,
     number: usize,
-    own: TaskLoop,
+    task_loop: TaskLoop,
     /// Other tasks call it.
     is_called: bool,
     capacity_sectors: u64,
@@ -241,7 +241,7 @@ impl<'a> TaskPart<'a> {
     fn new(
         set: &'a TaskSet,
         (shared, cgroups): (&'a Shared<'a>, &'a Cgroups),
-        (number, own): (usize, TaskLoop),
+        (number, task_loop): (usize, TaskLoop),
         is_called: bool,
         capacity_bytes: u64,
     ) -> Self {
@@ -251,7 +251,7 @@ impl<'a> TaskPart<'a> {
             cgroups,
             task: &set.tasks[number],
             number,
-            own,
+            task_loop,
             is_called,
             capacity_sectors: capacity_bytes / SECTOR_BYTES,
             due: BinaryHeap::new(),
@@ -277,8 +277,8 @@ impl<'a> TaskPart<'a> {
         for (number, change) in set.prio_changes.iter().enumerate().filter(|(_, change)| change.pid == pid) {
             self.at(change.t_ns, What::Priority(number), 0);
         }
-        if self.own.first() > 0 {
-            self.at(self.task.start_ns, What::Ios(self.own.first()), 0);
+        if self.task_loop.first() > 0 {
+            self.at(self.task.start_ns, What::Ios(self.task_loop.first()), 0);
         }
         if let Some(exit_ns) = self.task.exit_ns {
             self.at(exit_ns, What::Exit, 0);
@@ -292,7 +292,7 @@ impl<'a> TaskPart<'a> {
     }
 
     fn at(&mut self, at_ns: u64, what: What, now_ns: u64) {
-        if self.stopped || self.own.has_exited() {
+        if self.stopped || self.task_loop.has_exited() {
             return;
         }
         self.scheduled += 1;
@@ -320,9 +320,9 @@ impl<'a> TaskPart<'a> {
             }
             What::Exit => self.exit(),
             What::Ios(ios) => {
-                if self.own.arrive(ios) {
+                if self.task_loop.arrive(ios) {
                     for _ in 0..ios {
-                        let Some(place) = self.own.next_place() else { break };
+                        let Some(place) = self.task_loop.next_place() else { break };
                         self.submit(port, (self.task.op, self.task.sync), place, (PROGRAM, now_ns));
                     }
                 }
@@ -380,7 +380,7 @@ impl<'a> TaskPart<'a> {
 
     /// It submits no more.
     fn exit(&mut self) {
-        self.own.exit();
+        self.task_loop.exit();
         self.due.clear();
         self.coming = 0;
     }
@@ -389,7 +389,7 @@ impl<'a> TaskPart<'a> {
 impl Part for TaskPart<'_> {
     fn told(&mut self, message: Message, now_ns: u64) {
         let Message::Called { at_ns, ios } = message else { return };
-        let ios = self.own.called(at_ns, ios);
+        let ios = self.task_loop.called(at_ns, ios);
         if ios > 0 {
             self.at(at_ns, What::Ios(ios), now_ns);
         }
@@ -425,7 +425,7 @@ impl Part for TaskPart<'_> {
         if tag != PROGRAM {
             return;
         }
-        match self.own.completed(now_ns) {
+        match self.task_loop.completed(now_ns) {
             After::Nothing => {}
             After::Again { at_ns, ios } => self.at(at_ns, What::Ios(ios), now_ns),
             After::Call { task, at_ns, ios } => {

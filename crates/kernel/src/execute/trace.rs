@@ -82,7 +82,7 @@ impl<'t> PreparedTrace<'t> {
         (thread, range): (usize, Range<usize>),
     ) -> Result<(TracePart<'a>, Port<'a>), ExecuteError> {
         let trace = self.trace();
-        let ioprio = trace.processes()[range.clone()].first().and_then(|own| own.ioprio).unwrap_or_default();
+        let ioprio = trace.processes()[range.clone()].first().and_then(|process| process.ioprio).unwrap_or_default();
         worker::take_ioprio(ioprio)?;
         let access = Access { write: writes(trace), direct: true, ..Access::default() };
         let files = vec![self.ground.open(0, access)?];

@@ -285,7 +285,8 @@ mod tests {
             let mut records = Vec::new();
             priorities.begin();
             stream.take(&kernel(reads), &mut records);
-            let answer = |pid| ioprios.iter().find(|(own, _)| *own == pid).map(|(_, text)| text.parse().unwrap());
+            let answer =
+                |pid| ioprios.iter().find(|(process, _)| *process == pid).map(|(_, text)| text.parse().unwrap());
             priorities.take(&records, answer);
             spool.write_all(&records).unwrap();
         }

@@ -55,8 +55,11 @@ impl OfControllers {
     /// What `setting` has of them.
     #[must_use]
     pub fn of(setting: &Setting) -> Self {
-        let own = setting.attributes().iter().filter(|own| controllers::is_file(own.name()));
-        let writes = own.filter_map(|own| NamedWrite::parse(own.name(), &own.text()).ok()).flatten().collect();
+        let assignment = setting.attributes().iter().filter(|assignment| controllers::is_file(assignment.name()));
+        let writes = assignment
+            .filter_map(|assignment| NamedWrite::parse(assignment.name(), &assignment.text()).ok())
+            .flatten()
+            .collect();
         Self { writes }
     }
 
@@ -67,15 +70,16 @@ impl OfControllers {
     }
 
     fn of_device(&self) -> impl Iterator<Item = &NamedWrite> {
-        self.writes.iter().filter(|own| own.is_of_device())
+        self.writes.iter().filter(|write| write.is_of_device())
     }
 
     /// Properties of units, by unit in the order of the setting.
     fn properties(&self, node: &str) -> Vec<(String, Vec<(&'static str, String)>)> {
         let mut units: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
-        for own in self.writes.iter().filter(|own| !own.is_of_device()) {
-            let unit = unit(&own.cgroup);
-            let new: Vec<_> = own.text.split_whitespace().filter_map(|word| property(&own.file, word, node)).collect();
+        for write in self.writes.iter().filter(|write| !write.is_of_device()) {
+            let unit = unit(&write.cgroup);
+            let new: Vec<_> =
+                write.text.split_whitespace().filter_map(|word| property(&write.file, word, node)).collect();
             match units.iter_mut().find(|known| known.0 == unit) {
                 Some((_, known)) => known.extend(new),
                 None => units.push((unit, new)),
@@ -98,7 +102,7 @@ impl OfControllers {
     /// Commands for a root shell that set it until the next start. In double quotes: names may be variables.
     #[must_use]
     pub fn commands(&self, device: Named<'_>) -> Vec<String> {
-        let of_device = self.of_device().map(|own| echo(device.number, &own.text, &own.file));
+        let of_device = self.of_device().map(|write| echo(device.number, &write.text, &write.file));
         let of_units = self.properties(device.node).into_iter().map(|(unit, properties)| {
             let all: Vec<String> = properties.iter().map(|(name, value)| format!("\"{name}={value}\"")).collect();
             format!("systemctl set-property --runtime {unit} {}", all.join(" "))
@@ -109,14 +113,15 @@ impl OfControllers {
     /// What the udev rule runs for the device.
     #[must_use]
     pub fn rule_parts(&self) -> String {
-        let run = |own: &NamedWrite| format!(", RUN+=\"/bin/sh -c 'echo %M:%m {} > {ROOT}/{}'\"", own.text, own.file);
+        let run =
+            |write: &NamedWrite| format!(", RUN+=\"/bin/sh -c 'echo %M:%m {} > {ROOT}/{}'\"", write.text, write.file);
         self.of_device().map(run).collect()
     }
 
     /// Commands that undo it, and its drop-ins.
     #[must_use]
     pub fn undo(&self, device: Named<'_>) -> Vec<String> {
-        let has = |file: &str| self.writes.iter().any(|own| own.file == file);
+        let has = |file: &str| self.writes.iter().any(|write| write.file == file);
         let mut commands = Vec::new();
         if has(QOS) {
             commands.push(echo(device.number, "enable=0 ctrl=auto", QOS));
@@ -126,7 +131,7 @@ impl OfControllers {
         }
         let units = self.properties(device.node);
         for (unit, properties) in &units {
-            let mut names: Vec<&str> = properties.iter().map(|own| own.0).collect();
+            let mut names: Vec<&str> = properties.iter().map(|property| property.0).collect();
             names.dedup();
             let all: Vec<String> = names.iter().map(|name| format!("{name}=")).collect();
             commands.push(format!("systemctl set-property --runtime {unit} {}", all.join(" ")));
@@ -195,10 +200,10 @@ mod tests {
 
     #[test]
     fn each_cgroup_has_a_drop_in_of_its_unit() {
-        let own = of(
+        let drop_ins = of(
             "none:io.max=backup:wbps=50000000/wiops=100+batch.slice:rbps=max,io.latency=db:target=2000,io.weight=db:800",
         );
-        let found: Vec<_> = own.drop_ins(SDA).into_iter().map(|own| (own.path, own.text)).collect();
+        let found: Vec<_> = drop_ins.drop_ins(SDA).into_iter().map(|drop_in| (drop_in.path, drop_in.text)).collect();
         let expected = [
             ("backup.service", "[Service]\nIOWriteBandwidthMax=/dev/sda 50000000\nIOWriteIOPSMax=/dev/sda 100\n"),
             ("batch.slice", "[Slice]\nIOReadBandwidthMax=/dev/sda infinity\n"),
@@ -207,10 +212,10 @@ mod tests {
         let path = |unit: &str| format!("/etc/systemd/system/{unit}.d/50-iosched.conf");
         assert_eq!(found, expected.map(|(unit, text)| (path(unit), text.to_owned())));
         assert_eq!(
-            own.commands(SDA)[2],
+            drop_ins.commands(SDA)[2],
             "systemctl set-property --runtime db.service \"IODeviceLatencyTargetSec=/dev/sda 2000us\" \"IOWeight=800\""
         );
-        let undo = own.undo(SDA);
+        let undo = drop_ins.undo(SDA);
         assert!(
             undo.contains(
                 &"systemctl set-property --runtime db.service IODeviceLatencyTargetSec= IOWeight=".to_owned()
@@ -218,25 +223,26 @@ mod tests {
         );
         assert_eq!(undo.last().unwrap(), "systemctl daemon-reload");
         assert!(undo.contains(&format!("rm -f {}", path("batch.slice"))));
-        assert_eq!(own.rule_parts(), "");
+        assert_eq!(drop_ins.rule_parts(), "");
     }
 
     #[test]
     fn io_cost_is_the_devices_and_goes_through_the_udev_rule() {
-        let own = of(
+        let drop_ins = of(
             "none:io.cost.model=rbps=5/rseqiops=4/rrandiops=3/wbps=5/wseqiops=4/wrandiops=3,io.cost.qos=enable=1/rpct=95",
         );
-        assert!(own.drop_ins(SDA).is_empty() && !own.is_empty());
-        assert_eq!(own.commands(SDA)[1], "echo \"8:0 enable=1 rpct=95\" > /sys/fs/cgroup/io.cost.qos");
+        assert!(drop_ins.drop_ins(SDA).is_empty() && !drop_ins.is_empty());
+        assert_eq!(drop_ins.commands(SDA)[1], "echo \"8:0 enable=1 rpct=95\" > /sys/fs/cgroup/io.cost.qos");
         assert_eq!(
-            own.undo(SDA),
+            drop_ins.undo(SDA),
             [
                 "echo \"8:0 enable=0 ctrl=auto\" > /sys/fs/cgroup/io.cost.qos",
                 "echo \"8:0 ctrl=auto\" > /sys/fs/cgroup/io.cost.model"
             ]
         );
         assert!(
-            own.rule_parts()
+            drop_ins
+                .rule_parts()
                 .ends_with(", RUN+=\"/bin/sh -c 'echo %M:%m enable=1 rpct=95 > /sys/fs/cgroup/io.cost.qos'\"")
         );
     }

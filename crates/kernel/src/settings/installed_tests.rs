@@ -39,12 +39,13 @@ fn said_by(command: &mut Command) -> Option<String> {
 fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no"]).env("SYSTEMD_UNIT_PATH", format!("{}:", here.display()));
-    for own in drop_ins {
-        let unit = here.join(&own.unit);
-        fs::write(&unit, if own.unit.ends_with(".slice") { "" } else { "[Service]\nExecStart=/bin/true\n" }).unwrap();
-        let file = here.join(own.below_units());
+    for drop_in in drop_ins {
+        let unit = here.join(&drop_in.unit);
+        fs::write(&unit, if drop_in.unit.ends_with(".slice") { "" } else { "[Service]\nExecStart=/bin/true\n" })
+            .unwrap();
+        let file = here.join(drop_in.below_units());
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, &own.text).unwrap();
+        fs::write(file, &drop_in.text).unwrap();
         command.arg(unit);
     }
     let said = said_by(&mut command)?;

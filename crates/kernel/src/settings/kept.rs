@@ -119,10 +119,10 @@ fn base_end(text: &str) -> u64 {
 
 /// The journal of an entry, if it is of this device and of this start of the kernel.
 fn valid(entry: &mut Entry, device: &BlockDevice) -> Result<Option<Journal>, SettingsError> {
-    let is_of = |own: &Journal| {
-        own.version == VERSION
-            && own.boot_id == device.roots().boot_id()
-            && is_same(&own.identity, &device.identity(), false)
+    let is_of = |journal: &Journal| {
+        journal.version == VERSION
+            && journal.boot_id == device.roots().boot_id()
+            && is_same(&journal.identity, &device.identity(), false)
     };
     Ok(parse::<Journal>(&entry.text()?).filter(is_of))
 }

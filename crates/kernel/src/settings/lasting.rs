@@ -144,23 +144,24 @@ fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
 
 fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
-    let own = setting.assignments().filter(|own| !controllers::is_file(own.name()));
-    let own = own.map(|own| (full_name(device, own.name(), scheduler), own.text()));
-    [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(own).collect()
+    let assigned = setting.assignments().filter(|assignment| !controllers::is_file(assignment.name()));
+    let values = assigned.map(|assignment| (full_name(device, assignment.name(), scheduler), assignment.text()));
+    [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(values).collect()
 }
 
 /// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has
 /// changed.
 fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
-    let touched: Vec<String> = setting.assignments().map(|own| full_name(device, own.name(), scheduler)).collect();
+    let touched: Vec<String> =
+        setting.assignments().map(|assignment| full_name(device, assignment.name(), scheduler)).collect();
     let is_switched = scheduler != recorded.scheduler;
     let is_wanted = |name: &str, value: &str| {
         let declared = declaration(name, &recorded.scheduler).is_some();
         let is_tunable = name.starts_with(ELEVATOR);
         // Of tunables that nobody declared the default is not known.
         let lost = is_switched && is_tunable && (recorded.is_changed(name, value) || !declared);
-        lost || touched.iter().any(|own| own == name) || (is_switched && name == NR_REQUESTS)
+        lost || touched.iter().any(|touched_name| touched_name == name) || (is_switched && name == NR_REQUESTS)
     };
     let values = recorded.values.iter().filter(|(name, value)| is_wanted(name, value)).cloned();
     [(SCHEDULER.to_owned(), recorded.scheduler.clone())].into_iter().chain(values).collect()
@@ -269,7 +270,7 @@ mod tests {
     fn what_controllers_have_goes_to_cgroups_and_not_to_the_queue() {
         let machine = Machine::new();
         let of = lasting(&machine, "none:nomerges=2,io.max=backup:wbps=1000,io.cost.qos=enable=1");
-        assert!(of.commands.iter().all(|own| !own.contains("queue/io.")), "{:?}", of.commands);
+        assert!(of.commands.iter().all(|command| !command.contains("queue/io.")), "{:?}", of.commands);
         assert_eq!(of.commands[2], "echo \"8:0 enable=1\" > /sys/fs/cgroup/io.cost.qos");
         assert_eq!(of.drop_ins[0].text, "[Service]\nIOWriteBandwidthMax=/dev/sda 1000\n");
         assert!(

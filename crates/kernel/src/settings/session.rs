@@ -163,7 +163,7 @@ impl Session {
         while let Some((name, value)) = self.changed.pop() {
             self.device.write_raw(&name, &value)?;
         }
-        if self.wbt_under.is_none() && setting.assignments().any(|own| own.name() == WBT) {
+        if self.wbt_under.is_none() && setting.assignments().any(|assignment| assignment.name() == WBT) {
             self.wbt_under = Some(self.look_at_wbt()?);
         }
         match setting.name() {
@@ -178,10 +178,10 @@ impl Session {
                 }
             }
         }
-        for own in setting.assignments().filter(|own| !is_of_workload(own.name())) {
-            let of_root = files().iter().any(|file| file.name == own.name());
-            let name = if of_root { format!("{CGROUP}{}", own.name()) } else { own.name().to_owned() };
-            self.set(&name, &own.text())?;
+        for assignment in setting.assignments().filter(|assignment| !is_of_workload(assignment.name())) {
+            let of_root = files().iter().any(|file| file.name == assignment.name());
+            let name = if of_root { format!("{CGROUP}{}", assignment.name()) } else { assignment.name().to_owned() };
+            self.set(&name, &assignment.text())?;
         }
         Ok(())
     }

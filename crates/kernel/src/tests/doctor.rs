@@ -121,23 +121,26 @@ impl Made {
         let found = examine(&self.snapshot());
         let mut names: Vec<String> = found
             .iter()
-            .map(|own| {
-                let name = own.id.name();
-                own.disk.as_ref().map_or_else(|| name.to_owned(), |disk| format!("{disk} {name}"))
+            .map(|finding| {
+                let name = finding.id.name();
+                finding.disk.as_ref().map_or_else(|| name.to_owned(), |disk| format!("{disk} {name}"))
             })
             .collect();
         names.sort();
         let mut expected = expected.to_vec();
         expected.sort_unstable();
         assert_eq!(names, expected, "{found:#?}");
-        assert!(found.is_sorted_by_key(|own| own.weight));
-        for own in &found {
-            assert!(own.file.starts_with('/') && !own.meaning.is_empty() && !own.meaning.contains("  "), "{own:?}");
+        assert!(found.is_sorted_by_key(|finding| finding.weight));
+        for finding in &found {
+            assert!(
+                finding.file.starts_with('/') && !finding.meaning.is_empty() && !finding.meaning.contains("  "),
+                "{finding:?}"
+            );
         }
     }
 
     fn finding(&self, id: Id) -> Finding {
-        examine(&self.snapshot()).into_iter().find(|own| own.id == id).unwrap()
+        examine(&self.snapshot()).into_iter().find(|finding| finding.id == id).unwrap()
     }
 }
 
@@ -166,9 +169,9 @@ fn an_nvme_disk_with_none() {
     let made = Made::new();
     made.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
     made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
-    let own = made.finding(Id::IoniceIgnored);
-    assert_eq!(own.meaning, "ionice does nothing on this disk, because its scheduler is none");
-    assert_eq!((own.weight, own.remedy), (Weight::Note, None), "nobody uses it");
+    let finding = made.finding(Id::IoniceIgnored);
+    assert_eq!(finding.meaning, "ionice does nothing on this disk, because its scheduler is none");
+    assert_eq!((finding.weight, finding.remedy), (Weight::Note, None), "nobody uses it");
 }
 
 #[test]
@@ -190,10 +193,10 @@ fn an_nvme_disk_that_is_reached_by_paths() {
         made.write(&format!("sys/block/{path}/queue/scheduler"), "[none] mq-deadline");
     }
     made.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
-    let own = made.finding(Id::LayerNvmePaths);
+    let finding = made.finding(Id::LayerNvmePaths);
     assert!(
-        own.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
-        "{own:?}"
+        finding.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
+        "{finding:?}"
     );
     made.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
     assert!(made.finding(Id::LayerNvmePaths).meaning.ends_with("nvme0c1n1: mq-deadline)"));
@@ -221,11 +224,11 @@ fn a_rotating_disk_with_none() {
     let made = Made::new();
     made.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
     made.gives(&["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
-    let own = made.finding(Id::NoneOnRotating);
-    assert_eq!(own.remedy.as_deref(), Some("iosched set sda scheduler=mq-deadline"));
+    let finding = made.finding(Id::NoneOnRotating);
+    assert_eq!(finding.remedy.as_deref(), Some("iosched set sda scheduler=mq-deadline"));
     made.service("backup", "io.bfq.weight", "50");
     assert_eq!(made.finding(Id::NoneOnRotating).remedy, made.finding(Id::BfqWeightIgnored).remedy);
-    assert_eq!((own.weight, own.sure), (Weight::Matters, Sure::Certain));
+    assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
     // A controller with several queues sorts by itself, as a rule.
     made.write("sys/block/sda/mq/1/nr_tags", "32");
     assert_eq!(made.finding(Id::NoneOnRotating).sure, Sure::Likely);
@@ -270,12 +273,15 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     let made = Made::new();
     made.nvme("nvme0n1", "259:0", &[NONE]);
     made.service("db", "io.max", "259:0 wbps=1000000");
-    let own = made.finding(Id::IoMaxSet);
-    assert_eq!((own.sure, own.meaning.contains("dm-0")), (Sure::Certain, false));
+    let finding = made.finding(Id::IoMaxSet);
+    assert_eq!((finding.sure, finding.meaning.contains("dm-0")), (Sure::Certain, false));
     made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
-    let own = made.finding(Id::IoMaxSet);
-    assert!(own.meaning.ends_with("; the kernel sends writes through dm-0, and they count for no group"), "{own:?}");
-    assert_eq!(own.sure, Sure::Likely);
+    let finding = made.finding(Id::IoMaxSet);
+    assert!(
+        finding.meaning.ends_with("; the kernel sends writes through dm-0, and they count for no group"),
+        "{finding:?}"
+    );
+    assert_eq!(finding.sure, Sure::Likely);
 }
 
 #[test]
@@ -342,8 +348,8 @@ fn a_disk_behind_usb() {
     made.gives(&["sdb ionice-classes-only", "sdb rotational-doubtful"]);
     assert_eq!(made.finding(Id::RotationalDoubtful).sure, Sure::CannotKnow);
     made.write("sys/block/sdb/device/model", "Portable SSD T7");
-    let own = made.finding(Id::RotationalDoubtful);
-    assert_eq!((own.sure, own.remedy.as_deref()), (Sure::Likely, Some("iosched set sdb rotational=0")));
+    let finding = made.finding(Id::RotationalDoubtful);
+    assert_eq!((finding.sure, finding.remedy.as_deref()), (Sure::Likely, Some("iosched set sdb rotational=0")));
 }
 
 /// A machine of systemd with weights and limits of units.
@@ -364,11 +370,11 @@ const SSD: [&str; 4] = ["sda ionice-classes-only", "sda wbt-on", "sda write-cach
 fn weights_of_units_without_io_cost_do_nothing() {
     let made = with_units();
     made.gives(&[&SSD[..], &["sda io-weight-ignored"]].concat());
-    let own = made.finding(Id::IoWeightIgnored);
-    assert!(own.meaning.contains("(backup.service 50)"), "{}", own.meaning);
-    assert_eq!(own.remedy.as_deref(), Some("iosched set sda scheduler=bfq"));
-    assert_eq!(own.file, "/sys/fs/cgroup/system.slice/backup.service/io.weight");
-    assert_eq!((own.weight, own.sure), (Weight::Matters, Sure::Certain));
+    let finding = made.finding(Id::IoWeightIgnored);
+    assert!(finding.meaning.contains("(backup.service 50)"), "{}", finding.meaning);
+    assert_eq!(finding.remedy.as_deref(), Some("iosched set sda scheduler=bfq"));
+    assert_eq!(finding.file, "/sys/fs/cgroup/system.slice/backup.service/io.weight");
+    assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
     let max = made.finding(Id::IoMaxSet);
     assert!(max.meaning.contains("backup.service is limited to rbps=10485760"), "{}", max.meaning);
     // bfq has weights of its own, and systemd sets them.
@@ -377,8 +383,8 @@ fn weights_of_units_without_io_cost_do_nothing() {
     made.gives(&[&with_bfq[..], &["sda bfq-weight-in-force"]].concat());
     fs::remove_file(made.root.path().join("sys/fs/cgroup/system.slice/backup.service/io.bfq.weight")).unwrap();
     made.gives(&[&with_bfq[..], &["sda io-weight-ignored"]].concat());
-    let own = made.finding(Id::IoWeightIgnored);
-    assert_eq!(own.remedy.as_deref(), Some("iosched set sda cgroup/io.cost.qos=enable=1"));
+    let finding = made.finding(Id::IoWeightIgnored);
+    assert_eq!(finding.remedy.as_deref(), Some("iosched set sda cgroup/io.cost.qos=enable=1"));
 }
 
 #[test]
@@ -387,32 +393,32 @@ fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
     made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     made.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
     made.service("web", "io.weight", "default 200").service("web", "io.bfq.weight", "default 109");
-    let own = made.finding(Id::BfqWeightScaled);
+    let finding = made.finding(Id::BfqWeightScaled);
     for part in [
         "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
         "batch.service and web.service, if both are always busy, share 52:48 instead of 60:40",
         "batch.service IOWeight=2300, web.service IOWeight=1200",
     ] {
-        assert!(own.meaning.contains(part), "{}", own.meaning);
+        assert!(finding.meaning.contains(part), "{}", finding.meaning);
     }
     let write = |weight, unit| format!("echo {weight} > '/sys/fs/cgroup/system.slice/{unit}.service/io.bfq.weight'");
     let remedy = format!("{} && {}", write(300, "batch"), write(200, "web"));
-    assert_eq!((own.weight, own.remedy), (Weight::Matters, Some(remedy)));
+    assert_eq!((finding.weight, finding.remedy), (Weight::Matters, Some(remedy)));
     // Written directly, they are in force.
     made.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
-    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
     // Up to 100 both files hold the same weight, and one that is scaled shares with those that have none.
     made.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
     made.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
-    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
     made.service("web", "io.weight", "default 105");
     assert!(made.finding(Id::BfqWeightScaled).meaning.contains("web.service IOWeight=105 became 100"));
     made.service("web", "io.weight", "default 10000").service("web", "io.bfq.weight", "default 1000");
-    let own = made.finding(Id::BfqWeightScaled);
-    assert!(own.remedy.is_none() && own.meaning.contains("no weight above 1000"), "{}", own.meaning);
+    let finding = made.finding(Id::BfqWeightScaled);
+    assert!(finding.remedy.is_none() && finding.meaning.contains("no weight above 1000"), "{}", finding.meaning);
     // With another scheduler nothing of it matters.
     made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
-    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqWeightScaled));
+    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
 }
 
 #[test]
@@ -420,27 +426,30 @@ fn a_weight_of_one_disk_is_not_written_for_bfq() {
     let made = Made::new();
     made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     made.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
-    let own = made.finding(Id::BfqDeviceWeightMissing);
+    let finding = made.finding(Id::BfqDeviceWeightMissing);
     assert!(
-        own.meaning.contains("(db.service 300), because systemd does not write IODeviceWeight="),
+        finding.meaning.contains("(db.service 300), because systemd does not write IODeviceWeight="),
         "{}",
-        own.meaning
+        finding.meaning
     );
     let file = "/sys/fs/cgroup/system.slice/db.service/io.bfq.weight";
-    assert_eq!(own.remedy, Some(format!("echo '8:0 300' > '{file}'")));
+    assert_eq!(finding.remedy, Some(format!("echo '8:0 300' > '{file}'")));
     made.service("db", "io.bfq.weight", "default 100\n8:0 300");
-    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::BfqDeviceWeightMissing));
+    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqDeviceWeightMissing));
 }
 
 #[test]
 fn schedulers_that_linux_does_not_have_say_what_is_known_of_ionice() {
     let made = Made::new();
     made.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
-    let own = made.finding(Id::IoniceIgnored);
-    assert!(own.meaning.contains("adios") && own.sure == Sure::Likely, "{}", own.meaning);
+    let finding = made.finding(Id::IoniceIgnored);
+    assert!(finding.meaning.contains("adios") && finding.sure == Sure::Likely, "{}", finding.meaning);
     made.write("sys/block/sda/queue/scheduler", "none mq-deadline [novel]");
-    let own = made.finding(Id::IoniceUnknown);
-    assert!(own.meaning.contains("does not know whether novel") && own.meaning.contains("compare --on"), "{own:?}");
+    let finding = made.finding(Id::IoniceUnknown);
+    assert!(
+        finding.meaning.contains("does not know whether novel") && finding.meaning.contains("compare --on"),
+        "{finding:?}"
+    );
 }
 
 #[test]
@@ -490,8 +499,8 @@ fn cgroups_of_version_1_only() {
     }
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
     made.gives(&[&disk[..], &["cgroup-v1", "sda blkio-throttle-set"]].concat());
-    let own = made.finding(Id::BlkioThrottleSet);
-    assert!(own.meaning.starts_with("db.service is limited to rbps=1048576 wiops=1048576 "), "{}", own.meaning);
+    let finding = made.finding(Id::BlkioThrottleSet);
+    assert!(finding.meaning.starts_with("db.service is limited to rbps=1048576 wiops=1048576 "), "{}", finding.meaning);
 }
 
 #[test]
@@ -566,7 +575,7 @@ fn a_queue_that_somebody_has_changed() {
     made.gives(&[&usual[..], &changed, &["sda read-ahead-large"]].concat());
     // The drive looks where the scheduler does not.
     made.write("sys/block/sda/queue/scheduler", NONE.1);
-    assert!(examine(&made.snapshot()).iter().all(|own| own.id != Id::IoniceIgnored));
+    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::IoniceIgnored));
 }
 
 #[test]
@@ -588,13 +597,13 @@ fn what_processes_have_set_is_counted_and_makes_matter_what_ignores_it() {
     };
     let machine = read::snapshot(&Roots::at(made.root.path()), &ask);
     let told: Vec<_> =
-        machine.ioprios.as_ref().unwrap().iter().map(|own| (own.class, own.level, own.threads)).collect();
+        machine.ioprios.as_ref().unwrap().iter().map(|ioprio| (ioprio.class, ioprio.level, ioprio.threads)).collect();
     assert_eq!(told, [("be", Some(0), 1), ("idle", None, 2)]);
     let found = examine(&machine);
-    let ignored = found.iter().find(|own| own.id == Id::IoniceIgnored).unwrap();
+    let ignored = found.iter().find(|finding| finding.id == Id::IoniceIgnored).unwrap();
     assert_eq!(ignored.weight, Weight::Matters);
     assert_eq!(ignored.remedy.as_deref(), Some("iosched set nvme0n1 scheduler=mq-deadline"));
-    let seen = found.iter().find(|own| own.id == Id::IoprioSeen).unwrap();
+    let seen = found.iter().find(|finding| finding.id == Id::IoprioSeen).unwrap();
     assert!(seen.meaning.ends_with("(be/0: 1 thread, such as plain; idle: 2 threads, such as backup)"));
 }
 
@@ -617,13 +626,13 @@ fn odd_files_are_left_out() {
     // An empty machine.
     let empty = tempfile::tempdir().unwrap();
     let found = examine(&read::snapshot(&Roots::at(empty.path()), &|_| None));
-    assert_eq!(found.iter().map(|own| own.id).collect::<Vec<_>>(), [Id::CgroupNoIo]);
+    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [Id::CgroupNoIo]);
 }
 
 #[test]
 fn the_machine_that_this_runs_on_is_examined() {
     let found = examine(&Snapshot::of(&Roots::default()));
-    assert!(found.is_sorted_by_key(|own| own.weight));
+    assert!(found.is_sorted_by_key(|finding| finding.weight));
     serde_json::to_string(&found).unwrap();
 }
 

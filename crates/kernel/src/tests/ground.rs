@@ -31,7 +31,7 @@ impl Place {
     }
 
     /// The directory that iosched made.
-    fn own(&self) -> PathBuf {
+    fn own_directory(&self) -> PathBuf {
         fs::read_dir(self.here.path().join("data")).unwrap().next().unwrap().unwrap().path()
     }
 
@@ -64,7 +64,7 @@ fn fill_writes_nothing_through_an_exchanged_directory() {
         let place = Place::new();
         let target = place.target();
         let ground = Ground::new(&target, files()).unwrap();
-        place.exchange(&if depth.is_empty() { place.own() } else { place.own().join(depth) });
+        place.exchange(&if depth.is_empty() { place.own_directory() } else { place.own_directory().join(depth) });
         let error = ground.fill(None).unwrap_err();
         assert!(names_the_exchange(&error), "{error}");
         drop(ground);
@@ -79,7 +79,7 @@ fn open_ends_with_the_exchange_of_its_directory() {
     let target = place.target();
     let ground = Ground::new(&target, files()).unwrap();
     ground.fill(None).unwrap();
-    place.exchange(&place.own());
+    place.exchange(&place.own_directory());
     let opened = ground.open(0, Access { write: true, ..Access::default() });
     assert!(opened.err().is_some_and(|error| names_the_exchange(&error)));
     assert!(ground.drop_cached().err().is_some_and(|error| names_the_exchange(&error)));
@@ -90,7 +90,7 @@ fn file_that_became_a_symlink_is_not_followed() {
     let place = Place::new();
     let target = place.target();
     let ground = Ground::new(&target, files()).unwrap();
-    let file = place.own().join("0/0");
+    let file = place.own_directory().join("0/0");
     fs::remove_file(&file).unwrap();
     symlink(place.here.path().join("victim/1"), &file).unwrap();
     assert!(ground.fill(None).is_err());
@@ -103,7 +103,7 @@ fn end_of_a_ground_removes_nothing_through_an_exchanged_directory() {
     let place = Place::new();
     let target = place.target();
     let ground = Ground::new(&target, files()).unwrap();
-    place.exchange(&place.own());
+    place.exchange(&place.own_directory());
     drop(ground);
     drop(target);
     assert!(place.is_untouched());
@@ -115,7 +115,7 @@ fn kept_file_is_not_reused_from_an_exchanged_directory() {
     let place = Place::new();
     let target = place.target().with_disk_bytes(FILE_BYTES).keeping_disk();
     Ground::new(&target, Need::Disk { reach_bytes: 0 }).unwrap().fill(None).unwrap();
-    place.exchange(&place.own().join("0"));
+    place.exchange(&place.own_directory().join("0"));
     assert!(Ground::new(&target, Need::Disk { reach_bytes: 0 }).is_err());
     drop(target);
     assert!(place.is_untouched());

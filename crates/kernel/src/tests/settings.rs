@@ -261,7 +261,7 @@ fn what_something_else_set_meanwhile_is_left() {
     let PutBack { changes, left } = session.end().unwrap();
     assert_eq!(changes.iter().map(Change::to_string).collect::<Vec<_>>(), ["iosched/fifo_batch 3 -> 16"]);
     assert_eq!(
-        left.iter().map(|own| (own.name.as_str(), own.to.as_str())).collect::<Vec<_>>(),
+        left.iter().map(|change| (change.name.as_str(), change.to.as_str())).collect::<Vec<_>>(),
         [("nr_requests", "256"), ("write_cache", "write back")]
     );
     assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "9");

@@ -63,7 +63,7 @@ pub(crate) struct Reactor<S> {
     replies: Slab<Reply>,
     ending: Ending,
     /// The disk's own client, for the last flush.
-    own: Option<ClientId>,
+    flusher: Option<ClientId>,
     result: Result<(), Errno>,
     /// When clients that do not take their last answers are waited for no longer.
     gives_up: Option<Time>,
@@ -97,7 +97,7 @@ impl<S: System> Reactor<S> {
             came: 0,
             replies: Slab::new(),
             ending: Ending::No,
-            own: None,
+            flusher: None,
             result: Ok(()),
             gives_up: None,
             messages: Vec::new(),
@@ -370,7 +370,7 @@ impl<S: System> Reactor<S> {
         answers.extend(self.disk.take_done());
         let any = !answers.is_empty() || self.vhost.has_answered();
         for done in answers.drain(..) {
-            if Some(done.client) == self.own {
+            if Some(done.client) == self.flusher {
                 self.result = done.result.map(drop);
                 self.ending = Ending::Flushed;
             } else if done.cookie & nbd::COOKIES != 0 {
@@ -411,15 +411,15 @@ impl<S: System> Reactor<S> {
 
     fn flush_last(&mut self, now: Time) {
         let (name, ioprio) = ("iosched".to_owned(), IoPriority::default());
-        let Ok(own) = self.disk.connect(now, Identity { ioprio, ..Identity::new(name, 0) }) else {
+        let Ok(flusher) = self.disk.connect(now, Identity { ioprio, ..Identity::new(name, 0) }) else {
             self.result = Err(Errno::EIO);
             self.ending = Ending::Flushed;
             return;
         };
-        self.own = Some(own);
+        self.flusher = Some(flusher);
         self.ending = Ending::Flushing;
         let flush = Operation::new(Action::Flush, 0, 0);
-        self.disk.submit(now, own, flush);
+        self.disk.submit(now, flusher, flush);
         self.run_queue(now);
         self.answer(now);
     }

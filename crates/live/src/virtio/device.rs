@@ -60,8 +60,9 @@ impl Card {
     /// What the driver may make use of.
     pub(crate) fn features(&self) -> u64 {
         let writes = F_DISCARD | F_WRITE_ZEROES;
-        let own = F_SEG_MAX | F_BLK_SIZE | F_FLUSH | F_TOPOLOGY | F_MQ | if self.read_only { F_RO } else { writes };
-        own | F_INDIRECT_DESC | F_EVENT_IDX | F_PROTOCOL_FEATURES | F_VERSION_1
+        let device_features =
+            F_SEG_MAX | F_BLK_SIZE | F_FLUSH | F_TOPOLOGY | F_MQ | if self.read_only { F_RO } else { writes };
+        device_features | F_INDIRECT_DESC | F_EVENT_IDX | F_PROTOCOL_FEATURES | F_VERSION_1
     }
 
     /// So many bytes of the configuration from `offset` on; `None` if there are none there.

@@ -183,28 +183,28 @@ impl Guest {
 
     /// Makes a chain available, and rings if that is wanted.
     pub(crate) fn offer(&mut self, queue: usize, head: u16) {
-        let own = &mut self.queues[queue];
-        let place = own.first + AVAILABLE + 4 + u64::from(own.available % SIZE) * 2;
+        let ring = &mut self.queues[queue];
+        let place = ring.first + AVAILABLE + 4 + u64::from(ring.available % SIZE) * 2;
         self.memory.store(head, GuestAddress(place), Ordering::Relaxed).unwrap();
         self.advance(queue, 1);
     }
 
     /// So many more are said to be available.
     pub(crate) fn advance(&mut self, queue: usize, count: u16) {
-        let own = &mut self.queues[queue];
-        own.available = own.available.wrapping_add(count);
-        let place = GuestAddress(own.first + AVAILABLE + 2);
-        self.memory.store(own.available, place, Ordering::Release).unwrap();
+        let ring = &mut self.queues[queue];
+        ring.available = ring.available.wrapping_add(count);
+        let place = GuestAddress(ring.first + AVAILABLE + 2);
+        self.memory.store(ring.available, place, Ordering::Release).unwrap();
         fence(Ordering::SeqCst);
-        let load = |at: u64| self.memory.load::<u16>(GuestAddress(own.first + USED + at), Ordering::Acquire).unwrap();
+        let load = |at: u64| self.memory.load::<u16>(GuestAddress(ring.first + USED + at), Ordering::Acquire).unwrap();
         let wanted = if self.features & F_EVENT_IDX == 0 {
             load(0) & 1 == 0
         } else {
             // The number of the one that it wants to be rung for.
-            load(4 + u64::from(SIZE) * 8) == own.available.wrapping_sub(1)
+            load(4 + u64::from(SIZE) * 8) == ring.available.wrapping_sub(1)
         };
         if wanted {
-            own.kick.write(1).unwrap();
+            ring.kick.write(1).unwrap();
         }
     }
 
@@ -237,23 +237,23 @@ impl Guest {
 
     /// The head that comes back next, if one does at once.
     pub(crate) fn used(&mut self, queue: usize) -> Option<(u16, u32)> {
-        let own = &mut self.queues[queue];
-        let index: u16 = self.memory.load(GuestAddress(own.first + USED + 2), Ordering::Acquire).unwrap();
-        if index == own.used {
+        let ring = &mut self.queues[queue];
+        let index: u16 = self.memory.load(GuestAddress(ring.first + USED + 2), Ordering::Acquire).unwrap();
+        if index == ring.used {
             return None;
         }
-        let place = own.first + USED + 4 + u64::from(own.used % SIZE) * 8;
+        let place = ring.first + USED + 4 + u64::from(ring.used % SIZE) * 8;
         let head: u32 = self.memory.load(GuestAddress(place), Ordering::Relaxed).unwrap();
         let written: u32 = self.memory.load(GuestAddress(place + 4), Ordering::Relaxed).unwrap();
-        own.used = own.used.wrapping_add(1);
+        ring.used = ring.used.wrapping_add(1);
         Some((head as u16, written))
     }
 
     /// From now on it wants to be told of the next head that comes back.
     fn listen(&self, queue: usize) {
-        let own = &self.queues[queue];
-        let event = GuestAddress(own.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
-        self.memory.store(own.used, event, Ordering::Relaxed).unwrap();
+        let ring = &self.queues[queue];
+        let event = GuestAddress(ring.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
+        self.memory.store(ring.used, event, Ordering::Relaxed).unwrap();
         fence(Ordering::SeqCst);
     }
 

@@ -35,21 +35,21 @@ impl FileSystem {
             })
             .collect();
         let mut preallocated = 0;
-        let mut own = |run: BlockRun| {
+        let mut mark_owned = |run: BlockRun| {
             for block in run.block..run.block + run.blocks {
                 owned[self.geometry.group_of(block) as usize].set(self.geometry.offset_of(block), 1);
             }
         };
         for inode in self.inodes.iter().filter(|inode| inode.in_use) {
-            inode.map.runs().for_each(&mut own);
+            inode.map.runs().for_each(&mut mark_owned);
             if let Ahead::Preallocated { block, count, .. } = inode.ahead {
                 preallocated += u64::from(count);
-                own(BlockRun { block, blocks: count.into() });
+                mark_owned(BlockRun { block, blocks: count.into() });
             }
         }
         for (block, count) in &self.locality {
             preallocated += u64::from(*count);
-            own(BlockRun { block: *block, blocks: (*count).into() });
+            mark_owned(BlockRun { block: *block, blocks: (*count).into() });
         }
         assert_eq!(preallocated, self.preallocated);
         let mut free = 0;

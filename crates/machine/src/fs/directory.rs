@@ -257,8 +257,8 @@ impl Directory {
             return;
         }
         for (at, leaf) in self.leaves.iter().enumerate() {
-            let own = leaf.names.iter().map(|name| name.bytes).sum::<u16>();
-            assert_eq!(own + if self.indexed { 0 } else { DOTS_BYTES }, leaf.used);
+            let used_bytes = leaf.names.iter().map(|name| name.bytes).sum::<u16>();
+            assert_eq!(used_bytes + if self.indexed { 0 } else { DOTS_BYTES }, leaf.used);
             let end = self.leaves.get(at + 1).map_or(u32::MAX, |next| next.hash);
             assert!(leaf.names.iter().all(|name| leaf.hash <= name.hash && name.hash <= end));
         }

@@ -46,8 +46,9 @@ impl Geometry {
             }
             let mut geometry = Self::sized(config, blocks, groups);
             let last = blocks - u64::from(groups - 1) * u64::from(GROUP_BLOCKS);
-            let own = geometry.backup_blocks(groups - 1) + 2 + geometry.table_blocks() + LAST_GROUP_BLOCKS_MIN;
-            if last < u64::from(own) {
+            let needed_blocks =
+                geometry.backup_blocks(groups - 1) + 2 + geometry.table_blocks() + LAST_GROUP_BLOCKS_MIN;
+            if last < u64::from(needed_blocks) {
                 blocks = u64::from(groups - 1) * u64::from(GROUP_BLOCKS);
                 continue;
             }

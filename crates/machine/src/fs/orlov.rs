@@ -148,8 +148,8 @@ impl FileSystem {
 
     /// The parent's unit; if it is full, the next for a directory, which is remembered for the next file.
     fn group_for_file_in_unit(&mut self, parent: Ino) -> Option<u32> {
-        let own = self.first_in_unit(self.unit_of(parent));
-        own.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
+        let near_parent = self.first_in_unit(self.unit_of(parent));
+        near_parent.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
             let unit = self.unit_near(parent).or_else(|| self.unit_with_average(parent))?;
             if let Some(directory) = self.inode_mut(parent).directory.as_mut() {
                 directory.overflow_unit = Some(unit);
@@ -162,15 +162,15 @@ impl FileSystem {
     /// leads, so that files of different directories do not all go to the same group.
     fn group_by_hash(&self, parent: Ino) -> Option<u32> {
         let number = self.inode(parent).number;
-        let (own, groups) = (self.group_of_inode(number), self.groups.count());
+        let (home, groups) = (self.group_of_inode(number), self.groups.count());
         let fits = |group: u32| {
             let group = &self.groups.list[group as usize];
             group.free_inodes > 0 && group.free_blocks > 0
         };
-        if fits(own) {
-            return Some(own);
+        if fits(home) {
+            return Some(home);
         }
-        let mut group = (own + number) % groups;
+        let mut group = (home + number) % groups;
         let mut step = 1;
         while step < groups {
             group = (group + step) % groups;
@@ -179,6 +179,6 @@ impl FileSystem {
             }
             step *= 2;
         }
-        (0..groups).map(|step| (own + step) % groups).find(|group| self.groups.list[*group as usize].free_inodes > 0)
+        (0..groups).map(|step| (home + step) % groups).find(|group| self.groups.list[*group as usize].free_inodes > 0)
     }
 }

@@ -57,8 +57,8 @@ fn superblocks_are_kept_in_groups_that_are_powers_of_3_5_and_7() {
 fn every_group_has_its_own_tables_with_ext3_and_sixteen_keep_theirs_together_with_ext4() {
     let (ext3, ext4) = (fs(FsKind::Ext3), fs(FsKind::Ext4));
     for number in 0..100 {
-        let own = |block: Block| ext3.geometry.group_of(block) == number;
-        assert!(own(ext3.geometry.block_bitmap(number)) && own(ext3.geometry.inode_bitmap(number)));
+        let in_group = |block: Block| ext3.geometry.group_of(block) == number;
+        assert!(in_group(ext3.geometry.block_bitmap(number)) && in_group(ext3.geometry.inode_bitmap(number)));
         assert_eq!(ext4.geometry.group_of(ext4.geometry.block_bitmap(number)), number / 16 * 16);
     }
     let tables = (0..16).map(|group| ext4.geometry.inode_block(group * ext4.geometry.inodes_per_group));
@@ -221,12 +221,12 @@ fn creating_and_removing_change_the_blocks_that_say_so() {
     let names = fs.inode(directory).map.extents[0].block;
     let bitmap = fs.geometry.inode_bitmap(group(&fs, file));
     let descriptor = fs.geometry.descriptor(group(&fs, file));
-    let own: BTreeSet<Block> =
+    let in_bitmaps: BTreeSet<Block> =
         [names, bitmap, descriptor, fs.inode_block(file), fs.inode_block(directory)].into_iter().collect();
-    assert_eq!(made.dirties.iter().copied().collect::<BTreeSet<_>>(), own);
+    assert_eq!(made.dirties.iter().copied().collect::<BTreeSet<_>>(), in_bitmaps);
     let mut removed = Effects::default();
     fs.unlink(file, &mut removed).unwrap();
-    let with_superblock: BTreeSet<Block> = own.into_iter().chain([fs.superblock()]).collect();
+    let with_superblock: BTreeSet<Block> = in_bitmaps.into_iter().chain([fs.superblock()]).collect();
     assert_eq!(removed.dirties.iter().copied().collect::<BTreeSet<_>>(), with_superblock);
 }
 

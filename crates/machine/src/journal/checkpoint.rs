@@ -53,7 +53,8 @@ impl Journal {
             return committing.map_or(Checkpoint::Nothing, Checkpoint::Commit);
         };
         // A block that left this transaction does not come back to it.
-        let is_left = |block: &Block| self.buffers.get(block).is_some_and(|own| own.checkpoint == Some(oldest.tid));
+        let is_left =
+            |block: &Block| self.buffers.get(block).is_some_and(|buffer| buffer.checkpoint == Some(oldest.tid));
         oldest.gone += oldest.blocks[oldest.gone..].iter().take_while(|block| !is_left(block)).count();
         let mut again = None;
         let before = blocks.len();

@@ -58,10 +58,10 @@ impl Share {
         (self.since_ns, self.dirtied) = (now_ns, 0);
         let allowed = self.task_rate as f64 * ratio + 1.0;
         let balanced = (allowed * disk_rate as f64 / dirty_rate).min(disk_rate as f64);
-        let own = self.task_rate as f64;
-        let nearer = if balanced < own { balanced.max(allowed) } else { balanced.min(allowed) };
-        if (nearer < own) == (balanced < own) {
-            self.task_rate = ((own + (nearer - own) / 8.0) as u64).max(1);
+        let current = self.task_rate as f64;
+        let nearer = if balanced < current { balanced.max(allowed) } else { balanced.min(allowed) };
+        if (nearer < current) == (balanced < current) {
+            self.task_rate = ((current + (nearer - current) / 8.0) as u64).max(1);
         }
     }
 }
@@ -74,9 +74,10 @@ impl Model {
             disk.share.reckon(now_ns, disk.written_pages);
         }
         let all: u64 = self.disks.iter().map(|disk| disk.share.lately).sum();
-        let own = self.disks[disk].share.lately;
-        let part =
-            |pages: u64| if all == 0 { pages } else { (u128::from(pages) * u128::from(own) / u128::from(all)) as u64 };
+        let disk_rate = self.disks[disk].share.lately;
+        let part = |pages: u64| {
+            if all == 0 { pages } else { (u128::from(pages) * u128::from(disk_rate) / u128::from(all)) as u64 }
+        };
         // A disk that has written little may have some of what nobody uses.
         let own_limit = part(limit).max(limit.saturating_sub(unclean) / 8);
         let own_unclean = if self.disks.len() == 1 { unclean } else { self.unclean_of(disk) };

@@ -203,7 +203,7 @@ impl Model {
             _ => (rate, position_ratio(free_run, hard, unclean)),
         };
         let task_rate = (base as f64 * ratio) as u64;
-        let own = &mut self.tasks[task as usize].pacing;
+        let pacing = &mut self.tasks[task as usize].pacing;
         let longest_ns = (ns_for(unclean, rate) / 8).clamp(1, PAUSE_MAX_NS);
         let aim = Aim::of(base, task_rate, longest_ns);
         throttle.stage = ThrottleStage::Waited;
@@ -211,9 +211,9 @@ impl Model {
         if task_rate > 0 {
             throttle.stage = ThrottleStage::Paced;
             let period_ns = ns_for(throttle.dirtied, task_rate);
-            let ran_ns = now_ns.saturating_sub(own.since_ns);
+            let ran_ns = now_ns.saturating_sub(pacing.since_ns);
             if period_ns < ran_ns + aim.shortest_ns {
-                own.since_ns = if ran_ns > period_ns + LATE_NS { now_ns } else { own.since_ns + period_ns };
+                pacing.since_ns = if ran_ns > period_ns + LATE_NS { now_ns } else { pacing.since_ns + period_ns };
                 return Action::Pop;
             }
             pause_ns = period_ns - ran_ns;
@@ -221,7 +221,7 @@ impl Model {
         let over_ns = pause_ns.saturating_sub(longest_ns);
         pause_ns -= over_ns;
         // What is not slept of a long pause is had in the next one, up to as much again.
-        *own = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
+        *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
         Action::Block(Wait::Until(now_ns + pause_ns))
     }
 

@@ -64,13 +64,13 @@ fn calls(task: u32, disks: u32, actions: &[Action]) -> Vec<Call> {
     for action in actions {
         match *action {
             Action::Open { file, truncate, direct, sync, data_only } => {
-                let own = file < OWN;
-                let (create, direct) = (own, direct && own);
-                let truncate = truncate && own;
+                let is_private = file < OWN;
+                let (create, direct) = (is_private, direct && is_private);
+                let truncate = truncate && is_private;
                 let flags = OpenFlags { create, truncate, direct, sync, data_only, ..OpenFlags::default() };
                 calls.push(Call::Open { parent: root(file), node: node(file), name_bytes: 9, flags });
                 open[file as usize] = Some(flags);
-                if own {
+                if is_private {
                     made[file as usize] = true;
                 }
             }

@@ -25,8 +25,8 @@ pub fn bootstrap_interval(values: &[f64]) -> Option<(f64, f64)> {
     }
     let means = resampled_means(values);
     let normal = Normal::standard();
-    let own = mean(values);
-    let below = means.iter().filter(|&&mean| mean < own).count() as f64;
+    let observed = mean(values);
+    let below = means.iter().filter(|&&mean| mean < observed).count() as f64;
     // Never 0 or 1: the mean of the sample is none of the extremes.
     let share = (below / f64::from(RESAMPLES)).clamp(0.5 / f64::from(RESAMPLES), 1.0 - 0.5 / f64::from(RESAMPLES));
     let bias = normal.inverse_cdf(share);

@@ -94,14 +94,14 @@ fn with_order(values: &[f64]) -> f64 {
     let sorted: Vec<f64> = order.iter().map(|&place| values[place]).collect();
     let ranks = doubled_ranks(&sorted);
     let middle = n as f64 + 1.0;
-    let (mut both, mut own, mut time) = (0.0, 0.0, 0.0);
+    let (mut both, mut rank_squares, mut time) = (0.0, 0.0, 0.0);
     for (&place, &rank) in order.iter().zip(&ranks) {
         let (rank, moment) = (rank as f64 - middle, 2.0 * (place + 1) as f64 - middle);
         both += rank * moment;
-        own += rank * rank;
+        rank_squares += rank * rank;
         time += moment * moment;
     }
-    both / (own * time).sqrt()
+    both / (rank_squares * time).sqrt()
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimE
         Workload::Tasks(set) => run_tasks(machine, set, &[], observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
         Workload::Jobs(jobs) => match plan.machine.filter(|_| jobs.are_buffered()) {
-            Some(own) => run_buffered_jobs(machine, own, jobs, observer),
+            Some(description) => run_buffered_jobs(machine, description, jobs, observer),
             None => run_jobs(machine, jobs, observer),
         },
         Workload::Application(spec) => run_application(plan, machine, spec, observer),
@@ -129,7 +129,7 @@ fn disk(machine: &Machine<'_, iosched_disk::AnyDevice>) -> DiskConfig {
 /// Runs fio jobs on a machine with a page cache.
 fn run_buffered_jobs<O: Observer>(
     machine: Machine<'_, iosched_disk::AnyDevice>,
-    own: &iosched_machine::description::Machine,
+    description: &iosched_machine::description::Machine,
     set: &Jobs,
     observer: O,
 ) -> Result<RunResult, SimError> {
@@ -137,7 +137,7 @@ fn run_buffered_jobs<O: Observer>(
     let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(config.capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut driver, set)?;
-    let kernel = Model::new(own, &[config], seed)?;
+    let kernel = Model::new(description, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
     // Where every job ramps up, time counts once the first may have.
     let ramps = set.iter().map(|(_, job)| job.ramp_time_ns).min().unwrap_or(0);

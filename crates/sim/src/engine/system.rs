@@ -132,8 +132,8 @@ impl<'a> System<'a> {
         }
         for core in disks.iter_mut() {
             for (task, name) in names.iter().enumerate() {
-                let own = task.checked_sub(threads).and_then(|task| credentials.get(task)).copied();
-                let (ioprio, cgroup) = own.unwrap_or((IoPriority::default(), CgroupId::ROOT));
+                let credential = task.checked_sub(threads).and_then(|task| credentials.get(task)).copied();
+                let (ioprio, cgroup) = credential.unwrap_or((IoPriority::default(), CgroupId::ROOT));
                 core.add_task(task as u32 + 1, name, ioprio, cgroup);
             }
         }

@@ -58,8 +58,8 @@ impl Tally {
 
     /// What counts of waits at a controller; `None` if nobody waited since.
     pub(super) fn counted_waits(&self, all: ControllerWaits) -> Option<ControllerWaits> {
-        let is_same = |own: &&ControllerWaits| (own.controller, own.cgroup) == (all.controller, all.cgroup);
-        let (bios, wait_ns) = self.controlled.iter().find(is_same).map_or((0, 0), |own| (own.bios, own.wait_ns));
+        let is_same = |waits: &&ControllerWaits| (waits.controller, waits.cgroup) == (all.controller, all.cgroup);
+        let (bios, wait_ns) = self.controlled.iter().find(is_same).map_or((0, 0), |waits| (waits.bios, waits.wait_ns));
         let counted = ControllerWaits { bios: all.bios - bios, wait_ns: all.wait_ns - wait_ns, ..all };
         (counted.bios > 0).then_some(counted)
     }
@@ -81,7 +81,7 @@ mod tests {
         let waits = |controller, bios, wait_ns| ControllerWaits { controller, cgroup: CgroupId::ROOT, bios, wait_ns };
         let mut tally = Tally::default();
         tally.begin(0, 0, 0, QueueStat::default(), &[waits("wbt", 2, 20), waits("io.max", 5, 50)]);
-        let counted = |own| tally.counted_waits(own);
+        let counted = |waits| tally.counted_waits(waits);
         assert_eq!(counted(waits("wbt", 3, 27)), Some(waits("wbt", 1, 7)));
         assert_eq!(counted(waits("io.max", 5, 50)), None);
         assert_eq!(counted(waits("io.cost", 1, 4)), Some(waits("io.cost", 1, 4)));

@@ -82,7 +82,7 @@ impl Ios {
 }
 
 struct State {
-    own: TaskLoop,
+    task_loop: TaskLoop,
     op: Op,
     flags: Flags,
     behind: VecDeque<Behind>,
@@ -127,9 +127,9 @@ impl<'a> Tasks<'a> {
         }
         fixed.extend(set.arrivals.iter().zip(0..).map(|(arrival, i)| (arrival.0, Fixed::Arrival(i))));
         fixed.sort_by_key(|&(at_ns, _)| at_ns);
-        let state = |(task, own): (&Task, TaskLoop)| {
+        let state = |(task, task_loop): (&Task, TaskLoop)| {
             let (op, flags) = (task.op.into(), task.flags());
-            State { own, op, flags, behind: VecDeque::new(), rests_until_ns: 0 }
+            State { task_loop, op, flags, behind: VecDeque::new(), rests_until_ns: 0 }
         };
         let states = set.tasks.iter().zip(TaskLoop::all(set)).map(state).collect();
         let numbers = TaskNumbers::of(set);
@@ -153,7 +153,7 @@ impl<'a> Tasks<'a> {
                 }
             }
             Fixed::Start(task) => {
-                let ios = self.states[task as usize].own.first();
+                let ios = self.states[task as usize].task_loop.first();
                 self.arrive(core, task, ios);
             }
             Fixed::Exit(task) => self.exit(core, task),
@@ -230,7 +230,7 @@ impl<'a> Tasks<'a> {
             self.heap.push(rests_until_ns, task, ios);
             return;
         }
-        if self.states[task as usize].own.arrive(ios) {
+        if self.states[task as usize].task_loop.arrive(ios) {
             self.submit(core, task, Ios::Program { asked_ns: core.now_ns, ios });
         }
     }
@@ -238,7 +238,7 @@ impl<'a> Tasks<'a> {
     /// Submits now, or behind what waits already.
     #[inline]
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
-        if self.states[task as usize].own.has_exited() {
+        if self.states[task as usize].task_loop.has_exited() {
             return;
         }
         if core.is_waiting(task) {
@@ -301,7 +301,7 @@ impl<'a> Tasks<'a> {
                 let (op, flags) = (state.op, state.flags);
                 while ios > 0 && !core.is_exhausted() {
                     ios -= 1;
-                    let (sector, nr_sectors) = state.own.next_place()?;
+                    let (sector, nr_sectors) = state.task_loop.next_place()?;
                     if plugged {
                         core.plug(task);
                     }
@@ -342,7 +342,7 @@ impl<'a> Tasks<'a> {
 
     fn exit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         let state = &mut self.states[task as usize];
-        if state.own.exit() {
+        if state.task_loop.exit() {
             state.behind.clear();
             core.exit(task);
         }
@@ -383,10 +383,10 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         if tag != PROGRAM {
             return;
         }
-        match self.states[task as usize].own.completed(core.now_ns) {
+        match self.states[task as usize].task_loop.completed(core.now_ns) {
             After::Nothing => {}
             After::Again { at_ns, ios } => self.heap.push(at_ns, task, ios),
-            After::Call { task, at_ns, ios } => match self.states[task as usize].own.called(at_ns, ios) {
+            After::Call { task, at_ns, ios } => match self.states[task as usize].task_loop.called(at_ns, ios) {
                 0 => {}
                 ios => self.heap.push(at_ns, task, ios),
             },

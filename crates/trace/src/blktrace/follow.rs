@@ -90,7 +90,7 @@ impl Open {
         let middle = self.sent / 2;
         let is_stale =
             |(number, (_, sent_at)): (&u64, &(Key, u64))| *number < middle || completions - sent_at > OVERTAKEN_MAX;
-        self.given_up + self.by_number.iter().filter(|own| is_stale(*own)).count() as u64
+        self.given_up + self.by_number.iter().filter(|request| is_stale(*request)).count() as u64
     }
 }
 

@@ -249,7 +249,7 @@ impl Columns {
 
     /// Those of a heading; columns of other names are passed over. `None` if it does not name what is needed.
     pub(crate) fn of_heading(line: &[u8]) -> Option<(Self, Delimiter)> {
-        let own = DELIMITERS.into_iter().find_map(|delimiter| {
+        let delimiter = DELIMITERS.into_iter().find_map(|delimiter| {
             let mut columns = Vec::new();
             let mut names = Vec::new();
             for field in Fields::new(line, delimiter).take(COLUMNS_MAX + 1) {
@@ -259,7 +259,7 @@ impl Columns {
             }
             Some((Self::new(columns, names).ok()?, delimiter))
         });
-        own.or_else(|| Self::of_tool(line))
+        delimiter.or_else(|| Self::of_tool(line))
     }
 
     /// What is wrong with a heading that names some columns, two at least.
@@ -460,7 +460,7 @@ impl<'a> Iterator for Fields<'a> {
         let quoted = rest.trim_ascii_start().first() == Some(&b'"');
         let mut inside = false;
         let ends = |b: u8| match self.delimiter {
-            Delimiter::Byte(own) => b == own,
+            Delimiter::Byte(byte) => b == byte,
             Delimiter::Blanks => b == b' ' || b == b'\t',
         };
         let end = rest.iter().position(|&b| {

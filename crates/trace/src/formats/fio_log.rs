@@ -50,17 +50,17 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     Some(if is_called("_bw.") {
         "it is a bandwidth log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
          write_iolog"
-    } else if is_called("_iops.") || samples.len() > 1 && samples.iter().all(|own| own.value == 1) {
+    } else if is_called("_iops.") || samples.len() > 1 && samples.iter().all(|sample| sample.value == 1) {
         "it is an IOPS log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
          write_iolog"
     } else if is_called("_slat.") {
         "it is a log of fio's submission latencies, which end before the I/Os do; take the log whose name has _lat or \
          _clat"
-    } else if samples.iter().all(|own| own.bytes == 0) {
+    } else if samples.iter().all(|sample| sample.bytes == 0) {
         "it is a log of fio's averages (log_avg_msec), which holds no single I/Os; record without log_avg_msec and \
          with \
          log_offset=1"
-    } else if samples.iter().all(|own| own.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
+    } else if samples.iter().all(|sample| sample.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
         "it is a log of fio without offsets; record with log_offset=1"
     } else if is_called("_lat.") || is_called("_clat.") {
         return None;
@@ -78,8 +78,8 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
         let sum: f64 = samples.iter().map(latency_ns).sum();
         shortest >= LATENCY_MIN_NS && DEPTH_PLAUSIBLE.contains(&(sum / span_ns))
     };
-    let are_latencies = span_ns <= 0.0 || is_plausible(|own| own.value as f64);
-    let are_bandwidths = is_plausible(|own| own.bytes as f64 * NS_KIB / own.value as f64);
+    let are_latencies = span_ns <= 0.0 || is_plausible(|sample| sample.value as f64);
+    let are_bandwidths = is_plausible(|sample| sample.bytes as f64 * NS_KIB / sample.value as f64);
     match (are_latencies, are_bandwidths) {
         (true, false) => None,
         (false, true) => Some(

@@ -110,7 +110,7 @@ impl DeviceRates {
         if self.queue.is_none() {
             return "the number of requests that waited is not printed".to_owned();
         }
-        let contradiction = self.contradiction().map_or_else(String::new, |own| format!("; {own}"));
+        let contradiction = self.contradiction().map_or_else(String::new, |contradiction| format!("; {contradiction}"));
         let Some(in_flight) = self.queue_while_busy else {
             let queue = self.queue.map_or(0.0, |queue| queue.max);
             return format!("the busy time is printed as 0 %, and the largest queue as {queue:.1}{contradiction}");

@@ -15,7 +15,8 @@ pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let document: Value = looks_like(text).then(|| serde_json::from_str(text).ok())??;
     let hosts = document["sysstat"]["hosts"].as_array()?;
     let statistics = hosts.iter().filter_map(|host| host["statistics"].as_array()).flatten();
-    let reports = statistics.filter_map(|own| Some(own["disk"].as_array()?.iter().filter_map(row).collect::<Report>()));
+    let reports = statistics
+        .filter_map(|statistic| Some(statistic["disk"].as_array()?.iter().filter_map(row).collect::<Report>()));
     let reports: Vec<_> = reports.filter(|report| !report.is_empty()).collect();
     (!reports.is_empty()).then_some((RatesTool::Iostat, reports))
 }

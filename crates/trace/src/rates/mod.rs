@@ -129,7 +129,7 @@ impl Row {
         let busy = self.get(Field::Busy).filter(|busy| *busy > 0.0).map_or(1.0, |busy| busy.min(100.0) / 100.0);
         let by_waits = self.contradiction().map(|[_, by_waits]| by_waits / busy);
         let queue = self.queue_while_busy().or_else(|| self.get(Field::Queue))?;
-        Some(by_waits.map_or(queue, |own| own.max(queue)))
+        Some(by_waits.map_or(queue, |waiting| waiting.max(queue)))
     }
 
     /// By Little's law the queue length is the sum of rates times waits. Both if they contradict each other.
@@ -277,7 +277,7 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
     let busy_total: f64 = queues().map(|(_, busy)| busy).sum();
     let queue_while_busy = (busy_total > 0.0).then(|| Spread {
         mean: queues().map(|(queue, busy)| queue * busy).sum::<f64>() / busy_total,
-        max: queues().map(|own| own.0).fold(0.0, f64::max),
+        max: queues().map(|requests| requests.0).fold(0.0, f64::max),
     });
     let contradictions: Vec<[f64; 2]> = rows.iter().filter_map(|row| row.contradiction()).collect();
     DeviceRates {
@@ -297,7 +297,9 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
         contradiction: contradictions.first().copied(),
         busy_percent: spread(Field::Busy),
         busy_intervals: busy,
-        queued_intervals: rows.iter().filter(|row| row.queue_at_most().is_some_and(|own| own >= QUEUED_MIN)).count()
-            as u64,
+        queued_intervals: rows
+            .iter()
+            .filter(|row| row.queue_at_most().is_some_and(|waiting| waiting >= QUEUED_MIN))
+            .count() as u64,
     }
 }

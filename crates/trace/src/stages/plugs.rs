@@ -38,7 +38,7 @@ pub(super) struct Plugs {
     since: Option<Time>,
     plugs: u64,
     plugged_ns: u64,
-    own: Unplugs,
+    explicit: Unplugs,
     timer: Unplugs,
 }
 
@@ -51,7 +51,7 @@ impl Plugs {
                 self.since.get_or_insert(event.time);
                 return true;
             }
-            Action::Unplug => &mut self.own,
+            Action::Unplug => &mut self.explicit,
             Action::UnplugTimer => &mut self.timer,
             _ => return false,
         };
@@ -67,12 +67,12 @@ impl Plugs {
 
     /// `span_ns`: from the first submission of the trace to the last completion; 0 if there is none.
     pub(super) fn summary(&self, span_ns: u64) -> Option<PlugSummary> {
-        let any = self.plugs + self.own.count + self.timer.count > 0;
+        let any = self.plugs + self.explicit.count + self.timer.count > 0;
         any.then(|| PlugSummary {
             plugs: self.plugs.saturating_sub(self.timer.count),
             by_timer: self.timer.count,
             plugged: (span_ns > 0).then(|| (self.plugged_ns as f64 / span_ns as f64).min(1.0)),
-            requests_per_unplug: self.own.mean(),
+            requests_per_unplug: self.explicit.mean(),
             requests_per_timer_unplug: self.timer.mean(),
         })
     }

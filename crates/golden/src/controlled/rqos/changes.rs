@@ -71,7 +71,7 @@ impl Player {
         let timers: Vec<_> = max.timers(&self.site).collect();
         for (of, timer) in timers {
             let name = of.map_or("TOP", |group| self.names.group(group)).to_owned();
-            self.own(timer, &name, Owner::Max(of));
+            self.add_timer(timer, &name, Owner::Max(of));
         }
         self.max = Some(max);
     }
@@ -80,7 +80,7 @@ impl Player {
     pub(super) fn activate_latency(&mut self) {
         if self.latency.is_none() {
             let latency = IoLatency::new(&mut self.site, self.rotational, self.nr_requests);
-            self.own(latency.timer_id(), "lat", Owner::Latency);
+            self.add_timer(latency.timer_id(), "lat", Owner::Latency);
             self.latency = Some(latency);
         }
     }

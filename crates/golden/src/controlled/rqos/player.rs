@@ -160,7 +160,7 @@ impl Player {
         let queue_depth = scenario.queue_depth.unwrap_or(self.nr_requests);
         if !matches!(scenario.wbt, scenario::Wbt::None) {
             let wbt = Wbt::new(&mut self.site, scenario.rotational, scenario.write_cache, queue_depth);
-            self.own(wbt.timer_id(), "wbt", Owner::Wbt);
+            self.add_timer(wbt.timer_id(), "wbt", Owner::Wbt);
             self.wbt = Some(wbt);
             self.flush();
         }
@@ -203,7 +203,7 @@ impl Player {
     }
 
     /// A controller's timer has a name and an owner.
-    pub(super) fn own(&mut self, timer: TimerId, name: &str, owner: Owner) {
+    pub(super) fn add_timer(&mut self, timer: TimerId, name: &str, owner: Owner) {
         debug_assert_eq!(timer.index(), self.owners.len(), "timers are named in the order in which they are made");
         self.names.timers.push(name.to_owned());
         self.owners.push(owner);

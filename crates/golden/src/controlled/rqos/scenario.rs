@@ -236,19 +236,19 @@ fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
     const OF_BIOS: [&str; 6] = ["op", "sync", "noidle", "bg", "swap", "meta"];
     let kernel = task.remove("kthread").is_some_and(|kthread| kthread == Value::Bool(true));
     let cgroup = task.get("cgroup").and_then(Value::as_str).unwrap_or("/").to_owned();
-    let own: Map<String, Value> =
+    let bio_fields: Map<String, Value> =
         OF_BIOS.iter().filter_map(|&name| Some((name.to_owned(), task.remove(name)?))).collect();
     let mut kinds = Vec::new();
     let phases = task.get_mut("phases").and_then(Value::as_array_mut).into_iter().flatten();
     for phase in phases.filter_map(Value::as_object_mut) {
-        let mut kind = own.clone();
+        let mut kind = bio_fields.clone();
         kind.extend(OF_BIOS.iter().filter_map(|&name| Some((name.to_owned(), phase.remove(name)?))));
         kinds.push(serde_json::from_value(Value::Object(kind))?);
         // The last has no end.
         phase.entry("count").or_insert(Value::from(u64::MAX));
     }
     if kinds.is_empty() {
-        kinds.push(serde_json::from_value(Value::Object(own))?);
+        kinds.push(serde_json::from_value(Value::Object(bio_fields))?);
     }
     let mut task: Task = serde_json::from_value(Value::Object(task))?;
     if task.total.is_none() {

@@ -53,8 +53,8 @@ impl Cfq2616 {
         let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));
         let ioprio = env.contexts.get(context).ioprio;
         let found = if sync {
-            let own = self.process_mut(context).map(|process| process.queue);
-            own.filter(|&own| self.queues[own].sync && self.queues[own].priority == ioprio)
+            let queue = self.process_mut(context).map(|process| process.queue);
+            queue.filter(|&queue| self.queues[queue].sync && self.queues[queue].priority == ioprio)
         } else {
             self.queues.shared(ioprio)
         };

@@ -32,9 +32,9 @@ impl IoCost {
         }
         self.tree[group].cursor = end(&bio);
         let cost = self.price(site, group, absolute, &at);
-        let own = &mut self.tree[group];
-        if own.waiting.is_empty() && own.debt == 0 && own.affords(cost, at.now) {
-            own.charge(absolute, cost);
+        let state = &mut self.tree[group];
+        if state.waiting.is_empty() && state.debt == 0 && state.affords(cost, at.now) {
+            state.charge(absolute, cost);
             site.ways[way].io_cost = cost;
             return pass(site, bio.cookie, Admission::Now, absolute, cost);
         }
@@ -42,8 +42,8 @@ impl IoCost {
             self.owe(site, &bio, absolute, &at);
             return pass(site, bio.cookie, Admission::Debt, absolute, 0);
         }
-        if own.debt == 0 && !own.is_whole() {
-            let full = own.full_weight;
+        if state.debt == 0 && !state.is_whole() {
+            let full = state.full_weight;
             self.tree.set(group, full, full, Some(at.now));
             self.tree.commit();
         }
@@ -63,12 +63,12 @@ impl IoCost {
         if absolute > 0 {
             let cost = self.price(site, group, absolute, &at);
             let pays = site.ways[target.first].io_cost > 0;
-            let own = &mut self.tree[group];
-            if target.sector < end(&bio) && target.end == own.cursor {
-                own.cursor = end(&bio);
+            let state = &mut self.tree[group];
+            if target.sector < end(&bio) && target.end == state.cursor {
+                state.cursor = end(&bio);
             }
-            let (how, cost) = if (pays && own.affords(cost, at.now)) || !own.active {
-                own.charge(absolute, cost);
+            let (how, cost) = if (pays && state.affords(cost, at.now)) || !state.active {
+                state.charge(absolute, cost);
                 site.ways[way].io_cost = cost;
                 (Admission::Now, cost)
             } else {
@@ -143,23 +143,23 @@ impl IoCost {
     /// Cost of a bio in its group; a group that lends and runs low takes back what it needs.
     fn price(&mut self, site: &mut Site, group: CgroupId, absolute: u64, at: &Moment) -> u64 {
         let mut cost = in_share(absolute, self.tree.shares(group).current);
-        let own = &self.tree[group];
-        let left = own.budget(at.now).wrapping_sub(cost as i64);
-        let is_enough = left >= own.saved_budget || left >= self.clock.margin(20);
-        if own.debt > 0 || !own.active || is_enough || own.is_whole() {
+        let state = &self.tree[group];
+        let left = state.budget(at.now).wrapping_sub(cost as i64);
+        let is_enough = left >= state.saved_budget || left >= self.clock.margin(20);
+        if state.debt > 0 || !state.active || is_enough || state.is_whole() {
             return cost;
         }
         // The product is of 32 bits: weights above 2621 step less.
-        let step = own.full_weight.wrapping_mul(25).div_ceil(100);
-        let (full, from) = (own.full_weight, own.current_weight);
+        let step = state.full_weight.wrapping_mul(25).div_ceil(100);
+        let (full, from) = (state.full_weight, state.current_weight);
         let mut wanted = from;
         loop {
             wanted = wanted.saturating_add(step);
             self.tree.set(group, full, wanted, Some(at.now));
             self.tree.commit();
             cost = in_share(absolute, self.tree.shares(group).current);
-            let own = &self.tree[group];
-            if own.affords(cost, at.now) || own.is_whole() {
+            let state = &self.tree[group];
+            if state.affords(cost, at.now) || state.is_whole() {
                 break;
             }
         }
@@ -171,16 +171,16 @@ impl IoCost {
     /// A bio that must not wait passes; its group owes for it, and its process may have to rest.
     fn owe(&mut self, site: &mut Site, bio: &Way, absolute: u64, at: &Moment) {
         let group = bio.cgroup;
-        let own = &mut self.tree[group];
-        if own.debt == 0 {
-            own.totals.note(Lasting::Debt, true, at.us);
-            let full = own.full_weight;
+        let state = &mut self.tree[group];
+        if state.debt == 0 {
+            state.totals.note(Lasting::Debt, true, at.us);
+            let full = state.full_weight;
             self.tree.set(group, full, 0, None);
             self.tree.commit();
         }
-        let own = &mut self.tree[group];
-        own.debt = own.debt.saturating_add(absolute);
-        own.usage = own.usage.wrapping_add(absolute);
+        let state = &mut self.tree[group];
+        state.debt = state.debt.saturating_add(absolute);
+        state.usage = state.usage.wrapping_add(absolute);
         if self.look_at_delay(site, group, at) {
             site.rests(bio.context);
         }

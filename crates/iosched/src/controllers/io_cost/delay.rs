@@ -34,29 +34,29 @@ impl IoCost {
     /// Looks at how long processes of `group` are to rest; whether they are.
     pub(super) fn look_at_delay(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
         let share = self.tree.shares(group).full;
-        let own = &mut self.tree[group];
-        let owed = in_share(own.debt, share) as i64;
-        let over = owed.wrapping_sub(own.budget(at.now));
+        let state = &mut self.tree[group];
+        let owed = in_share(state.debt, share) as i64;
+        let over = owed.wrapping_sub(state.budget(at.now));
         let wanted_us = delay_us(scale(100, over, self.clock.period()));
-        let mut us = own.decayed_delay_us(at.us);
+        let mut us = state.decayed_delay_us(at.us);
         if wanted_us > us {
             us = wanted_us;
-            (own.delay_us, own.delay_since_us) = (us, at.us);
+            (state.delay_us, state.delay_since_us) = (us, at.us);
         }
         let delayed = us >= SHORTEST_US;
         if !delayed {
-            (own.delay_us, us) = (0, 0);
+            (state.delay_us, us) = (0, 0);
         }
-        own.totals.note(Lasting::Delay, delayed, at.us);
+        state.totals.note(Lasting::Delay, delayed, at.us);
         self.report_delay(site, group, us * MICROSECOND_NS);
         delayed
     }
 
     /// Processes of `group` rest for so long, from now on.
     pub(super) fn report_delay(&mut self, site: &mut Site, group: CgroupId, ns: u64) {
-        let own = &mut self.tree[group];
-        own.delayed = ns > 0;
-        if std::mem::replace(&mut own.delay_reported_ns, ns) != ns {
+        let state = &mut self.tree[group];
+        state.delayed = ns > 0;
+        if std::mem::replace(&mut state.delay_reported_ns, ns) != ns {
             note(site, IoCostEvent::Delay { group, ns });
         }
     }

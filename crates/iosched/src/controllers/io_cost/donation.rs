@@ -59,15 +59,15 @@ impl IoCost {
         }
         self.adjust_sums(&inner, &mut nodes);
         for Donor { group, after, .. } in donors {
-            let own = &self.tree[group];
-            if own.debt > 0 {
+            let state = &self.tree[group];
+            if state.debt > 0 {
                 continue;
             }
-            let parent = &nodes[own.parent.map_or(0, CgroupId::index)];
-            let (from, to) = (own.current_weight, scale_up(parent.sum, after, parent.current) as u32);
+            let parent = &nodes[state.parent.map_or(0, CgroupId::index)];
+            let (from, to) = (state.current_weight, scale_up(parent.sum, after, parent.current) as u32);
             let why = WeightReason::Transfer { after: after as u32 };
             note(site, IoCostEvent::Weight { group, why, from, to });
-            let full = own.full_weight;
+            let full = state.full_weight;
             self.tree.set(group, full, to, Some(at.now));
         }
     }
@@ -92,10 +92,10 @@ impl IoCost {
     /// Bounds what rounding may have made too large. `false`: nothing can be lent.
     fn bound(&self, inner: &[CgroupId], nodes: &mut [Inner]) -> bool {
         inner.iter().all(|&group| {
-            let own = &self.tree[group];
-            let full = own.parent.map_or(ALL, |parent| {
+            let state = &self.tree[group];
+            let full = state.parent.map_or(ALL, |parent| {
                 let above = nodes[parent.index()].full;
-                scale_up(above, own.full_weight.into(), self.tree[parent].children_full)
+                scale_up(above, state.full_weight.into(), self.tree[parent].children_full)
             });
             let node = &mut nodes[group.index()];
             node.full = full;
@@ -110,16 +110,16 @@ impl IoCost {
         let root = nodes[CgroupId::ROOT.index()];
         let stretch = scale_up(ALL - root.after, ALL, ALL - root.given.min(ALL - 1));
         for &group in inner {
-            let own = &self.tree[group];
+            let state = &self.tree[group];
             let node = nodes[group.index()];
-            let sum = own.children_full;
-            let adjusted = match own.parent.map(|parent| nodes[parent.index()]) {
+            let sum = state.children_full;
+            let adjusted = match state.parent.map(|parent| nodes[parent.index()]) {
                 None => Inner { current: ALL, sum: scale_up(sum, ALL - node.given, ALL - node.after), ..node },
                 Some(above) => {
                     let current = scale_up(stretch, node.full - node.given, ALL).wrapping_add(node.after);
                     let weight = scale_up(above.sum, current, above.current);
                     let given_sum = scale_up(sum, node.given, node.full);
-                    let given_weight = scale_up(own.full_weight.into(), node.given, node.full);
+                    let given_weight = scale_up(state.full_weight.into(), node.given, node.full);
                     let kept_weight = scale_up(weight, node.after, current);
                     let kept_sum = scale_up(given_sum, kept_weight, given_weight);
                     Inner { current, sum: sum.saturating_sub(given_sum).wrapping_add(kept_sum), ..node }

@@ -153,9 +153,9 @@ pub(super) fn parse_weight(text: &str) -> Result<Weight, WriteError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
         [all] | ["default", all] => weight(all).map(Weight::Default),
-        [device, own] if is_device_number(device) => match own {
+        [device, number] if is_device_number(device) => match number {
             "default" => Ok(Weight::Device(None)),
-            own => weight(own).map(|own| Weight::Device(Some(own))),
+            number => weight(number).map(|number| Weight::Device(Some(number))),
         },
         _ => Err(WriteError::Invalid),
     }
@@ -240,8 +240,8 @@ pub(super) fn model_text(model: &Owned<Model>) -> String {
 /// io.weight as Linux 6.12 writes it, the device's number left to the host: `default 100`, and what is set for this
 /// device in a second line.
 pub(super) fn weight_text(default: u32, device: Option<u32>) -> String {
-    let own = device.map_or(String::new(), |weight| format!("\n{weight}"));
-    format!("default {default}{own}")
+    let device_line = device.map_or(String::new(), |weight| format!("\n{weight}"));
+    format!("default {default}{device_line}")
 }
 
 const _: () = assert!(10_000 * WHOLE as u64 <= u32::MAX as u64, "every weight fits");

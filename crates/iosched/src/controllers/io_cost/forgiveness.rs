@@ -66,13 +66,13 @@ impl IoCost {
     }
 
     fn forgive_group(&mut self, site: &mut Site, group: CgroupId, at: &Moment, times: u32, used_percent: u64) {
-        let own = &mut self.tree[group];
-        let (debt, delay_us) = (own.debt, own.delay_us);
-        own.debt = halved(debt, times);
-        own.delay_us = halved(delay_us, times);
+        let state = &mut self.tree[group];
+        let (debt, delay_us) = (state.debt, state.delay_us);
+        state.debt = halved(debt, times);
+        state.delay_us = halved(delay_us, times);
         self.kick(site, group, at, None);
-        let own = &self.tree[group];
-        let (debt, delay_us) = ([debt, own.debt], [delay_us, own.delay_us]);
+        let state = &self.tree[group];
+        let (debt, delay_us) = ([debt, state.debt], [delay_us, state.delay_us]);
         note(site, IoCostEvent::Forgive { group, used_percent, debt, delay_us });
     }
 }

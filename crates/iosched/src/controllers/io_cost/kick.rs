@@ -36,15 +36,15 @@ impl IoCost {
 
     /// Pays debt from the budget; what is spent on it.
     fn pay(&mut self, group: CgroupId, share: u32, budget: i64, at: &Moment) -> u64 {
-        let own = &mut self.tree[group];
-        let paid = on_whole(budget as u64, share).min(own.debt);
+        let state = &mut self.tree[group];
+        let paid = on_whole(budget as u64, share).min(state.debt);
         let cost = in_share(paid, share);
-        own.spent += cost;
-        own.done += cost;
-        own.debt -= paid;
-        if own.debt == 0 {
-            own.totals.note(Lasting::Debt, false, at.us);
-            let (full, current) = (own.full_weight, own.last_current_weight);
+        state.spent += cost;
+        state.done += cost;
+        state.debt -= paid;
+        if state.debt == 0 {
+            state.totals.note(Lasting::Debt, false, at.us);
+            let (full, current) = (state.full_weight, state.last_current_weight);
             self.tree.set(group, full, current, None);
             self.tree.commit();
         }
@@ -60,15 +60,15 @@ impl IoCost {
         arriving: Option<WayId>,
     ) -> Option<u64> {
         let share = self.tree.shares(group).current;
-        let own = &mut self.tree[group];
-        while let Some(&Waiting { way, absolute }) = own.waiting.front() {
+        let state = &mut self.tree[group];
+        while let Some(&Waiting { way, absolute }) = state.waiting.front() {
             let cost = in_share(absolute, share);
             budget = budget.wrapping_sub(cost as i64);
             if budget < 0 {
                 return Some(budget.unsigned_abs());
             }
-            own.waiting.pop_front();
-            own.charge(absolute, cost);
+            state.waiting.pop_front();
+            state.charge(absolute, cost);
             let mark = &mut site.ways[way];
             mark.io_cost = cost;
             let event = IoCostEvent::Admit { cookie: mark.cookie, how: Admission::Woken, absolute, cost };

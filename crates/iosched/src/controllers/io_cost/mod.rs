@@ -138,20 +138,20 @@ impl IoCost {
     /// Forgets a group that has been left and that no group in it holds. What it owes and has not spent is
     /// forgotten with it.
     fn free_if_gone(&mut self, site: &mut Site, group: CgroupId) {
-        let own = &mut self.tree[group];
-        if !own.left || own.freed || own.children > 0 {
+        let state = &mut self.tree[group];
+        if !state.left || state.freed || state.children > 0 {
             return;
         }
-        debug_assert!(own.waiting.is_empty(), "a bio that waits holds its group");
-        own.freed = true;
+        debug_assert!(state.waiting.is_empty(), "a bio that waits holds its group");
+        state.freed = true;
         note(site, IoCostEvent::Free { group });
         self.timers.cancel(group);
         if self.tree[group].active {
             self.tree.deactivate(group);
             self.tree.commit();
         }
-        let own = &mut self.tree[group];
-        (own.debt, own.delay_us) = (0, 0);
+        let state = &mut self.tree[group];
+        (state.debt, state.delay_us) = (0, 0);
         self.report_delay(site, group, 0);
         if let Some(parent) = self.tree[group].parent {
             self.tree[parent].children -= 1;

@@ -89,12 +89,12 @@ impl IoCost {
     fn look_after(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment) -> u32 {
         let mut debtors = 0;
         for &group in active {
-            let own = &self.tree[group];
-            if !own.waiting.is_empty() || own.is_debtor() {
+            let state = &self.tree[group];
+            if !state.waiting.is_empty() || state.is_debtor() {
                 self.tree[group].totals.count_lasting(at.us);
                 self.kick(site, group, at, None);
                 debtors += u32::from(self.tree[group].is_debtor());
-            } else if own.seen != self.periods.number && own.in_flight() == 0 {
+            } else if state.seen != self.periods.number && state.in_flight() == 0 {
                 self.tree[group].totals.count_lasting(at.us);
                 self.retire(site, group, at);
             }
@@ -123,10 +123,10 @@ impl IoCost {
     /// Takes up what groups used, and shows it to all above them.
     fn count_usage(&mut self, active: &[CgroupId]) {
         for &group in active {
-            let own = &mut self.tree[group];
-            let used = own.usage.wrapping_sub(std::mem::replace(&mut own.usage_seen, own.usage));
-            own.used_us = used / self.clock.base.max(1);
-            own.totals.add_usage(own.used_us);
+            let state = &mut self.tree[group];
+            let used = state.usage.wrapping_sub(std::mem::replace(&mut state.usage_seen, state.usage));
+            state.used_us = used / self.clock.base.max(1);
+            state.totals.add_usage(state.used_us);
             self.show_totals(group);
         }
         for group in self.tree.inner(active.iter().copied()).into_iter().rev() {
@@ -148,14 +148,14 @@ impl IoCost {
         let mut survey = Survey::default();
         for &group in active {
             let shares = self.tree.shares(group);
-            let own = &self.tree[group];
-            let budget = own.budget(at.now);
-            let is_late = own.in_flight() > 0 && at.now - own.done > passed;
-            if has_targets && !own.delayed && is_late && budget < passed.wrapping_mul(LAG_PERIODS_MAX) {
+            let state = &self.tree[group];
+            let budget = state.budget(at.now);
+            let is_late = state.in_flight() > 0 && at.now - state.done > passed;
+            if has_targets && !state.delayed && is_late && budget < passed.wrapping_mul(LAG_PERIODS_MAX) {
                 survey.lagging += 1;
             }
-            survey.used_us = survey.used_us.saturating_add(own.used_us);
-            let has_plenty = own.waiting.is_empty() && budget > self.clock.margin(20);
+            survey.used_us = survey.used_us.saturating_add(state.used_us);
+            let has_plenty = state.waiting.is_empty() && budget > self.clock.margin(20);
             if shares.current >= shares.full && !has_plenty {
                 survey.short += 1;
                 continue;
@@ -165,8 +165,8 @@ impl IoCost {
             if after < highest && shares.full >= 2 {
                 survey.donors.push(Donor { group, given: shares.full.into(), after: after.into() });
             } else if self.tree[group].debt == 0 {
-                let own = &self.tree[group];
-                let (from, to) = (own.current_weight, own.full_weight);
+                let state = &self.tree[group];
+                let (from, to) = (state.current_weight, state.full_weight);
                 note(site, IoCostEvent::Weight { group, why: WeightReason::Short, from, to });
                 self.tree.set(group, to, to, Some(at.now));
                 survey.short += 1;
@@ -179,11 +179,11 @@ impl IoCost {
     /// The share that a group needs in the next period, by what it used and what budget it has left; at most `highest`.
     /// Budget beyond half a period's is thrown away.
     fn needed_share(&mut self, group: CgroupId, highest: u32, at: &Moment) -> u32 {
-        let own = &self.tree[group];
-        if own.debt > 0 {
+        let state = &self.tree[group];
+        if state.debt > 0 {
             return 1;
         }
-        if !own.waiting.is_empty() || own.budget(at.now) < self.clock.margin(10) {
+        if !state.waiting.is_empty() || state.budget(at.now) < self.clock.margin(10) {
             return highest;
         }
         let used = self.used_share(group, at);
@@ -202,13 +202,13 @@ impl IoCost {
     /// The share that a group used in the period, or has under way; 1 to the whole.
     fn used_share(&mut self, group: CgroupId, at: &Moment) -> u32 {
         let share = self.tree.shares(group).current;
-        let own = &self.tree[group];
-        let mut used_us = own.used_us;
-        if own.in_flight() != 0 {
-            let in_flight = on_whole(own.in_flight() as u64, share);
+        let state = &self.tree[group];
+        let mut used_us = state.used_us;
+        if state.in_flight() != 0 {
+            let in_flight = on_whole(state.in_flight() as u64, share);
             used_us = used_us.max(in_flight.div_ceil(self.clock.base.max(1)));
         }
-        let since_us = own.active_since_us.max(self.clock.start_us);
+        let since_us = state.active_since_us.max(self.clock.start_us);
         let length_us = at.us.saturating_sub(since_us).max(1);
         (scale_up(used_us, WHOLE.into(), length_us) as u32).clamp(1, WHOLE)
     }
@@ -232,21 +232,21 @@ impl IoCost {
         let Clock { base, rate, period_us, error, start, .. } = self.clock;
         note(site, IoCostEvent::Period { runs, base, rate, error, busy, period_us });
         for &group in &self.tree.active {
-            let own = &self.tree[group];
+            let state = &self.tree[group];
             site.note(|| {
                 let shares = self.tree.shares_afresh(group);
                 let standing = IoCostEvent::Standing {
                     group,
-                    full_weight: own.full_weight,
-                    current_weight: own.current_weight,
+                    full_weight: state.full_weight,
+                    current_weight: state.current_weight,
                     full_share: shares.full,
                     current_share: shares.current,
-                    budget: own.budget(start),
-                    in_flight: own.in_flight(),
-                    debt: own.debt,
-                    delay_us: own.delay_us,
-                    used_us: own.used_us,
-                    waiting: own.waiting.len(),
+                    budget: state.budget(start),
+                    in_flight: state.in_flight(),
+                    debt: state.debt,
+                    delay_us: state.delay_us,
+                    used_us: state.used_us,
+                    waiting: state.waiting.len(),
                 };
                 ControllerEvent::IoCost(standing)
             });

@@ -162,14 +162,14 @@ impl IoCost {
 
     fn set_weight(&mut self, site: &mut Site, group: CgroupId, weight: Weight) {
         let at = self.clock.at(site.now);
-        let own = &mut self.tree[group];
+        let state = &mut self.tree[group];
         match weight {
-            Weight::Default(weight) => own.default_weight = weight,
-            Weight::Device(weight) => own.device_weight = weight,
+            Weight::Default(weight) => state.default_weight = weight,
+            Weight::Device(weight) => state.device_weight = weight,
         }
-        let new = own.device_weight.unwrap_or(own.default_weight) * WEIGHT_UNIT;
-        if new != own.weight && own.full_weight > 0 {
-            let current = own.current_weight;
+        let new = state.device_weight.unwrap_or(state.default_weight) * WEIGHT_UNIT;
+        if new != state.weight && state.full_weight > 0 {
+            let current = state.current_weight;
             self.tree.set(group, new, current, Some(at.now));
             self.tree.commit();
         }
@@ -180,16 +180,16 @@ impl IoCost {
     #[must_use]
     pub fn read(&self, file: IoCostFile, group: CgroupId) -> String {
         let set = &self.settings;
-        let own = self.tree.get(group);
+        let state = self.tree.get(group);
         match file {
             IoCostFile::Qos if group == CgroupId::ROOT && set.touched => files::qos_text(set.on, &set.qos),
             IoCostFile::Model if group == CgroupId::ROOT && set.touched => files::model_text(&set.model),
             IoCostFile::Weight if group != CgroupId::ROOT => {
-                let weights = own.map_or((WEIGHT_DEFAULT, None), |own| (own.default_weight, own.device_weight));
+                let weights = state.map_or((WEIGHT_DEFAULT, None), |state| (state.default_weight, state.device_weight));
                 files::weight_text(weights.0, weights.1)
             }
             IoCostFile::Stat if set.on => {
-                let totals = own.map(|own| own.totals.text()).unwrap_or_default();
+                let totals = state.map(|state| state.totals.text()).unwrap_or_default();
                 if group == CgroupId::ROOT { format!("cost.vrate={} {totals}", self.rate_percent()) } else { totals }
             }
             _ => String::new(),

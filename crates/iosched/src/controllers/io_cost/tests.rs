@@ -162,8 +162,8 @@ fn the_first_that_waits_holds_up_all_but_what_must_not_wait() {
         assert_eq!(bench.come(group, flags, 8).1, Passage::Pass);
         assert_eq!(bench.last_admission(), (Admission::Debt, READ, 0));
     }
-    let own = &bench.cost.tree[group];
-    assert_eq!((own.debt, own.current_weight, own.full_weight), (2 * READ, 1, 100 * 65_536));
+    let state = &bench.cost.tree[group];
+    assert_eq!((state.debt, state.current_weight, state.full_weight), (2 * READ, 1, 100 * 65_536));
     assert!(!bench.site.take_rest(ContextId(0)), "so small a debt delays nobody");
 }
 
@@ -172,11 +172,11 @@ fn a_debt_of_many_periods_makes_processes_rest_and_halves_each_second_unless_the
     let (mut bench, [group]) = Bench::new([100]);
     assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     assert!(bench.site.take_rest(ContextId(0)));
-    let own = &bench.cost.tree[group];
+    let state = &bench.cost.tree[group];
     // 2 s are owed, half a period of budget is there: 39.5 periods over.
-    assert_eq!(own.delay_us, 250 + 249_750 * (3_950 - 500) / 24_500);
-    assert_eq!(own.decayed_delay_us(bench.cost.clock.at(bench.site.now).us + 1_000_000), own.delay_us / 2);
-    assert_eq!(bench.cost.rest_ns(&bench.site, group), own.delay_us * 1_000);
+    assert_eq!(state.delay_us, 250 + 249_750 * (3_950 - 500) / 24_500);
+    assert_eq!(state.decayed_delay_us(bench.cost.clock.at(bench.site.now).us + 1_000_000), state.delay_us / 2);
+    assert_eq!(bench.cost.rest_ns(&bench.site, group), state.delay_us * 1_000);
     let forgiven = |bench: &mut Bench| {
         bench.events().into_iter().find_map(|event| match event {
             IoCostEvent::Forgive { used_percent, debt, .. } => Some((used_percent, debt)),
@@ -238,9 +238,9 @@ fn who_lends_takes_back_a_quarter_of_its_weight_at_a_time_and_little_above_weigh
         bench.cost.tree.set(group, full, 1, None);
         bench.cost.tree.commit();
         let at = bench.cost.clock.at(bench.site.now);
-        let own = &mut bench.cost.tree[group];
-        own.saved_budget = i64::MAX;
-        own.spent += own.budget(at.now) - 1_000 * MICROSECOND as i64;
+        let state = &mut bench.cost.tree[group];
+        state.saved_budget = i64::MAX;
+        state.spent += state.budget(at.now) - 1_000 * MICROSECOND as i64;
         bench.events();
         // What is left pays for two thirds of a page: one step is not enough.
         let _admitted = bench.come(group, Flags::empty(), 8);

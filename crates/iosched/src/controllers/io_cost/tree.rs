@@ -115,17 +115,17 @@ impl Tree {
     /// Sets a group's weights and what follows from them above it; it counts when it is [committed](Self::commit).
     /// With `save_at` the budget at that moment is remembered.
     pub(super) fn set(&mut self, group: CgroupId, full: u32, current: u32, save_at: Option<Virtual>) {
-        let own = &mut self[group];
-        let current = if !own.active && own.children_full > 0 {
-            scale_up(full.into(), own.children_current, own.children_full) as u32
+        let state = &mut self[group];
+        let current = if !state.active && state.children_full > 0 {
+            scale_up(full.into(), state.children_current, state.children_full) as u32
         } else {
             current.min(full).max(1)
         };
-        own.last_current_weight = own.current_weight;
+        state.last_current_weight = state.current_weight;
         if let Some(now) = save_at {
-            own.saved_budget = own.budget(now);
+            state.saved_budget = state.budget(now);
         }
-        if (own.full_weight, own.current_weight) == (full, current) {
+        if (state.full_weight, state.current_weight) == (full, current) {
             return;
         }
         let (mut child, mut weights) = (group, (full, current));
@@ -159,13 +159,13 @@ impl Tree {
 
     /// Takes a group in, with half a period's budget.
     pub(super) fn activate(&mut self, group: CgroupId, at: &Moment, budget: i64) {
-        let own = &mut self[group];
-        let too_much = own.budget(at.now).wrapping_sub(budget);
-        own.shift(too_much);
-        own.shares_of = None;
-        own.active = true;
-        own.active_since_us = at.us;
-        let (weight, last) = (own.weight, own.last_current_weight);
+        let state = &mut self[group];
+        let too_much = state.budget(at.now).wrapping_sub(budget);
+        state.shift(too_much);
+        state.shares_of = None;
+        state.active = true;
+        state.active_since_us = at.us;
+        let (weight, last) = (state.weight, state.last_current_weight);
         self.active.push_front(group);
         self.set(group, weight, if last > 0 { last } else { weight }, Some(at.now));
         self.commit();

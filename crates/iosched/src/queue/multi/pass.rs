@@ -287,8 +287,8 @@ impl RequestQueue {
                 None => {
                     let Some(way) = controlled.worker.queue.pop_front() else { return };
                     controlled.inside += 1;
-                    let own = &controlled.controllers.site.ways[way];
-                    let (ioprio, bio) = (own.ioprio, own.bio());
+                    let waiting_bio = &controlled.controllers.site.ways[way];
+                    let (ioprio, bio) = (waiting_bio.ioprio, waiting_bio.bio());
                     if let Some((rest, at)) = controlled.follow(way, bio.context) {
                         self.note_throttled(rest, at);
                     }

@@ -434,12 +434,12 @@ impl Run {
         } else {
             assert_eq!(errno, Errno::EIO, "{asked:?}");
             let blocks = self.blocks(asked);
-            let own = |(op, place): &(Op, Range<u64>)| match op {
+            let overlaps = |(op, place): &(Op, Range<u64>)| match op {
                 Op::Flush => asked.action == Action::Flush || asked.fua,
                 _ => blocks.start <= place.start && place.end <= blocks.end,
             };
             assert!(
-                self.store.failures[asked.failures_before..].iter().any(own),
+                self.store.failures[asked.failures_before..].iter().any(overlaps),
                 "{asked:?} has another's error: {:?}",
                 &self.store.failures[asked.failures_before..]
             );
@@ -448,8 +448,8 @@ impl Run {
 
     fn check(&mut self) {
         for client in self.disk.clients.iter() {
-            let own = self.asked.values().filter(|asked| asked.client == client.id && asked.refusal.is_none());
-            assert_eq!(client.operations as usize, own.count(), "operations of {}", client.id);
+            let requests = self.asked.values().filter(|asked| asked.client == client.id && asked.refusal.is_none());
+            assert_eq!(client.operations as usize, requests.count(), "operations of {}", client.id);
             assert!(client.parts <= self.parts_max, "{} bios of a client, {} allowed", client.parts, self.parts_max);
         }
         assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());

@@ -334,7 +334,7 @@ fn run(reactor: &mut Reactor<World>) -> u64 {
 
 /// Holds the reactor's books against each other.
 fn look(reactor: &mut Reactor<World>, closely: bool) {
-    let Reactor { ring: world, disk, nbd, replies, own, .. } = reactor;
+    let Reactor { ring: world, disk, nbd, replies, flusher, .. } = reactor;
     let Some(server) = nbd else { return };
     let is_idle = disk.is_idle();
     if is_idle && world.witness.has_orphans() && server.audit().connections <= world.connections() {
@@ -352,7 +352,7 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
     if audit.held_bytes > audit.bytes_max {
         witness.is_wrong(|| format!("connections hold {} bytes, {} are allowed", audit.held_bytes, audit.bytes_max));
     }
-    let front_ends = audit.operations + replies.len() + usize::from(own.is_some());
+    let front_ends = audit.operations + replies.len() + usize::from(flusher.is_some());
     let clients: usize = disk.clients().map(|client| client.operations as usize).sum();
     if clients > front_ends {
         witness.is_wrong(|| format!("{clients} operations of clients, for {front_ends} that front ends wait for"));

@@ -29,16 +29,16 @@ impl Account {
     }
 
     /// Bytes that one may take which holds `own`, of which `charged` are counted already.
-    pub(super) fn room(&self, own: u64, charged: u64) -> u64 {
+    pub(super) fn room(&self, needed: u64, charged: u64) -> u64 {
         let others = self.held_bytes.saturating_sub(charged);
-        let left = self.budget_bytes.saturating_sub(others + own);
-        (left.saturating_sub(own) / 2).max(LEAST_BYTES.saturating_sub(own))
+        let left = self.budget_bytes.saturating_sub(others + needed);
+        (left.saturating_sub(needed) / 2).max(LEAST_BYTES.saturating_sub(needed))
     }
 
     /// One that was charged for `charged` bytes holds `own` by now.
-    pub(super) fn charge(&mut self, charged: &mut u64, own: u64) {
-        self.held_bytes = self.held_bytes.saturating_sub(*charged) + own;
-        *charged = own;
+    pub(super) fn charge(&mut self, charged: &mut u64, needed: u64) {
+        self.held_bytes = self.held_bytes.saturating_sub(*charged) + needed;
+        *charged = needed;
     }
 
     /// What is counted.
@@ -78,10 +78,10 @@ mod tests {
         let mut account = Account::new(BUDGET);
         let mut held = vec![0; connections];
         for _ in 0..200 {
-            for own in &mut held {
-                let kept = *own - *own / returned;
-                let more = account.room(kept, *own);
-                account.charge(own, kept + more);
+            for needed in &mut held {
+                let kept = *needed - *needed / returned;
+                let more = account.room(kept, *needed);
+                account.charge(needed, kept + more);
             }
         }
         (account, held)
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn one_alone_has_half_and_several_have_equal_parts() {
         for (connections, part) in [(1, 2), (3, 4), (15, 16)] {
-            for own in greedy(connections, 2).1 {
-                assert!(own.abs_diff(BUDGET / part) <= BUDGET / 1000, "{own} of {BUDGET}, one of {connections}");
+            for needed in greedy(connections, 2).1 {
+                assert!(needed.abs_diff(BUDGET / part) <= BUDGET / 1000, "{needed} of {BUDGET}, one of {connections}");
             }
         }
     }
@@ -102,7 +102,7 @@ mod tests {
             let (account, held) = greedy(connections, u64::MAX);
             assert_eq!(account.held_bytes, held.iter().sum::<u64>());
             assert!(account.held_bytes <= BUDGET + connections as u64 * LEAST_BYTES);
-            assert!(held.iter().all(|&own| own >= LEAST_BYTES));
+            assert!(held.iter().all(|&needed| needed >= LEAST_BYTES));
             assert!(account.room(0, 0) >= LEAST_BYTES, "whoever comes finds something");
         }
     }
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn what_is_given_back_is_there_again() {
         let (mut account, held) = greedy(10, 2);
-        for mut own in held {
-            account.charge(&mut own, 0);
+        for mut needed in held {
+            account.charge(&mut needed, 0);
         }
         assert_eq!((account.held_bytes, account.room(0, 0)), (0, BUDGET / 2));
     }

@@ -138,10 +138,10 @@ impl Catalogue {
     /// one can be removed.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
-        for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(own, _)| own != *name)) {
+        for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(known, _)| known != *name)) {
             disk.release_group(gone);
         }
-        for (group, weight) in self.groups().filter(|own| !before.contains(own)) {
+        for (group, weight) in self.groups().filter(|group| !before.contains(group)) {
             if let Err(error) = disk.group(group, weight) {
                 messages.say(&format!("warning: {error}"));
             }

@@ -370,8 +370,8 @@ impl Connection {
     pub(super) fn follow(&mut self, now: Time, catalogue: &Catalogue, disk: &mut LiveDisk) {
         let ConnectionStage::Transmission { client, export, .. } = &mut self.stage else { return };
         let of_that_name = |name: &str| catalogue.exports.as_slice().iter().position(|other| other.name == name);
-        let own = self.catalogue.exports.as_slice().get(*export);
-        let Some(position) = own.and_then(|own| of_that_name(&own.name)) else { return };
+        let present = self.catalogue.exports.as_slice().get(*export);
+        let Some(position) = present.and_then(|present| of_that_name(&present.name)) else { return };
         let (before, after) = (self.catalogue.standing(*export), catalogue.standing(position));
         if let (Some(before), Some(after)) = (before, after) {
             if after.ioprio != before.ioprio {

@@ -134,8 +134,8 @@ pub(crate) fn enable(directory: &Path) -> Result<(), DirectoryError> {
 }
 
 /// Where a cgroup is that goes with `own`: no other has a name that begins with `own`'s and a dot.
-pub(crate) fn beside(own: &Path, name: &str) -> PathBuf {
-    let mut path = own.as_os_str().to_owned();
+pub(crate) fn beside(own_path: &Path, name: &str) -> PathBuf {
+    let mut path = own_path.as_os_str().to_owned();
     path.push(".");
     path.push(name);
     path.into()
@@ -261,11 +261,12 @@ mod tests {
     #[test]
     fn those_beside_a_cgroup_go_with_it_and_no_others() {
         let here = tempfile::tempdir().unwrap();
-        let (root, own) = (here.path(), here.path().join("iosched-1-0"));
-        for path in [own.clone(), beside(&own, "run-3.db").join("inner"), root.join("iosched-1-01.run-3.db")] {
+        let (root, own_path) = (here.path(), here.path().join("iosched-1-0"));
+        for path in [own_path.clone(), beside(&own_path, "run-3.db").join("inner"), root.join("iosched-1-01.run-3.db")]
+        {
             fs::create_dir_all(path).unwrap();
         }
-        undo(&own, None).unwrap();
+        undo(&own_path, None).unwrap();
         assert_eq!(names(root), ["iosched-1-01.run-3.db"]);
     }
 }
