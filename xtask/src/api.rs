@@ -25,8 +25,8 @@ pub(crate) struct Args {
 /// Writes the page, or checks it.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let made = Command::new("cargo").args(["doc", "--quiet", "--no-deps", "--package", LIBRARY]).status()?;
-    ensure!(made.success(), "cargo doc has failed");
+    let status = Command::new("cargo").args(["doc", "--quiet", "--no-deps", "--package", LIBRARY]).status()?;
+    ensure!(status.success(), "cargo doc has failed");
     let text = surface(&target.join("doc").join(LIBRARY))?;
     page::write_or_check(&[(PAGE.to_owned(), text)], args.check, "api")
 }

@@ -143,7 +143,7 @@ impl Rounds {
     }
 
     /// The middle of them, and in brackets the lowest and the highest, in U.
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         format!("{:.2} ({:.2}-{:.2})", self.ratio, self.low, self.high)
     }
 }
@@ -278,13 +278,13 @@ fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
         let baseline = &table[*baseline].0;
         let (linux, goal) = figure.remarks(baseline);
         let name = format!("{elevator} {}", shape.name);
-        let (alone, spread, ns) = (alone.told(), whole.told(), whole.ns);
+        let (alone, spread, ns) = (alone.text(), whole.text(), whole.ns);
         let of_baseline = whole.ratio / baseline.whole.ratio;
         println!("{name:34} {alone:>18} {linux:>10} {ns:8.1} {spread:>18} {of_baseline:7.2}  {goal}");
     }
     println!("\n{:34} {:>18}", "the loop, in whole only", "U");
     for (figure, _) in table.iter().enumerate().filter(|(at, (_, baseline))| at == baseline).map(|(_, row)| row) {
-        println!("{:34} {:>18}", figure.shape.name, figure.in_order.told());
+        println!("{:34} {:>18}", figure.shape.name, figure.in_order.text());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -67,7 +67,7 @@ struct Block {
     promised: u64,
 }
 
-enum Asked {
+enum PendingRequest {
     Write {
         block: usize,
         version: u64,
@@ -138,17 +138,20 @@ impl Client {
 
 /// Writes and flushes until the server is gone. How many answers there were.
 fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result<u64> {
-    let mut asked: BTreeMap<u64, Asked> = BTreeMap::new();
+    let mut pending: BTreeMap<u64, PendingRequest> = BTreeMap::new();
     let mut answers = 0;
     loop {
-        if asked.len() < DEPTH {
+        if pending.len() < DEPTH {
             let sent = if random.below(20) == 0 {
                 let acknowledged = blocks.iter().map(|block| block.acknowledged).collect();
-                client.ask(FLUSH, 0, 0, 0, &[]).map(|cookie| (cookie, Asked::Flush(acknowledged)))
+                client.ask(FLUSH, 0, 0, 0, &[]).map(|cookie| (cookie, PendingRequest::Flush(acknowledged)))
             } else {
                 let block = random.below(BLOCKS as u64) as usize;
                 // Versions of a block follow one another.
-                if asked.values().any(|asked| matches!(asked, Asked::Write { block: other, .. } if *other == block)) {
+                if pending
+                    .values()
+                    .any(|request| matches!(request, PendingRequest::Write { block: other, .. } if *other == block))
+                {
                     continue;
                 }
                 let fua = random.below(10) == 0;
@@ -158,10 +161,10 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
                 let data = content(block, version);
                 client
                     .ask(WRITE, flags, block * BLOCK_BYTES, BLOCK_BYTES, &data)
-                    .map(|cookie| (cookie, Asked::Write { block, version, fua }))
+                    .map(|cookie| (cookie, PendingRequest::Write { block, version, fua }))
             };
             if let Ok((cookie, sent)) = sent {
-                asked.insert(cookie, sent);
+                pending.insert(cookie, sent);
                 continue;
             }
         }
@@ -169,14 +172,14 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
         let Ok((cookie, error)) = client.answer() else { return Ok(answers) };
         ensure!(error == 0, "the server answers with error {error}");
         answers += 1;
-        match asked.remove(&cookie).context("an answer to what was not asked")? {
-            Asked::Write { block, version, fua } => {
+        match pending.remove(&cookie).context("an answer to what was not asked")? {
+            PendingRequest::Write { block, version, fua } => {
                 blocks[block].acknowledged = version;
                 if fua {
                     blocks[block].promised = version;
                 }
             }
-            Asked::Flush(acknowledged) => {
+            PendingRequest::Flush(acknowledged) => {
                 for (block, version) in blocks.iter_mut().zip(acknowledged) {
                     block.promised = block.promised.max(version);
                 }

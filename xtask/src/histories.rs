@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use iosched_live::reactor::history::{Broken, Theme, Told, Violation, history};
+use iosched_live::reactor::history::{Broken, HistoryTally, Theme, Violation, history};
 
 /// Progress is told so often.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ struct Run {
     next: AtomicU64,
     done: AtomicU64,
     stop: AtomicBool,
-    told: Mutex<Told>,
+    tally: Mutex<HistoryTally>,
     violation: Mutex<Option<Violation>>,
 }
 
@@ -53,10 +53,10 @@ impl Run {
             let seed = self.first_seed.wrapping_add(number);
             let lived = std::panic::catch_unwind(|| history(seed, self.theme, None));
             match lived.unwrap_or_else(|_| Err(panicked(seed))) {
-                Ok(told) => {
-                    let done = if self.theme == Theme::Cuts { told.cuts } else { 1 };
+                Ok(tally) => {
+                    let done = if self.theme == Theme::Cuts { tally.cuts } else { 1 };
                     self.done.fetch_add(done, Ordering::Relaxed);
-                    self.told.lock().unwrap_or_else(PoisonError::into_inner).add(&told);
+                    self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
                 }
                 Err(violation) => {
                     self.stop.store(true, Ordering::Relaxed);
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, theme: Theme) -> Result<ExitCode> {
         next: AtomicU64::new(0),
         done: AtomicU64::new(0),
         stop: AtomicBool::new(false),
-        told: Mutex::default(),
+        tally: Mutex::default(),
         violation: Mutex::default(),
     };
     let began = Instant::now();
@@ -121,11 +121,11 @@ pub(crate) fn run(args: &Args, theme: Theme) -> Result<ExitCode> {
         }
     });
     let seconds = began.elapsed().as_secs_f64();
-    let told = run.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tally = run.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!(
         "{name}: {} histories in {seconds:.1} s on {jobs} threads: {} power cuts, {} ends in order, {} answers, {} of \
          them errors, {} turns, digest {:016x}",
-        told.histories, told.cuts, told.ends, told.answers, told.failures, told.turns, told.digest
+        tally.histories, tally.cuts, tally.ends, tally.answers, tally.failures, tally.turns, tally.digest
     );
     if let Some(violation) = run.violation.into_inner().unwrap_or_else(PoisonError::into_inner) {
         println!("{name}: {violation}");

@@ -90,11 +90,11 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
     let began = Instant::now();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| soak.work())).collect();
-        let mut told = Instant::now();
+        let mut last_report = Instant::now();
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::sleep(Duration::from_millis(20));
-            if told.elapsed() >= PROGRESS {
-                told = Instant::now();
+            if last_report.elapsed() >= PROGRESS {
+                last_report = Instant::now();
                 let (done, seconds) = (soak.requests_done.load(Ordering::Relaxed), began.elapsed().as_secs_f64());
                 println!("soak: {done} requests in {seconds:.0} s");
             }

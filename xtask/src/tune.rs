@@ -174,9 +174,9 @@ impl Case {
             let results = TuneResults::of(&tuned.header, &tuned.runs);
             found.push(results.recommended().context("nothing is recommended")?.setting.clone());
         }
-        let mut told = vec![tuning.baseline.clone(), settings[best].clone()];
-        told.extend(found.iter().cloned());
-        let truth = means(&tuning.experiment, TRUTH_SEED, &told, TRUTH_RUNS, measure)?;
+        let mut compared = vec![tuning.baseline.clone(), settings[best].clone()];
+        compared.extend(found.iter().cloned());
+        let truth = means(&tuning.experiment, TRUTH_SEED, &compared, TRUTH_RUNS, measure)?;
         let mut ratios: Vec<f64> = truth[2..].iter().map(|value| worse(*value, truth[1])).collect();
         let mut ours = truth[2..].to_vec();
         ours.sort_by(f64::total_cmp);

@@ -51,7 +51,7 @@ struct Write {
     content: Content,
     /// In the block.
     bytes: Range<usize>,
-    asked: Moment,
+    begun: Moment,
     answered: Option<Moment>,
     /// It was answered with success.
     done: bool,
@@ -64,7 +64,7 @@ impl Write {
     }
 
     fn is_before(&self, other: &Self) -> bool {
-        self.answered.is_some_and(|answered| answered < other.asked)
+        self.answered.is_some_and(|answered| answered < other.begun)
     }
 }
 
@@ -99,7 +99,7 @@ impl Contents {
         Write {
             content: Content::Found(content),
             bytes: 0..self.block_bytes,
-            asked: self.now,
+            begun: self.now,
             answered: Some(self.now),
             done: true,
             promised: true,
@@ -127,21 +127,21 @@ impl Contents {
     /// Somebody asks for a write, whose name that is from now on. Zeroes, and trims that read as such, are writes of the
     /// value 0.
     pub fn write(&mut self, value: Stamp, bytes: &Range<u64>) -> Moment {
-        let asked = self.now();
+        let begun = self.now();
         for block in self.blocks_of(bytes) {
             let bytes = self.within(block, bytes);
             let content = Content::Value(value);
-            self.blocks[block].push(Write { content, bytes, asked, answered: None, done: false, promised: false });
+            self.blocks[block].push(Write { content, bytes, begun, answered: None, done: false, promised: false });
         }
-        asked
+        begun
     }
 
     /// The write `asked` of those bytes is answered: whether it is `done`, and was to be on stable storage. One that is
     /// not done may have been, in part, but is not any more from now on: nobody works on it.
-    pub fn answer(&mut self, asked: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
+    pub fn answer(&mut self, begun: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
         let now = self.now();
         for block in self.blocks_of(bytes) {
-            if let Some(write) = self.blocks[block].iter_mut().find(|write| write.asked == asked) {
+            if let Some(write) = self.blocks[block].iter_mut().find(|write| write.begun == begun) {
                 (write.answered, write.done, write.promised) = (Some(now), done, done && stable);
             }
             if done && stable {
@@ -151,11 +151,11 @@ impl Contents {
     }
 
     /// A flush that was asked for at `asked` is done.
-    pub fn flushed(&mut self, asked: Moment) {
+    pub fn flushed(&mut self, begun: Moment) {
         for block in 0..self.blocks.len() {
             let mut any = false;
             for write in &mut self.blocks[block] {
-                let now = !write.promised && write.done && write.answered.is_some_and(|answered| answered < asked);
+                let now = !write.promised && write.done && write.answered.is_some_and(|answered| answered < begun);
                 write.promised |= now;
                 any |= now;
             }
@@ -176,23 +176,23 @@ impl Contents {
 
     /// Somebody asks for a read, whose name that is from now on.
     pub fn read(&mut self) -> Moment {
-        let asked = self.now();
-        self.reads.insert(asked);
-        asked
+        let begun = self.now();
+        self.reads.insert(begun);
+        begun
     }
 
     /// The read `asked` is answered, but with an error.
-    pub fn read_failed(&mut self, asked: Moment) {
-        self.reads.remove(&asked);
+    pub fn read_failed(&mut self, begun: Moment) {
+        self.reads.remove(&begun);
     }
 
     /// The read `asked` of those bytes is answered with `data`: whether it may be.
     ///
     /// # Errors
     /// If it may not.
-    pub fn check_read(&mut self, asked: Moment, bytes: &Range<u64>, data: &[u8]) -> Result<(), Wrong> {
-        self.reads.remove(&asked);
-        let settled = |write: &Write| write.done && write.answered.is_some_and(|answered| answered < asked);
+    pub fn check_read(&mut self, begun: Moment, bytes: &Range<u64>, data: &[u8]) -> Result<(), Wrong> {
+        self.reads.remove(&begun);
+        let settled = |write: &Write| write.done && write.answered.is_some_and(|answered| answered < begun);
         let mut data = data;
         for block in self.blocks_of(bytes) {
             let within = self.within(block, bytes);
@@ -276,8 +276,8 @@ mod tests {
     const BLOCK: usize = 512;
 
     fn write(contents: &mut Contents, value: Stamp, bytes: Range<u64>, fua: bool) {
-        let asked = contents.write(value, &bytes);
-        contents.answer(asked, &bytes, true, fua);
+        let begun = contents.write(value, &bytes);
+        contents.answer(begun, &bytes, true, fua);
     }
 
     fn image(values: &[Stamp]) -> Vec<u8> {
@@ -290,8 +290,8 @@ mod tests {
             let mut contents = Contents::new(BLOCK, 2 * BLOCK);
             write(&mut contents, 7, 0..512, fua);
             if flush {
-                let asked = contents.now();
-                contents.flushed(asked);
+                let begun = contents.now();
+                contents.flushed(begun);
             }
             assert_eq!(contents.cut(&image(&[0, 0])).is_ok(), may_be_lost, "fua {fua}, flush {flush}");
         }
@@ -344,8 +344,8 @@ mod tests {
     fn reads_give_what_was_answered_or_what_is_under_way() {
         let mut contents = Contents::new(BLOCK, BLOCK);
         write(&mut contents, 5, 100..200, false);
-        let asked = contents.read();
-        let read = |contents: &mut Contents, value| contents.check_read(asked, &(100..200), &bytes_of(value, 100, 100));
+        let begun = contents.read();
+        let read = |contents: &mut Contents, value| contents.check_read(begun, &(100..200), &bytes_of(value, 100, 100));
         assert!(read(&mut contents, 5).is_ok() && read(&mut contents, 0).is_err());
         contents.write(6, &(0..512));
         assert!(read(&mut contents, 5).is_ok() && read(&mut contents, 6).is_ok() && read(&mut contents, 7).is_err());
@@ -353,10 +353,10 @@ mod tests {
     #[test]
     fn a_read_may_give_what_was_superseded_after_it_was_asked_for() {
         let mut contents = Contents::new(BLOCK, BLOCK);
-        let asked = contents.read();
+        let begun = contents.read();
         write(&mut contents, 5, 0..512, true);
-        assert!(contents.check_read(asked, &(0..512), &bytes_of(0, 0, 512)).is_ok());
-        let asked = contents.read();
-        assert!(contents.check_read(asked, &(0..512), &bytes_of(0, 0, 512)).is_err());
+        assert!(contents.check_read(begun, &(0..512), &bytes_of(0, 0, 512)).is_ok());
+        let begun = contents.read();
+        assert!(contents.check_read(begun, &(0..512), &bytes_of(0, 0, 512)).is_err());
     }
 }

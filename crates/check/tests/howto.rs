@@ -34,7 +34,7 @@ fn a_crate_made_from_the_tutorial_runs() {
 
 /// Makes a crate of what is on the page, and of what cargo makes of a manifest, and compares what it prints.
 #[track_caller]
-fn runs(page: &'static str, name: &str, made: &str) {
+fn runs(page: &'static str, name: &str, package: &str) {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -43,7 +43,7 @@ fn runs(page: &'static str, name: &str, made: &str) {
     let path = "\"../iosched/crates/iosched\"";
     assert!(manifest.contains(path), "the page's path to the library");
     // The target folder is within the workspace's: the crate says that it is none of its members.
-    let manifest = made.to_owned() + &manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
+    let manifest = package.to_owned() + &manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("the manifest is written");
     std::fs::write(folder.join("src/main.rs"), blocks(page, "rust").join("\n")).expect("the source is written");
     // The versions that are there without a network are those of the workspace.

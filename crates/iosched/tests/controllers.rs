@@ -268,8 +268,11 @@ fn what_a_controller_makes_of_a_removed_cgroup_is_told_at_once() {
     machine.driver.exit(machine.now, task);
     machine.driver.take_decisions();
     machine.driver.remove_cgroup(machine.now, group);
-    let told: Vec<_> = machine.driver.take_decisions().collect();
-    assert!(told.iter().any(|(_, told)| matches!(told, Decision::Controlled(ControlledEvent::IoCost(_)))), "{told:?}");
+    let decisions: Vec<_> = machine.driver.take_decisions().collect();
+    assert!(
+        decisions.iter().any(|(_, decision)| matches!(decision, Decision::Controlled(ControlledEvent::IoCost(_)))),
+        "{decisions:?}"
+    );
 }
 
 #[test]

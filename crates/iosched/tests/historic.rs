@@ -343,8 +343,8 @@ fn cfq_2_6_16_lets_the_idle_class_wait_for_100_ms_of_quiet() {
     assert_eq!(host.complete(MS), []);
     assert_eq!(host.queue.next_timer(), Some(host.now + 100 * MS));
     assert_eq!(host.fire(), [FAR]);
-    let told = host.decisions();
-    let count = |wanted: Cfq2616Event| told.iter().filter(|&&d| d == Decision::Cfq2616(wanted)).count();
+    let decisions = host.decisions();
+    let count = |wanted: Cfq2616Event| decisions.iter().filter(|&&d| d == Decision::Cfq2616(wanted)).count();
     assert_eq!((count(Cfq2616Event::GraceCancel), count(Cfq2616Event::GraceFire)), (1, 1));
 }
 
@@ -356,8 +356,8 @@ fn queues_of_two_writers(ioprio: IoPriority) -> usize {
         host.write(u64::from(pid) * FAR, context);
     }
     host.drain();
-    let told = host.decisions();
-    let mut numbers: Vec<_> = told
+    let decisions = host.decisions();
+    let mut numbers: Vec<_> = decisions
         .iter()
         .filter_map(|decision| match decision {
             Decision::Cfq2616(Cfq2616Event::Active { queue: Some(queue) }) => Some(queue.number),

@@ -27,7 +27,7 @@ struct Request {
     sector: Sector,
     nr_sectors: u32,
     group: usize,
-    asked: Time,
+    requested: Time,
 }
 
 struct Group {
@@ -123,8 +123,8 @@ impl Host {
 
     fn start(&mut self, way: WayId) {
         let Way { op, sector, nr_sectors, cookie, .. } = self.site.ways[way];
-        let (group, asked) = (cookie as usize, self.site.now);
-        self.under_way.push(Request { bios: vec![way], op, sector, nr_sectors, group, asked });
+        let (group, requested) = (cookie as usize, self.site.now);
+        self.under_way.push(Request { bios: vec![way], op, sector, nr_sectors, group, requested });
     }
 
     /// A bio joins the request that came last, if it may.
@@ -153,8 +153,8 @@ impl Host {
     }
 
     fn complete(&mut self, which: usize) {
-        let Request { bios, op, nr_sectors, asked, .. } = self.under_way.swap_remove(which);
-        let served = Served { founder: bios[0], op, nr_sectors: nr_sectors.into(), asked, got: asked };
+        let Request { bios, op, nr_sectors, requested, .. } = self.under_way.swap_remove(which);
+        let served = Served { founder: bios[0], op, nr_sectors: nr_sectors.into(), requested, got: requested };
         self.cost.completed(&self.site, &served, &bios);
         for way in bios {
             if let Some(left) = self.site.end(way) {

@@ -475,8 +475,8 @@ mod tests {
     #[test]
     fn what_others_do_is_told_and_a_quiet_disk_is_not() {
         let busy: Stat = "500 0 4000 9 500 0 4000 9 0 250 9".parse().unwrap();
-        let told = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
-        assert_eq!(told, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");
+        let message = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
+        assert_eq!(message, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");
         assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
         assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);
     }

@@ -48,16 +48,16 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
         let _ = sender.send((status, begun.elapsed()));
         child
     });
-    let mut told: Option<Instant> = None;
+    let mut interrupted_at: Option<Instant> = None;
     let (status, wall) = loop {
         match ended.recv_timeout(LOOK) {
             Ok((status, wall)) => break (status?, wall),
             Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::BrokenPipe.into()),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        match told {
+        match interrupted_at {
             None if interrupt.load(Ordering::Relaxed) => {
-                told = Some(Instant::now());
+                interrupted_at = Some(Instant::now());
                 signal(group, Signal::TERM);
             }
             Some(since) if since.elapsed() > PATIENCE => signal(group, Signal::KILL),
@@ -69,7 +69,7 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
     signal(group, Signal::KILL);
     let [output, errors] = [output, errors].map(|reader| reader.join().unwrap_or_default());
     let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
-    Ok(told.is_none().then_some(Finished { wall_ns, status, output, errors }))
+    Ok(interrupted_at.is_none().then_some(Finished { wall_ns, status, output, errors }))
 }
 
 /// That there is none any more is as well.

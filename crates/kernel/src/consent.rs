@@ -88,7 +88,7 @@ pub enum Refusal {
         what: &'static str,
     },
     /// Nobody said that its data may be destroyed, and what it has is not known.
-    #[error("{}: its contents cannot be checked: {}", path.display(), told(error))]
+    #[error("{}: its contents cannot be checked: {}", path.display(), explained(error))]
     Unseen {
         /// The device file.
         path: PathBuf,
@@ -116,7 +116,7 @@ pub enum Refusal {
         number: DeviceNumber,
     },
     /// The system refuses.
-    #[error("{}: {}", path.display(), told(error))]
+    #[error("{}: {}", path.display(), explained(error))]
     Io {
         /// The device file.
         path: PathBuf,
@@ -125,7 +125,7 @@ pub enum Refusal {
     },
 }
 
-fn told(error: &io::Error) -> String {
+fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "only root and permitted users may open it".to_owned(),
         _ => error.to_string(),
@@ -207,16 +207,16 @@ mod tests {
     #[test]
     fn whoever_uses_it_is_named() {
         let machine = Recorded::new();
-        let told = |name: &str| {
+        let message = |name: &str| {
             let root = format!("{}/", machine.path().display());
             refusal(&machine, name).to_string().replace(&root, "/")
         };
-        assert_eq!(told("sdb"), "/dev/sdb: is in use: sdb1 is used for swap");
-        assert_eq!(told("sdb1"), "/dev/sdb1: is in use: sdb1 is used for swap");
-        assert_eq!(told("sdd"), "/dev/sdd: is in use: loop1 is built on it");
-        assert_eq!(told("nvme0n1"), "/dev/nvme0n1: is in use: nvme0n1 is mounted on /srv/my data");
+        assert_eq!(message("sdb"), "/dev/sdb: is in use: sdb1 is used for swap");
+        assert_eq!(message("sdb1"), "/dev/sdb1: is in use: sdb1 is used for swap");
+        assert_eq!(message("sdd"), "/dev/sdd: is in use: loop1 is built on it");
+        assert_eq!(message("nvme0n1"), "/dev/nvme0n1: is in use: nvme0n1 is mounted on /srv/my data");
         for name in ["sda", "sda1", "sda2", "dm-0"] {
-            assert!(told(name).contains("the root file system is on"), "{name}");
+            assert!(message(name).contains("the root file system is on"), "{name}");
         }
         assert!(matches!(refusal(&machine, "loop0"), Refusal::Empty { .. }));
         machine.write("sys/devices/sdc/ro", "1\n");
@@ -239,19 +239,23 @@ mod tests {
     #[test]
     fn it_is_proposed_only_of_a_device_that_nobody_uses_and_that_holds_nothing() {
         let machine = Recorded::new();
-        let told = |name: &str| to_write(&machine.device(name), None).unwrap_err().to_string();
+        let message = |name: &str| to_write(&machine.device(name), None).unwrap_err().to_string();
         for name in ["sda", "sda1", "sda2", "dm-0", "sdb", "sdb1", "sdd", "nvme0n1", "loop0"] {
-            assert!(!told(name).contains(OPTION), "{}", told(name));
+            assert!(!message(name).contains(OPTION), "{}", message(name));
         }
         let mut image = vec![0; 8192 * 512];
         let fill = |image: &[u8]| std::fs::write(machine.path().join("dev/sdc"), image).unwrap();
         fill(&image);
-        assert!(told("sdc").contains(OPTION), "{}", told("sdc"));
+        assert!(message("sdc").contains(OPTION), "{}", message("sdc"));
         image[..4].copy_from_slice(b"XFSB");
         fill(&image);
-        assert!(told("sdc").ends_with("sdc: holds an XFS file system, which writing would destroy"), "{}", told("sdc"));
+        assert!(
+            message("sdc").ends_with("sdc: holds an XFS file system, which writing would destroy"),
+            "{}",
+            message("sdc")
+        );
         fill(&[]);
-        assert!(told("sdc").contains("its contents cannot be checked"), "{}", told("sdc"));
+        assert!(message("sdc").contains("its contents cannot be checked"), "{}", message("sdc"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What is on the disk before a directory is made, and once more after.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct DirectoryRecord {
     pid: u32,
     path: PathBuf,
     /// Which directory it is, once it is there.
@@ -39,7 +39,7 @@ struct Made {
     boot_id: String,
 }
 
-impl Made {
+impl DirectoryRecord {
     /// Whether `found`, which has its name, is the directory that was made.
     fn is(&self, found: &Held) -> bool {
         let Some(id) = self.id else {
@@ -123,7 +123,8 @@ impl OwnDirectory {
             if !entry.text()?.is_empty() {
                 continue;
             }
-            let mut about = Made { pid: std::process::id(), path, id: None, boot_id: Roots::default().boot_id() };
+            let mut about =
+                DirectoryRecord { pid: std::process::id(), path, id: None, boot_id: Roots::default().boot_id() };
             entry.write(&about)?;
             let held = match place.make(Path::new(&name)) {
                 Ok(held) => held,
@@ -137,10 +138,10 @@ impl OwnDirectory {
             };
             about.id = Some(held.id());
             entry.write(&about)?;
-            let made = Self { held, entry: Some(entry) };
-            let marker = made.held.make_file(Path::new(MARKER), OFlags::WRONLY | OFlags::EXCL);
-            marker.map_err(|error| DirectoryError::io(&made.path().join(MARKER), error))?;
-            return Ok(made);
+            let directory = Self { held, entry: Some(entry) };
+            let marker = directory.held.make_file(Path::new(MARKER), OFlags::WRONLY | OFlags::EXCL);
+            marker.map_err(|error| DirectoryError::io(&directory.path().join(MARKER), error))?;
+            return Ok(directory);
         }
     }
 
@@ -219,23 +220,26 @@ pub fn left_over(state: &StateDirectory) -> Vec<String> {
 pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<Cleared, DirectoryError> {
     let mut entry = match state.lock(DIRECTORIES, name)? {
         Locked::ByUs(entry) => entry,
-        Locked::ByAnother(text) => return Ok(Cleared::InUse { pid: parse::<Made>(&text).map_or(0, |made| made.pid) }),
+        Locked::ByAnother(text) => {
+            return Ok(Cleared::InUse { pid: parse::<DirectoryRecord>(&text).map_or(0, |record| record.pid) });
+        }
     };
-    let Some((made, found)) = parse::<Made>(&entry.text()?).and_then(|made| found(&made.path).map(|held| (made, held)))
+    let Some((record, found)) =
+        parse::<DirectoryRecord>(&entry.text()?).and_then(|record| found(&record.path).map(|held| (record, held)))
     else {
         if !dry_run {
             entry.remove()?;
         }
         return Ok(Cleared::Gone);
     };
-    if !made.is(&found) {
-        return Ok(Cleared::NotOurs { path: made.path });
+    if !record.is(&found) {
+        return Ok(Cleared::NotOurs { path: record.path });
     }
     if !dry_run {
         remove_all(&found)?;
         entry.remove()?;
     }
-    Ok(Cleared::Removed { path: made.path })
+    Ok(Cleared::Removed { path: record.path })
 }
 
 /// The directory that has this name, if any has it and it is no link.
@@ -257,22 +261,22 @@ mod tests {
 
     /// A directory with files in it, as a kill leaves it.
     fn left(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
-        let mut made = OwnDirectory::create(parent, state).unwrap();
-        fs::create_dir(made.path().join("inner")).unwrap();
-        fs::write(made.path().join("inner/file"), "x").unwrap();
-        made.entry = None;
-        let path = made.path().to_owned();
+        let mut directory = OwnDirectory::create(parent, state).unwrap();
+        fs::create_dir(directory.path().join("inner")).unwrap();
+        fs::write(directory.path().join("inner/file"), "x").unwrap();
+        directory.entry = None;
+        let path = directory.path().to_owned();
         (path.file_name().unwrap().to_str().unwrap().to_owned(), path)
     }
 
     #[test]
     fn it_goes_with_all_that_is_in_it() {
         let (here, state) = places();
-        let made = OwnDirectory::create(here.path(), &state).unwrap();
+        let directory = OwnDirectory::create(here.path(), &state).unwrap();
         let other = OwnDirectory::create(here.path(), &state).unwrap();
-        fs::write(made.path().join("file"), "x").unwrap();
-        let (path, other_path) = (made.path().to_owned(), other.path().to_owned());
-        made.remove().unwrap();
+        fs::write(directory.path().join("file"), "x").unwrap();
+        let (path, other_path) = (directory.path().to_owned(), other.path().to_owned());
+        directory.remove().unwrap();
         assert!(!path.exists() && other_path.exists());
         drop(other);
         assert!(!other_path.exists());
@@ -294,10 +298,10 @@ mod tests {
     #[test]
     fn what_is_used_or_not_ours_is_left_alone() {
         let (here, state) = places();
-        let made = OwnDirectory::create(here.path(), &state).unwrap();
-        let name = made.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let directory = OwnDirectory::create(here.path(), &state).unwrap();
+        let name = directory.path().file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(clear(&state, &name, false).unwrap(), Cleared::InUse { pid: std::process::id() });
-        drop(made);
+        drop(directory);
         let (name, path) = left(here.path(), &state);
         fs::remove_file(path.join(MARKER)).unwrap();
         assert_eq!(clear(&state, &name, false).unwrap(), Cleared::NotOurs { path: path.clone() });
@@ -321,10 +325,10 @@ mod tests {
     #[test]
     fn removal_follows_no_symlink_in_its_place() {
         let (here, state) = places();
-        let made = OwnDirectory::create(here.path(), &state).unwrap();
-        fs::write(made.path().join("inner"), "x").unwrap();
-        let victim = exchanged(here.path(), made.path());
-        let error = made.remove().unwrap_err().to_string();
+        let directory = OwnDirectory::create(here.path(), &state).unwrap();
+        fs::write(directory.path().join("inner"), "x").unwrap();
+        let victim = exchanged(here.path(), directory.path());
+        let error = directory.remove().unwrap_err().to_string();
         assert!(error.contains("exchanged or moved"), "{error}");
         assert_eq!(fs::read(victim.join("file")).unwrap(), b"precious");
         assert_eq!(fs::read_dir(here.path().join("moved")).unwrap().count(), 0, "what is ours is removed");

@@ -78,11 +78,11 @@ impl Held {
     /// others may write to it, or it is not empty.
     pub(crate) fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
-        let made = self.directory(name)?;
-        let about = rustix::fs::fstat(&made.file)?;
+        let created = self.directory(name)?;
+        let about = rustix::fs::fstat(&created.file)?;
         let is_ours = about.st_uid == rustix::process::geteuid().as_raw() && about.st_mode & OTHERS_WRITE == 0;
-        if is_ours && made.names()?.is_empty() {
-            return Ok(made);
+        if is_ours && created.names()?.is_empty() {
+            return Ok(created);
         }
         Err(io::Error::other(
             "another user may write to the directory that iosched created here; use a file system that keeps owners \

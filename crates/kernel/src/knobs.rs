@@ -146,9 +146,9 @@ pub fn looks_at_classes(scheduler: &str) -> bool {
 }
 
 fn of_workload(scheduler: &str, demand: &Demand) -> Vec<Inert> {
-    let ignored = |asked: bool, knob: &str, looks: &[&str], by_others: &str| {
+    let ignored = |has_priorities: bool, knob: &str, looks: &[&str], by_others: &str| {
         let reason = Reason::Ignored { scheduler: scheduler.to_owned(), by_others: by_others.to_owned() };
-        (asked && !looks.contains(&scheduler)).then(|| Inert { knob: knob.to_owned(), reason })
+        (has_priorities && !looks.contains(&scheduler)).then(|| Inert { knob: knob.to_owned(), reason })
     };
     let found = [
         ignored(demand.classes, "ioprio class", LOOK_AT_CLASSES, "mq-deadline and bfq"),
@@ -239,7 +239,7 @@ fn of_attribute(name: &str, value: &str, scheduler: &str, demand: &Demand) -> Op
 mod tests {
     use super::*;
 
-    fn told(setting: &str, depth: u32, demand: Demand) -> Vec<String> {
+    fn reasons(setting: &str, depth: u32, demand: Demand) -> Vec<String> {
         let setting = Setting::parse_of_kernel(setting).unwrap();
         let supply = Supply { scheduler: setting.name().to_owned(), driver_depth: Some(depth) };
         inert(&setting, &supply, &demand).iter().map(Inert::to_string).collect()
@@ -262,47 +262,47 @@ mod tests {
     fn ioprio_does_nothing_under_none_and_kyber() {
         let classes = Demand { classes: true, ..READERS };
         for (scheduler, does_nothing) in [("none", true), ("kyber", true), ("mq-deadline", false), ("bfq", false)] {
-            assert_eq!(!told(scheduler, 128, classes).is_empty(), does_nothing, "{scheduler}");
+            assert_eq!(!reasons(scheduler, 128, classes).is_empty(), does_nothing, "{scheduler}");
         }
         assert_eq!(
-            told("none", 128, classes),
+            reasons("none", 128, classes),
             ["ioprio class does nothing: none ignores it, but mq-deadline and bfq would use it"]
         );
         let levels = Demand { levels: true, weights: true, ..READERS };
-        assert_eq!(told("mq-deadline", 128, levels).len(), 2);
-        assert!(told("bfq", 128, levels).is_empty());
+        assert_eq!(reasons("mq-deadline", 128, levels).len(), 2);
+        assert!(reasons("bfq", 128, levels).is_empty());
     }
 
     #[test]
     fn what_orders_requests_does_nothing_while_none_waits() {
         let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
         assert_eq!(
-            told(setting, 128, READERS)[0],
+            reasons(setting, 128, READERS)[0],
             "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128: none waits in the scheduler"
         );
-        assert_eq!(told(setting, 128, READERS).len(), 2);
-        assert!(told(setting, 8, READERS).is_empty());
-        assert!(told(setting, 128, Demand { classes: true, ..READERS }).is_empty(), "lower classes are held back");
+        assert_eq!(reasons(setting, 128, READERS).len(), 2);
+        assert!(reasons(setting, 8, READERS).is_empty());
+        assert!(reasons(setting, 128, Demand { classes: true, ..READERS }).is_empty(), "lower classes are held back");
         assert!(
-            told(setting, 128, Demand { outstanding_max: None, ..READERS }).is_empty(),
+            reasons(setting, 128, Demand { outstanding_max: None, ..READERS }).is_empty(),
             "what is not known is not judged"
         );
-        assert!(told("bfq:slice_idle=0", 128, READERS).is_empty(), "bfq holds back by itself");
+        assert!(reasons("bfq:slice_idle=0", 128, READERS).is_empty(), "bfq holds back by itself");
     }
 
     #[test]
     fn a_limit_that_is_never_reached_does_nothing() {
         assert_eq!(
-            told("none:nr_requests=64", 128, READERS),
+            reasons("none:nr_requests=64", 128, READERS),
             ["nr_requests does nothing: at most 16 I/Os are in flight, and it limits them to 64"]
         );
-        assert!(told("none:nr_requests=8", 128, READERS).is_empty());
-        assert!(told("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");
+        assert!(reasons("none:nr_requests=8", 128, READERS).is_empty());
+        assert!(reasons("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");
         let writers = Demand { writes: true, ..READERS };
-        assert!(told("kyber:nr_requests=20", 128, writers).is_empty());
-        assert_eq!(told("kyber:nr_requests=20", 128, READERS).len(), 1);
-        assert_eq!(told("mq-deadline:async_depth=32", 4, writers).len(), 1);
-        assert!(told("mq-deadline:async_depth=8", 4, writers).is_empty());
+        assert!(reasons("kyber:nr_requests=20", 128, writers).is_empty());
+        assert_eq!(reasons("kyber:nr_requests=20", 128, READERS).len(), 1);
+        assert_eq!(reasons("mq-deadline:async_depth=32", 4, writers).len(), 1);
+        assert!(reasons("mq-deadline:async_depth=8", 4, writers).is_empty());
     }
 
     #[test]
@@ -319,15 +319,19 @@ mod tests {
             ("none:io_poll=1", "polled I/O"),
         ] {
             let expected = format!("does nothing: the workload has no {what}");
-            assert!(told(setting, 4, READERS)[0].ends_with(&expected), "{setting}: {:?}", told(setting, 4, READERS));
+            assert!(
+                reasons(setting, 4, READERS)[0].ends_with(&expected),
+                "{setting}: {:?}",
+                reasons(setting, 4, READERS)
+            );
         }
-        assert_eq!(told("bfq:low_latency=0", 4, Demand { processes: Some(1), ..READERS }).len(), 1);
-        assert!(told("bfq:strict_guarantees=1", 4, Demand { processes: Some(1), ..READERS }).is_empty());
+        assert_eq!(reasons("bfq:low_latency=0", 4, Demand { processes: Some(1), ..READERS }).len(), 1);
+        assert!(reasons("bfq:strict_guarantees=1", 4, Demand { processes: Some(1), ..READERS }).is_empty());
     }
 
     #[test]
     fn a_default_does_nothing_and_an_unknown_knob_is_not_judged() {
-        assert_eq!(told("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is its present value"]);
-        assert!(told("bfq:brand_new=8,nr_requests=x", 4, READERS).is_empty());
+        assert_eq!(reasons("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is its present value"]);
+        assert!(reasons("bfq:brand_new=8,nr_requests=x", 4, READERS).is_empty());
     }
 }

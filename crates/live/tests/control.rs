@@ -86,19 +86,19 @@ fn random_and_damaged_conversations() {
     let inputs = inputs(10_000);
     for number in 0..inputs {
         let data = input(number);
-        let mut told = ConversationTally::default();
-        let used = allocation_counter::measure(|| told = fuzz_control(&data)).bytes_max;
+        let mut tally = ConversationTally::default();
+        let used = allocation_counter::measure(|| tally = fuzz_control(&data)).bytes_max;
         let most = BYTES_MAX + BYTES_PER_BYTE_MAX * data.len() as u64;
         assert!(used <= most, "input {number}: {used} bytes of memory for {} of input", data.len());
-        all.told += told.told;
-        all.taken += told.taken;
-        all.refused += told.refused;
-        all.garbled += told.garbled;
-        all.operations += told.operations;
+        all.answered += tally.answered;
+        all.taken += tally.taken;
+        all.refused += tally.refused;
+        all.garbled += tally.garbled;
+        all.operations += tally.operations;
     }
     println!("{inputs} inputs: {all:?}");
     // The inputs get everywhere.
-    for reached in [all.told, all.taken, all.refused, all.garbled, all.operations] {
+    for reached in [all.answered, all.taken, all.refused, all.garbled, all.operations] {
         assert!(reached >= inputs / 10, "{reached} of {inputs}");
     }
 }

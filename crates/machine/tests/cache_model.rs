@@ -387,8 +387,8 @@ impl Pair {
 
 /// So many cases where everything is tested, or where that is asked for; else a quarter of them.
 fn cases(all: u32) -> ProptestConfig {
-    let asked = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
-    ProptestConfig { cases: if asked { all } else { all.div_ceil(4) }, ..ProptestConfig::default() }
+    let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
+    ProptestConfig { cases: if is_long { all } else { all.div_ceil(4) }, ..ProptestConfig::default() }
 }
 
 proptest! {

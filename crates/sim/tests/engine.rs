@@ -64,8 +64,8 @@ fn at_equal_times_completions_come_first_and_the_queue_is_run_after_each_event()
     let workload =
         tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
     let profile = fixed(1);
-    let told = story(&plan(&workload, &profile, "noop"));
-    assert_eq!(told, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
+    let events = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(events, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn what_was_scheduled_before_the_run_comes_before_what_was_scheduled_in_it() {
     // Task 1 thinks for nothing after its completion at 1080; the arrival at 1080 was scheduled before.
     let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
     let (workload, profile) = (tasks(text), fixed(1));
-    let told = story(&plan(&workload, &profile, "noop"));
-    assert_eq!(told, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
+    let events = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(events, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn a_batch_is_submitted_together_and_comes_again_when_as_many_are_done() {
     let text =
         "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 4\niodepth = 2\nbatch = 2\nthink_ns = 5\n";
     let (workload, profile) = (tasks(text), fixed(1));
-    let told = story(&plan(&workload, &profile, "noop"));
-    assert_eq!(told, "0+1 0+2 0>1 1080-1 1080>2 2160-2 2165+3 2165+4 2165>3 3245-3 3245>4 4325-4");
+    let events = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(events, "0+1 0+2 0>1 1080-1 1080>2 2160-2 2165+3 2165+4 2165>3 3245-3 3245>4 4325-4");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 9\niodepth = 0\nthink_ns = 7\nrelay = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
-    let told = story(&plan(&workload, &profile, "noop:nomerges=2"));
+    let events = story(&plan(&workload, &profile, "noop:nomerges=2"));
     assert_eq!(
-        told,
+        events,
         "0+1 0>1 1080-1 1085+2 1085+3 1085>2 2165-2 2165>3 3245-3 3252+4 3252>4 4332-4 4337+5 4337+6 4337>5 5417-5 \
          5417>6 6497-6 6504+7 6504>7 7584-7 7589+8 7589+9 7589>8 8669-8 8669>9 9749-9"
     );
@@ -105,8 +105,8 @@ fn every_completion_of_a_task_that_wakes_another_brings_one_io_of_it() {
     let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 2\niodepth = 2\nthink_ns = 5\nwakes = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 1\niodepth = 0\nwakes = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
-    let told = story(&plan(&workload, &profile, "noop"));
-    assert_eq!(told, "0+1 0+2 0>1 1080-1 1080>2 1085+3 2160-2 2160>3 3240-3", "two wakings, but one I/O is left");
+    let events = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(events, "0+1 0+2 0>1 1080-1 1080>2 1085+3 2160-2 2160>3 3240-3", "two wakings, but one I/O is left");
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
     // 3 waited for 1 (70 after it), 4 for 3 (done at 180, so 220 after it); process 2 comes when it came.
-    let told = story(&plan);
+    let events = story(&plan);
     assert_eq!(
-        told,
+        events,
         "0+1 0>1 1080-1 1130+2 1130>2 1150+3 2210-2 2210>3 3290-3 3510+4 3510>4 4590-4 5000+5 5000>5 6080-5"
     );
     let result = run(&plan, ()).unwrap();
@@ -489,8 +489,8 @@ fn replay_serves_processes_by_their_class_at_the_time() {
     let profile = fixed(1);
     let order = |requests: &[TraceRequest], replay| {
         let workload = trace(requests);
-        let told = story(&Plan { replay, ..plan(&workload, &profile, "mq-deadline") });
-        let dispatched = told.split(' ').filter_map(|word| word.split_once('>').map(|(_, bio)| bio.to_owned()));
+        let events = story(&Plan { replay, ..plan(&workload, &profile, "mq-deadline") });
+        let dispatched = events.split(' ').filter_map(|word| word.split_once('>').map(|(_, bio)| bio.to_owned()));
         dispatched.collect::<Vec<_>>().join(" ")
     };
     for replay in [Replay::Open { speed: 1.0 }, Replay::Closed] {

@@ -66,8 +66,8 @@ fn story(jobs: Vec<Job>) -> String {
 
 #[test]
 fn a_synchronous_engine_does_one_io_at_a_time_whatever_its_depth() {
-    let told = story(vec![Job { io_depth: 8, ..job("j", 3) }]);
-    assert_eq!(told, "0+1 1080-1 1080+2 2160-2 2160+3 3240-3");
+    let events = story(vec![Job { io_depth: 8, ..job("j", 3) }]);
+    assert_eq!(events, "0+1 1080-1 1080+2 2160-2 2160+3 3240-3");
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn ios_of_the_ramp_do_not_count() {
 #[test]
 fn think_time_comes_after_so_many_ios_once_all_are_done() {
     let think_time = ThinkTime { pause_ns: 5000, blocks: 2, ..ThinkTime::default() };
-    let told = story(vec![Job { think_time, ..job("a", 4) }]);
-    assert_eq!(told, "0+1 1080-1 1080+2 2160-2 7160+3 8240-3 8240+4 9320-4");
+    let events = story(vec![Job { think_time, ..job("a", 4) }]);
+    assert_eq!(events, "0+1 1080-1 1080+2 2160-2 7160+3 8240-3 8240+4 9320-4");
 }
 
 #[test]
@@ -397,18 +397,18 @@ fn a_log_is_replayed_in_its_order_and_at_its_times() {
         ios: ios.into(),
     };
     let replay = |log: &ReplayLog, loops| Job { replay: Some(log.clone()), number_ios: None, loops, ..job("j", 0) };
-    let told = |log: &ReplayLog| story(vec![replay(log, 1)]);
+    let events = |log: &ReplayLog| story(vec![replay(log, 1)]);
     assert_eq!(
-        told(&log),
+        events(&log),
         "0+1 1080-1 10000+2 11080-2 50000+4 51080-4",
         "of the sync, the third, this device sees nothing"
     );
     assert_eq!(
-        told(&ReplayLog { time_scale_percent: 200, skip_syncs: true, ..log.clone() }),
+        events(&ReplayLog { time_scale_percent: 200, skip_syncs: true, ..log.clone() }),
         "0+1 1080-1 5000+2 6080-2 25000+3 26080-3"
     );
     let skip = PerDirection { read: true, ..PerDirection::default() };
-    assert_eq!(told(&ReplayLog { skip, no_stall: true, skip_syncs: true, ..log.clone() }), "0+1 1080-1");
+    assert_eq!(events(&ReplayLog { skip, no_stall: true, skip_syncs: true, ..log.clone() }), "0+1 1080-1");
     let twice = result(vec![replay(&log, 2)]);
     assert_eq!((twice.jobs[0].read.ios, twice.jobs[0].write.ios), (4, 2));
     assert!(twice.finished_ns > 100_000, "the second pass begins when the first is over: {}", twice.finished_ns);

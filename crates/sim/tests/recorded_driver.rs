@@ -18,7 +18,7 @@ struct Host {
     driver: Driver,
     now: Time,
     device: VecDeque<(Time, RequestId)>,
-    asked: u64,
+    submitted: u64,
     hungry: Vec<ContextId>,
 }
 
@@ -32,9 +32,9 @@ impl Host {
         let readers = [1, 2].map(|pid| driver.create_context(pid, IoPriority::default(), CgroupId::ROOT));
         // One finds the queue full.
         driver.set_attribute(now, "nr_requests", "4").unwrap();
-        let mut host = Self { driver, now, device: VecDeque::new(), asked: 0, hungry: readers.repeat(8) };
+        let mut host = Self { driver, now, device: VecDeque::new(), submitted: 0, hungry: readers.repeat(8) };
         let mut records = Vec::new();
-        while host.asked < reads || host.driver.queue().waiting() > 0 || !host.device.is_empty() {
+        while host.submitted < reads || host.driver.queue().waiting() > 0 || !host.device.is_empty() {
             host.event(reads);
             host.turn();
             records.extend(taken(&mut host.driver));
@@ -44,7 +44,7 @@ impl Host {
 
     fn event(&mut self, reads: u64) {
         let device = self.device.front().map(|&(at, _)| at);
-        let arrival = (!self.hungry.is_empty() && self.asked < reads).then_some(self.now);
+        let arrival = (!self.hungry.is_empty() && self.submitted < reads).then_some(self.now);
         let (at, due) = self.driver.next_due(device, arrival).expect("something is due");
         self.now = self.now.max(at);
         match due {
@@ -59,11 +59,11 @@ impl Host {
             Due::Timer => _ = self.driver.timer(self.now),
             Due::Arrival => {
                 for reader in std::mem::take(&mut self.hungry) {
-                    if self.asked < reads {
+                    if self.submitted < reads {
                         self.ask(reader);
                     }
                 }
-                if self.asked == reads / 2 {
+                if self.submitted == reads / 2 {
                     self.driver.switch(self.now, Registry::linux().get("mq-deadline").unwrap());
                 }
             }
@@ -72,11 +72,11 @@ impl Host {
     }
 
     fn ask(&mut self, context: ContextId) {
-        let sector = (self.asked * 7919 + self.asked / 3 * 8) % 100_000;
-        let cookie = self.asked + 1;
+        let sector = (self.submitted * 7919 + self.submitted / 3 * 8) % 100_000;
+        let cookie = self.submitted + 1;
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie };
         // Names of bios are their ordinals: one that found the queue full has had its own.
-        self.asked += 1;
+        self.submitted += 1;
         if !matches!(self.driver.submit(self.now, &bio), Submit::Full) {
             while let Some(id) = self.driver.kicked(self.now, self.device.len() < DEPTH) {
                 self.start(id);
@@ -103,7 +103,7 @@ impl Host {
 fn taken(driver: &mut Driver) -> Vec<Record> {
     let mut records = driver.take_records();
     records.extend(driver.take_decisions().map(|(at, decision)| {
-        let what = What::Decision(decision.told(Time::BEGINNING, |cookie| cookie));
+        let what = What::Decision(decision.rebased(Time::BEGINNING, |cookie| cookie));
         Record { at, what }
     }));
     records

@@ -38,11 +38,11 @@ fn outcome(tasks: &str, setting: &str) -> RunResult {
 
 /// Cgroup, times and ns of rests.
 fn rests(result: &RunResult) -> Vec<(&str, u64, u64)> {
-    let told = |note| match note {
+    let rest = |note| match note {
         &Note::Rested { ref cgroup, rests, rest_ns } => Some((cgroup.as_str(), rests, rest_ns)),
         _ => None,
     };
-    result.notes.iter().filter_map(told).collect()
+    result.notes.iter().filter_map(rest).collect()
 }
 
 const WEIGHTS: &str = "none:io.cost.qos=enable=1/min=100/max=100,io.cost.model=rbps=4096000/rseqiops=1000/rrandiops=1000,\

@@ -106,15 +106,15 @@ impl FileMap {
 
     /// Whether all of these pages, which lie in it, are in memory.
     fn has_pages(&self, mut pages: Range<usize>) -> bool {
-        let mut told = [0_u8; PAGES_MAX];
+        let mut residency = [0_u8; PAGES_MAX];
         while !pages.is_empty() {
             let count = pages.len().min(PAGES_MAX);
             // SAFETY: the pages are mapped, and there is room to be told of so many. Nothing is written but that.
-            let asked = unsafe {
+            let failed = unsafe {
                 let start = self.0.as_mut_ptr().add(pages.start * PAGE_BYTES);
-                libc::mincore(start.cast(), count * PAGE_BYTES, told.as_mut_ptr())
+                libc::mincore(start.cast(), count * PAGE_BYTES, residency.as_mut_ptr())
             };
-            if asked != 0 || told[..count].iter().any(|page| page & 1 == 0) {
+            if failed != 0 || residency[..count].iter().any(|page| page & 1 == 0) {
                 return false;
             }
             pages.start += count;

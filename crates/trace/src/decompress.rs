@@ -122,8 +122,8 @@ impl<R: BufRead> ZstdReader<R> {
     fn check(&self) -> io::Result<()> {
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(stored), Some(found)) if stored != found => {
-                let told = format!("{DAMAGED}: their checksum is {found:08x} and should be {stored:08x}");
-                Err(io::Error::new(io::ErrorKind::InvalidData, told))
+                let message = format!("{DAMAGED}: their checksum is {found:08x} and should be {stored:08x}");
+                Err(io::Error::new(io::ErrorKind::InvalidData, message))
             }
             _ => Ok(()),
         }

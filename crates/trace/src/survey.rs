@@ -365,7 +365,7 @@ mod tests {
         survey
     }
 
-    fn told(survey: &Survey, format: Format) -> Vec<String> {
+    fn warnings(survey: &Survey, format: Format) -> Vec<String> {
         survey.oddities(format, 1, None, StepsBack::default()).iter().map(ToString::to_string).collect()
     }
 
@@ -395,22 +395,22 @@ mod tests {
 
     #[test]
     fn equal_times_are_no_times() {
-        assert!(told(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no times"));
-        assert_eq!(told(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
+        assert!(warnings(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no times"));
+        assert_eq!(warnings(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
         let second = survey((0..200).map(|i| (0, i, 8)));
-        let told: Vec<_> = second.oddities(Format::Tencent, SECOND_NS, None, StepsBack::default());
-        assert_eq!(told, [Oddity::Coarse { resolution_ns: SECOND_NS }], "one tick of a coarse clock");
+        let warnings: Vec<_> = second.oddities(Format::Tencent, SECOND_NS, None, StepsBack::default());
+        assert_eq!(warnings, [Oddity::Coarse { resolution_ns: SECOND_NS }], "one tick of a coarse clock");
     }
 
     #[test]
     fn logs_of_fio_that_are_too_slow_may_be_in_ns() {
         let slow = || survey((0..300).map(|i| (i * 700_000_000, i, 8)));
-        let told = told(&slow(), Format::FioV3);
+        let warnings = warnings(&slow(), Format::FioV3);
         assert!(
-            told[0].starts_with("300 requests in 209.3 s are few for a log of fio; the times may be in ns"),
-            "{told:?}"
+            warnings[0].starts_with("300 requests in 209.3 s are few for a log of fio; the times may be in ns"),
+            "{warnings:?}"
         );
-        assert_eq!(super::tests::told(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
+        assert_eq!(super::tests::warnings(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
         let given = slow().oddities(Format::FioV3, 1_000, Some(TimeUnit::Us), StepsBack::default());
         assert!(given.is_empty(), "{given:?}");
     }
@@ -418,22 +418,22 @@ mod tests {
     #[test]
     fn impossible_rates_name_the_likely_unit() {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
-        let told = super::tests::told(&milliseconds, Format::Mqsim);
-        assert!(told[0].contains("400 requests in 0.000001596 s"), "{told:?}");
-        assert!(told[0].contains("may be in ms, not ns: read them with --time-unit ms"), "{told:?}");
-        let told = super::tests::told(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
-        assert!(told[0].contains("may be in us, not ns"), "{told:?}");
-        let told = super::tests::told(&milliseconds, Format::Blkreplay);
-        assert!(told[0].contains("the times may be in another unit"), "{told:?}");
+        let warnings = super::tests::warnings(&milliseconds, Format::Mqsim);
+        assert!(warnings[0].contains("400 requests in 0.000001596 s"), "{warnings:?}");
+        assert!(warnings[0].contains("may be in ms, not ns: read them with --time-unit ms"), "{warnings:?}");
+        let warnings = super::tests::warnings(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
+        assert!(warnings[0].contains("may be in us, not ns"), "{warnings:?}");
+        let warnings = super::tests::warnings(&milliseconds, Format::Blkreplay);
+        assert!(warnings[0].contains("the times may be in another unit"), "{warnings:?}");
         let possible = survey((0..400).map(|i| (i * 1_100, 1_000 * i, 8)));
-        assert!(super::tests::told(&possible, Format::Mqsim).is_empty());
+        assert!(super::tests::warnings(&possible, Format::Mqsim).is_empty());
     }
 
     #[test]
     fn impossible_places_and_lengths_name_bytes() {
-        let far = told(&survey([(0, 4_000_000_000_000, 8)].into_iter()), Format::Mqsim);
+        let far = warnings(&survey([(0, 4_000_000_000_000, 8)].into_iter()), Format::Mqsim);
         assert!(far[0].contains("offsets may be in bytes, not sectors"), "{far:?}");
-        let long = told(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
+        let long = warnings(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
         assert!(long[0].contains("1 request is longer than 1 GiB"), "{long:?}");
     }
 }

@@ -116,8 +116,8 @@ pub(crate) fn is_comment(line: &[u8]) -> bool {
 
 /// What stands in a bad line, and what belongs there: a part of it, if the format tells which.
 fn wrong<F: LineFormat>(format: &F, line: &[u8]) -> (String, Cow<'static, str>) {
-    let told = format.wrong(line).map(|(found, expected)| (found, expected.into()));
-    told.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))
+    let fault = format.wrong(line).map(|(found, expected)| (found, expected.into()));
+    fault.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))
 }
 
 /// What is wrong with a line that is no record: the last one without an end is cut.

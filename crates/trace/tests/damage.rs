@@ -77,8 +77,8 @@ fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
         (words(&data), "the bytes of every 4 are turned round"),
         (in_pairs, "swapped in pairs, as dd conv=swab does"),
     ] {
-        let told = TraceReader::from_reader(std::io::Cursor::new(changed), "t.blktrace.0", &partial()).err().unwrap();
-        assert!(told.to_string().contains(said), "{said}: {told}");
+        let error = TraceReader::from_reader(std::io::Cursor::new(changed), "t.blktrace.0", &partial()).err().unwrap();
+        assert!(error.to_string().contains(said), "{said}: {error}");
     }
 }
 
@@ -92,8 +92,8 @@ fn a_damaged_number_of_a_record_is_no_drop() {
     damaged[at + 6] ^= 0x01;
     let (requests, warnings) = read(&damaged);
     assert_eq!(requests.len(), whole);
-    let [told] = &warnings[..] else { panic!("{warnings:?}") };
-    assert!(told.starts_with(&format!("input: byte {at}: a record's number is damaged")), "{told}");
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.starts_with(&format!("input: byte {at}: a record's number is damaged")), "{warning}");
     // Where one is missing, it is one that was dropped.
     let without = [&data[..at], &data[at + records[500].len()..]].concat();
     assert!(read(&without).1[0].ends_with("1 records were dropped while recording"));

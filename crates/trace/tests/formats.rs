@@ -161,12 +161,12 @@ fn what_cannot_be_told_says_so() {
         assert_eq!(open(data).err().unwrap().to_string(), message);
     }
     let error = open(b"hello\nworld\n").err().unwrap();
-    let told = error.to_string();
+    let message = error.to_string();
     let cause = "input: not a trace in a known format; its lines are neither records of a format nor rows of a table";
-    assert!(told.starts_with(cause) && told.lines().count() == 1, "{told}");
-    let told = error.tried().unwrap();
+    assert!(message.starts_with(cause) && message.lines().count() == 1, "{message}");
+    let tried = error.tried().unwrap();
     for format in Format::ALL {
-        assert!(told.contains(&format!("\n  {format}: ")), "{format} was tried: {told}");
+        assert!(tried.contains(&format!("\n  {format}: ")), "{format} was tried: {tried}");
     }
 }
 

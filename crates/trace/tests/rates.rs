@@ -66,9 +66,12 @@ fn a_queue_is_counted_while_the_device_is_busy() {
     // 1.45 requests over the whole interval, all of them in 5.2 % of it.
     assert!((sda.queue_while_busy.unwrap().max - 1.45 / 0.052).abs() < 1e-9);
     assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
-    let told = found.to_string();
-    assert!(told.contains("27.9 requests in flight while busy") && told.contains("something to choose from"), "{told}");
-    assert!(!told.contains("never 2"), "{told}");
+    let message = found.to_string();
+    assert!(
+        message.contains("27.9 requests in flight while busy") && message.contains("something to choose from"),
+        "{message}"
+    );
+    assert!(!message.contains("never 2"), "{message}");
 }
 
 #[test]
@@ -76,8 +79,11 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
     let single = format!("{HEADING}sda 0.30 9.8 3.8 22.3 1693.6 7.7 0 0 0.17 0.13\n");
     let found = rates_of(&single).unwrap();
     assert!(found.is_since_start && !found.leaves_out_first);
-    let told = found.to_string();
-    assert!(told.contains("means since the machine's start") && told.contains("130.8 requests in flight"), "{told}");
+    let message = found.to_string();
+    assert!(
+        message.contains("means since the machine's start") && message.contains("130.8 requests in flight"),
+        "{message}"
+    );
     let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.00 10.00\n";
     assert!(!rates_of(sar).unwrap().is_since_start, "sar reports intervals");
 }
@@ -101,8 +107,8 @@ fn values_that_contradict_each_other_are_told() {
     let found = rates_of(&text).unwrap();
     let sda = &found.devices[0];
     assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|interval| interval[0])), (1, Some(0.08)));
-    let told = sda.meaning();
-    assert!(told.contains("queue length is 0.08, and rates times waits give 1.86 requests"), "{told}");
+    let message = sda.meaning();
+    assert!(message.contains("queue length is 0.08, and rates times waits give 1.86 requests"), "{message}");
     // Flushes count, and so does sar's mean of all requests.
     let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
     assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);

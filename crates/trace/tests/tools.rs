@@ -133,8 +133,8 @@ fn issues_are_requests_where_submissions_are_missing() {
     assert!(warnings.is_empty(), "{warnings:?}");
     let mut reader = open(text).unwrap();
     assert_eq!(reader.by_ref().count(), 2);
-    let told = reader.completeness();
-    assert!(matches!(told.gaps(), [Gap::NoSubmissions { issued: 2 }]), "{told:?}");
+    let completeness = reader.completeness();
+    assert!(matches!(completeness.gaps(), [Gap::NoSubmissions { issued: 2 }]), "{completeness:?}");
 }
 
 #[test]

@@ -72,17 +72,17 @@ fn requests_without_submissions_are_insertions_or_else_issues() {
         assert_eq!(of_data(&requests), of_data(&all), "{words:?}");
         assert_eq!(requests.iter().filter(|request| request.op == Op::Flush).count(), flushes, "{words:?}");
         assert!(requests.iter().all(|request| request.latency_ns.is_some()), "{words:?}: {requests:?}");
-        let told = gaps(&text);
+        let gaps = gaps(&text);
         assert!(
-            matches!(told[..], [Gap::NoSubmissions { issued }] if issued == 7 + flushes as u64),
-            "{words:?}: {told:?}"
+            matches!(gaps[..], [Gap::NoSubmissions { issued }] if issued == 7 + flushes as u64),
+            "{words:?}: {gaps:?}"
         );
     }
     let issued = read(&only(&["block_rq_issue", "block_rq_complete"])).0;
     // 14737.828240 to 14737.828313 s.
     assert_eq!(issued[0].latency_ns, Some(73_000));
-    let told = gaps(&only(&["block_rq_issue"]));
-    assert!(told.iter().any(|gap| matches!(gap, Gap::NoCompletions { .. })), "{told:?}");
+    let gaps = gaps(&only(&["block_rq_issue"]));
+    assert!(gaps.iter().any(|gap| matches!(gap, Gap::NoCompletions { .. })), "{gaps:?}");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn passed(text: &[u8], chain: &Chain) -> (Vec<TraceRequest>, u64) {
     let mut events = EventReader::from_reader(reader, "input", &partial()).unwrap();
     let mut out = Vec::new();
     let report = convert_events(&mut events, chain, &mut out).unwrap();
-    let told = events.completeness();
-    assert!(told.gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. })), "{told:?}");
+    let completeness = events.completeness();
+    assert!(completeness.gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. })), "{completeness:?}");
     let again = TraceReader::from_reader(std::io::Cursor::new(out), "out", &partial()).unwrap();
     (again.collect::<Result<_, TraceError>>().unwrap(), report.written)
 }

@@ -73,10 +73,10 @@ fn what_was_under_way_at_the_ends_of_a_whole_recording_is_no_doubt_however_much(
         gaps(&part.iter().cloned().chain(note).collect::<Vec<_>>())
     };
     for part in [&all[..120], &all[100..180], &all[..40]] {
-        let told = deep(part, Some(WHOLE_RECORDING));
-        let [Gap::Unmatched(ends)] = &told[..] else { panic!("{told:?}") };
-        assert!(!told[0].is_certain() && !told[0].matters() && ends.pending > 20, "{told:?}");
-        assert!(told[0].to_string().ends_with("under way when tracing began or ended"), "{}", told[0]);
+        let found = deep(part, Some(WHOLE_RECORDING));
+        let [Gap::Unmatched(ends)] = &found[..] else { panic!("{found:?}") };
+        assert!(!found[0].is_certain() && !found[0].matters() && ends.pending > 20, "{found:?}");
+        assert!(found[0].to_string().ends_with("under way when tracing began or ended"), "{}", found[0]);
         assert!(deep(part, Some("another message")).iter().any(Gap::matters), "without its word it is a doubt");
     }
 }
@@ -114,8 +114,8 @@ fn a_missing_share_of_either_side_is_certain() {
         assert!(!few.is_empty() && few.iter().all(|gap| gap.matters() && !gap.is_certain()), "{action:?}: {few:?}");
     }
     let nothing: Vec<_> = all.iter().filter(|event| event.action != Action::Complete).cloned().collect();
-    let told = gaps(&nothing);
-    assert!(matches!(&told[..], [Gap::NoCompletions { issued: 5_000, one_file: false, .. }]), "{told:?}");
+    let found = gaps(&nothing);
+    assert!(matches!(&found[..], [Gap::NoCompletions { issued: 5_000, one_file: false, .. }]), "{found:?}");
 }
 
 #[test]

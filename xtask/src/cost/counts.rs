@@ -68,16 +68,16 @@ fn go_through<T: Target>(elevator: &str, shape: &Shape, requests: u64) -> Result
 /// Instructions of this program with one load.
 fn count_once(column: Column, elevator: &str, load: &str, requests: u64) -> Result<u64> {
     let program = std::env::current_exe()?;
-    let made = Command::new("valgrind")
+    let result = Command::new("valgrind")
         .args(VALGRIND)
         .arg(program)
         .args(["cost", "--counted", column.name(), elevator, load, &requests.to_string()])
         .output();
-    let output = match made {
+    let output = match result {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             bail!("valgrind counts the instructions, and is not installed here (apt-get install valgrind)")
         }
-        made => made.context("valgrind cannot be run")?,
+        result => result.context("valgrind cannot be run")?,
     };
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "valgrind has failed with {elevator} {load}: {said}");

@@ -96,8 +96,8 @@ fn printed(command: &mut Command) -> Result<String> {
 /// The target that the binary is for, and whether it is one of musl: that of this machine's processor, if its standard
 /// library is installed; else glibc, linked statically.
 fn target() -> Result<(String, bool)> {
-    let told = printed(Command::new("rustc").arg("-vV"))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
+    let version = printed(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let musl = host.replace("-gnu", "-musl");
     let library = printed(Command::new("rustc").args(["--print", "target-libdir", "--target", &musl]))?;
     let has_musl = Path::new(library.trim()).is_dir();

@@ -153,8 +153,8 @@ pub fn measure_anchor(profile: &Profile, anchor: &Anchor) -> Option<Measured> {
 /// Measures all that is told of a device.
 #[must_use]
 pub fn data_sheet(profile: &Profile) -> DataSheet {
-    let asked = |figure: &Figure| profile.anchor(*figure).is_some() || is_usual(profile, *figure);
-    let figures = Figure::ALL.iter().copied().filter(asked).filter_map(|figure| match profile.anchor(figure) {
+    let is_needed = |figure: &Figure| profile.anchor(*figure).is_some() || is_usual(profile, *figure);
+    let figures = Figure::ALL.iter().copied().filter(is_needed).filter_map(|figure| match profile.anchor(figure) {
         Some(anchor) => measure_anchor(profile, anchor),
         None => measure(profile, figure).map(|value| {
             let unit = figure.unit_for(value);

@@ -94,12 +94,12 @@ mod tests {
     fn working_time_stands_still_in_a_stall_and_comes_back() {
         let mut stalls = stalls();
         stalls.foresee(1_000_000);
-        let asked: Vec<u64> = (0..100).map(|i| i * 7_919).collect();
-        let real: Vec<u64> = asked.iter().map(|&working_ns| stalls.real_ns(working_ns)).collect();
-        for (&working_ns, &real_ns) in asked.iter().zip(&real) {
+        let working: Vec<u64> = (0..100).map(|i| i * 7_919).collect();
+        let real: Vec<u64> = working.iter().map(|&working_ns| stalls.real_ns(working_ns)).collect();
+        for (&working_ns, &real_ns) in working.iter().zip(&real) {
             assert_eq!(stalls.working_ns(real_ns), working_ns);
         }
-        assert!(real[99] > asked[99] + 30 * 1_000, "about forty stalls of 5 us each");
+        assert!(real[99] > working[99] + 30 * 1_000, "about forty stalls of 5 us each");
     }
 
     #[test]

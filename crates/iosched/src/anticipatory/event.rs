@@ -5,7 +5,7 @@ use crate::decision::{AnticipatoryEvent, Decision};
 use crate::env::Env;
 
 /// The state that was last told.
-pub(super) type ToldEvents = Option<[AnticipatoryEvent; 5]>;
+pub(super) type ReportedEvents = Option<[AnticipatoryEvent; 5]>;
 
 impl Anticipatory {
     fn state(&self) -> [AnticipatoryEvent; 5] {
@@ -33,10 +33,10 @@ impl Anticipatory {
     fn tell_changes(&mut self, env: &mut Env) {
         let state = self.state();
         for (number, &part) in state.iter().enumerate() {
-            if self.told.is_none_or(|told| told[number] != part) {
+            if self.reported.is_none_or(|reported| reported[number] != part) {
                 env.note(|| Decision::Anticipatory(part));
             }
         }
-        self.told = Some(state);
+        self.reported = Some(state);
     }
 }

@@ -27,7 +27,7 @@ use crate::request::{Bio, Fifo, RequestId, RequestStage, Sector};
 use crate::time::Time;
 use crate::tunable::{TunableSet, Tuned};
 use batch::Batch;
-use event::ToldEvents;
+use event::ReportedEvents;
 use process::{Newcomers, ProcessId, Processes};
 use tunables::{DECLARATIONS, Tunables};
 
@@ -104,7 +104,7 @@ pub(crate) struct Anticipatory {
     newcomers: Newcomers,
     /// Requests released and not completed.
     in_flight: u32,
-    told: ToldEvents,
+    reported: ReportedEvents,
 }
 
 fn kind(env: &Env, id: RequestId) -> usize {
@@ -124,7 +124,7 @@ impl Anticipatory {
             processes: Processes::default(),
             newcomers: Newcomers::default(),
             in_flight: 0,
-            told: None,
+            reported: None,
         }
     }
 
@@ -346,7 +346,7 @@ impl Elevator for Anticipatory {
     }
 
     fn recording(&mut self, env: &mut Env) {
-        self.told = None;
+        self.reported = None;
         self.tell(env);
     }
 

@@ -51,7 +51,7 @@ use data::injection::Sample;
 use data::peak_rate::PeakRate;
 use data::process::Process;
 use data::queue::{QueueId, Queues, Waiting};
-use data::told::ToldStates;
+use data::reported::ReportedStates;
 use data::turn::Turn;
 use data::weights::Weights;
 use tunables::{DECLARATIONS, Tunables};
@@ -132,7 +132,7 @@ struct Bfq {
     peak_rate: PeakRate,
     budgets: Budgets,
     depth: QueueDepth,
-    told: ToldStates,
+    reported: ReportedStates,
 }
 
 impl Bfq {
@@ -162,7 +162,7 @@ impl Bfq {
             peak_rate: PeakRate::new(env),
             budgets: Budgets::default(),
             depth: QueueDepth::default(),
-            told: ToldStates::default(),
+            reported: ReportedStates::default(),
         }
     }
 

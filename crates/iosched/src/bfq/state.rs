@@ -44,10 +44,10 @@ impl Bfq {
     fn tell_state(&mut self, env: &mut Env, id: QueueId) {
         let (queue, state) = (self.queues[id].serial, self.state(id));
         let index = id.number() as usize;
-        if self.told.states.len() <= index {
-            self.told.states.resize(index + 1, (0, BfqState::default()));
+        if self.reported.states.len() <= index {
+            self.reported.states.resize(index + 1, (0, BfqState::default()));
         }
-        let (serial, last) = std::mem::replace(&mut self.told.states[index], (queue, state));
+        let (serial, last) = std::mem::replace(&mut self.reported.states[index], (queue, state));
         let before = (serial == queue).then_some(last);
         if before != Some(state) {
             env.note(|| BfqEvent::State { queue, before, state }.into());
@@ -66,17 +66,17 @@ impl Bfq {
             }
             "low_latency" => {
                 let off = !self.tunables.low_latency;
-                if off && !std::mem::replace(&mut self.told.low_latency_off, off) {
+                if off && !std::mem::replace(&mut self.reported.low_latency_off, off) {
                     self.end_all_raising(env);
                 }
-                self.told.low_latency_off = off;
+                self.reported.low_latency_off = off;
             }
             "strict_guarantees" => {
                 let strict = self.tunables.strict_guarantees;
-                if strict && !self.told.strict {
+                if strict && !self.reported.strict {
                     self.tunables.slice_idle_ns = self.tunables.slice_idle_ns.max(STRICT_IDLE_NS);
                 }
-                self.told.strict = strict;
+                self.reported.strict = strict;
             }
             _ => {}
         }

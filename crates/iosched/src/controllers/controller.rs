@@ -29,7 +29,7 @@ pub struct Served {
     /// Its length, with all that joined it.
     pub nr_sectors: u64,
     /// When it asked for a tag.
-    pub asked: Time,
+    pub requested: Time,
     /// When it got one.
     pub got: Time,
 }
@@ -376,7 +376,7 @@ impl Controllers {
                 return Some(at);
             }
         }
-        self.site.ways[way].asked = self.site.now;
+        self.site.ways[way].requested = self.site.now;
         None
     }
 
@@ -404,8 +404,8 @@ impl Controllers {
 
     /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
     pub fn completed(&mut self, founder: WayId, bios: &[WayId], nr_sectors: u64) {
-        let Way { op, asked, got, .. } = self.site.ways[founder];
-        let served = Served { founder, op, nr_sectors, asked, got };
+        let Way { op, requested, got, .. } = self.site.ways[founder];
+        let served = Served { founder, op, nr_sectors, requested, got };
         for &way in bios {
             self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, way));
         }

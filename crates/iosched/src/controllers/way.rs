@@ -100,7 +100,7 @@ pub struct Way {
     /// Since when it has waited at a controller.
     pub(super) waits_since: Time,
     /// When it asked for a tag.
-    pub asked: Time,
+    pub requested: Time,
     /// When it became a request.
     pub got: Time,
     /// When the device took its request.
@@ -139,7 +139,7 @@ impl Way {
             cgroup,
             started: now,
             waits_since: now,
-            asked: now,
+            requested: now,
             got: now,
             dispatched: now,
             ioprio: IoPriority::default(),

@@ -244,7 +244,7 @@ impl Decision {
     /// The same decision as others are told of it: `renamed` gives each bio the name that it gets, and moments are
     /// since `beginning`.
     #[must_use]
-    pub fn told(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
+    pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {
             Self::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(beginning)),
             Self::Insert { cookie, .. }

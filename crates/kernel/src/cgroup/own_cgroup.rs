@@ -32,7 +32,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What is on the disk before a cgroup is made.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct CgroupRecord {
     pid: u32,
     path: PathBuf,
     /// Where the io controller was enabled for it.
@@ -67,14 +67,18 @@ impl OwnCgroup {
                 continue;
             }
             let enabled_in = enabled_in.clone();
-            entry.write(&Made { pid: std::process::id(), path: path.clone(), enabled_in: enabled_in.clone() })?;
+            entry.write(&CgroupRecord {
+                pid: std::process::id(),
+                path: path.clone(),
+                enabled_in: enabled_in.clone(),
+            })?;
             // From here on whatever goes wrong is undone by its end.
-            let made = Self { path, root, enabled_in, entry: Some(entry) };
-            if made.enabled_in.is_some() {
-                enable(&made.root)?;
+            let cgroup = Self { path, root, enabled_in, entry: Some(entry) };
+            if cgroup.enabled_in.is_some() {
+                enable(&cgroup.root)?;
             }
-            fs::create_dir(&made.path).map_err(|error| failed(&made.path, error))?;
-            return Ok(made);
+            fs::create_dir(&cgroup.path).map_err(|error| failed(&cgroup.path, error))?;
+            return Ok(cgroup);
         }
     }
 
@@ -240,14 +244,14 @@ pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<LeftCg
     let mut entry = match state.lock(CGROUPS, name)? {
         Locked::ByUs(entry) => entry,
         Locked::ByAnother(text) => {
-            return Ok(LeftCgroup::InUse { pid: parse::<Made>(&text).map_or(0, |made| made.pid) });
+            return Ok(LeftCgroup::InUse { pid: parse::<CgroupRecord>(&text).map_or(0, |record| record.pid) });
         }
     };
-    let made = parse::<Made>(&entry.text()?);
-    let there = made.as_ref().map(|made| made.path.clone()).filter(|path| path.is_dir());
+    let record = parse::<CgroupRecord>(&entry.text()?);
+    let there = record.as_ref().map(|record| record.path.clone()).filter(|path| path.is_dir());
     if !dry_run {
-        if let Some(made) = made {
-            undo(&made.path, made.enabled_in.as_deref())?;
+        if let Some(record) = record {
+            undo(&record.path, record.enabled_in.as_deref())?;
         }
         entry.remove()?;
     }

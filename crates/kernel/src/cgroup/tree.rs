@@ -239,9 +239,10 @@ impl Tree {
             if !there.iter().any(|name| name == part) {
                 let parent = if above.is_empty() { "the root".to_owned() } else { above };
                 let meant: BTreeSet<_> = there.iter().filter(|name| name.contains(part)).collect();
-                let told: Vec<_> = if meant.is_empty() { there.iter().collect() } else { meant.into_iter().collect() };
-                let more = told.len().saturating_sub(TOLD_MAX);
-                let mut listed: Vec<_> = told.into_iter().take(TOLD_MAX).cloned().collect();
+                let offered: Vec<_> =
+                    if meant.is_empty() { there.iter().collect() } else { meant.into_iter().collect() };
+                let more = offered.len().saturating_sub(TOLD_MAX);
+                let mut listed: Vec<_> = offered.into_iter().take(TOLD_MAX).cloned().collect();
                 if more > 0 {
                     listed.push(format!("and {more} more"));
                 }

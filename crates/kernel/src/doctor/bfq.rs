@@ -27,7 +27,7 @@ const fn asking(bfq_weight: u32) -> u32 {
 /// A group whose two weights differ: the weight that was asked for, and the one that bfq has.
 struct Scaled<'m> {
     group: &'m Group,
-    asked: u32,
+    configured: u32,
     has: u32,
 }
 
@@ -42,40 +42,40 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     let of = |group: &'m Group| {
         let Group { weight: Some(weight), bfq_weight, .. } = group else { return None };
         // `IODeviceWeight=` is told by itself.
-        let asked = weight.usual;
+        let configured = weight.usual;
         let has = bfq_weight.as_ref().map_or(USUAL, |weight| weight.on(disk.number).unwrap_or(USUAL));
-        Some(Scaled { group, asked, has })
+        Some(Scaled { group, configured, has })
     };
     let all: Vec<Scaled<'_>> = machine.cgroups.groups.iter().filter_map(of).collect();
-    let is_scaled = |unit: &&Scaled<'_>| unit.asked > USUAL && unit.has == written(unit.asked);
+    let is_scaled = |unit: &&Scaled<'_>| unit.configured > USUAL && unit.has == written(unit.configured);
     let groups: Vec<&Scaled<'_>> = all.iter().filter(is_scaled).collect();
     let first = groups.first()?;
     let numbers: Vec<(&Group, String)> =
-        groups.iter().map(|unit| (unit.group, format!("IOWeight={} became {}", unit.asked, unit.has))).collect();
-    let (with, asked, has) = beside(first, &all);
+        groups.iter().map(|unit| (unit.group, format!("IOWeight={} became {}", unit.configured, unit.has))).collect();
+    let (with, configured, has) = beside(first, &all);
     let meaning = format!(
         "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, if both are always \
          busy, share {} instead of {}. Weights up to {USUAL} are not scaled. {}",
         named(&numbers),
         first.group.name,
         shares(has),
-        shares(asked),
+        shares(configured),
         lasting(&groups)
     );
     let file = format!("{}/io.bfq.weight", first.group.directory);
     let finding = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
     // Only the ratio of all weights together is what was asked for.
-    let write = |unit: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", unit.asked, unit.group.directory);
-    let is_possible = groups.iter().all(|unit| unit.asked <= BFQ_MAX);
+    let write = |unit: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", unit.configured, unit.group.directory);
+    let is_possible = groups.iter().all(|unit| unit.configured <= BFQ_MAX);
     Some(if is_possible { finding.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { finding })
 }
 
 /// A sibling to share with: one with another weight, or any unit that sets none.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
-    let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.asked != scaled.asked;
+    let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {
-        Some(other) => (other.group.name.clone(), [scaled.asked, other.asked], [scaled.has, other.has]),
-        None => ("a sibling without a weight".to_owned(), [scaled.asked, USUAL], [scaled.has, USUAL]),
+        Some(other) => (other.group.name.clone(), [scaled.configured, other.configured], [scaled.has, other.has]),
+        None => ("a sibling without a weight".to_owned(), [scaled.configured, USUAL], [scaled.has, USUAL]),
     }
 }
 
@@ -88,14 +88,14 @@ fn shares([one, other]: [u32; 2]) -> String {
 
 /// How to have the weights that were asked for, so that they last.
 fn lasting(groups: &[&Scaled<'_>]) -> String {
-    if groups.iter().any(|unit| unit.asked > BFQ_MAX) {
+    if groups.iter().any(|unit| unit.configured > BFQ_MAX) {
         return format!(
             "bfq accepts no weight above {BFQ_MAX}: divide all weights by the same number, so that none exceeds \
              {USUAL}"
         );
     }
     let settings: Vec<(&Group, String)> =
-        groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.asked)))).collect();
+        groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.configured)))).collect();
     format!(
         "systemd overwrites the file when it applies the unit again. To make the value last, set under bfq {}; or \
          divide all weights by the same number, so that none exceeds {USUAL}",

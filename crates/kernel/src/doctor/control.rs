@@ -147,10 +147,10 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
 /// Groups with the value of each, as a sentence names them.
 pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
-    let told: Vec<String> = names.collect();
+    let listed: Vec<String> = names.collect();
     match groups.len().checked_sub(NAMED_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", told.join(", ")),
-        _ => told.join(", "),
+        Some(more @ 1..) => format!("{} and {more} more", listed.join(", ")),
+        _ => listed.join(", "),
     }
 }
 

@@ -90,14 +90,14 @@ fn discard(disk: &Disk) -> Option<Finding> {
 }
 
 fn request_size(disk: &Disk) -> Option<Finding> {
-    let (made, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
+    let (limit_kb, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
     let usual = taken.min(REQUEST_USUAL_KIB);
     let meaning = format!(
-        "the kernel splits requests at {made} KiB, although the disk accepts {taken}: large reads and writes need \
+        "the kernel splits requests at {limit_kb} KiB, although the disk accepts {taken}: large reads and writes need \
          more commands"
     );
     let finding = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
-    (made < usual).then(|| finding.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
+    (limit_kb < usual).then(|| finding.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
 }
 
 fn read_ahead(disk: &Disk) -> Option<Finding> {

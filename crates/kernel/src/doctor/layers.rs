@@ -60,13 +60,14 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::NvmePaths { paths } => {
             let none = || "not known".to_owned();
-            let told =
+            let paths_text =
                 paths.iter().map(|(path, scheduler)| format!("{path}: {}", scheduler.clone().unwrap_or_else(none)));
-            let told: Vec<String> = told.collect();
+            let paths_text: Vec<String> = paths_text.collect();
             let blind =
                 |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
-            let meaning = format!("it has no scheduler, and those of its paths decide ({}){ionice}", told.join(", "));
+            let meaning =
+                format!("it has no scheduler, and those of its paths decide ({}){ionice}", paths_text.join(", "));
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
             Finding::note(Id::LayerNvmePaths, Some(&disk.name), file, meaning)
         }

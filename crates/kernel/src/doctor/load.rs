@@ -58,15 +58,15 @@ mod tests {
 
     use super::*;
     use crate::doctor::Weight;
-    use crate::doctor::tests::Made;
+    use crate::doctor::tests::FakeMachine;
 
     fn machine() -> Snapshot {
-        let made = Made::new();
-        made.sata("sda", "8:0", "A disk", &[("scheduler", "none [mq-deadline]")]);
-        made.sata("sdb", "8:16", "A disk", &[("scheduler", "[none] mq-deadline")]);
-        made.sata("sdc", "8:32", "A disk", &[("scheduler", "none [bfq]")]);
-        made.over("dm-0", "253:0", &["sda"], ("dm/uuid", "LVM-x"));
-        made.snapshot()
+        let fake = FakeMachine::new();
+        fake.sata("sda", "8:0", "A disk", &[("scheduler", "none [mq-deadline]")]);
+        fake.sata("sdb", "8:16", "A disk", &[("scheduler", "[none] mq-deadline")]);
+        fake.sata("sdc", "8:32", "A disk", &[("scheduler", "none [bfq]")]);
+        fake.over("dm-0", "253:0", &["sda"], ("dm/uuid", "LVM-x"));
+        fake.snapshot()
     }
 
     const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util";

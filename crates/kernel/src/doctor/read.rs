@@ -239,14 +239,14 @@ const LEVEL_USUAL: u8 = 4;
 /// The ioprios that threads have set. Threads of the kernel, which have no command line, are not asked.
 fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<Vec<Ioprio>> {
     let mut found: BTreeMap<(i32, Option<u8>), Ioprio> = BTreeMap::new();
-    let mut asked = 0;
+    let mut processes = 0;
     for process in reader.names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
         if fs::read(reader.place(&format!("/proc/{process}/cmdline"))).is_ok_and(|words| words.is_empty()) {
             continue;
         }
         for thread in reader.names(&format!("/proc/{process}/task")) {
             let Some(kept) = thread.parse().ok().and_then(ask) else { continue };
-            asked += 1;
+            processes += 1;
             let level = u8::try_from(kept & LEVEL_MASK).unwrap_or(LEVEL_USUAL);
             let (class, level) = match kept >> CLASS_SHIFT {
                 1 => ("rt", Some(level)),
@@ -262,5 +262,5 @@ fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<
             group.threads += 1;
         }
     }
-    (asked > 0).then(|| found.into_values().collect())
+    (processes > 0).then(|| found.into_values().collect())
 }

@@ -147,8 +147,8 @@ impl Tree {
         let mut paths = BTreeMap::new();
         for disk in 0..disks {
             let path = PathBuf::from(disk.to_string());
-            let made = directory.make_directory(&path);
-            made.map_err(|error| ExecuteError::file(&directory.path().join(&path), error))?;
+            let created = directory.make_directory(&path);
+            created.map_err(|error| ExecuteError::file(&directory.path().join(&path), error))?;
             paths.insert(Node::root(disk), path);
         }
         Ok(Self { directory, paths })
@@ -446,8 +446,8 @@ fn not_open(call: &'static str) -> CallError {
 }
 
 fn check_length(call: &'static str, path: &Path, bytes: u64) -> Result<(), CallError> {
-    let told = || io::Error::other(format!("{bytes} bytes in one I/O; the maximum is {IO_BYTES_MAX}"));
-    if bytes > IO_BYTES_MAX { Err((call, path.to_owned(), told())) } else { Ok(()) }
+    let too_long = || io::Error::other(format!("{bytes} bytes in one I/O; the maximum is {IO_BYTES_MAX}"));
+    if bytes > IO_BYTES_MAX { Err((call, path.to_owned(), too_long())) } else { Ok(()) }
 }
 
 /// Uses the CPU for so long, ns.
@@ -466,7 +466,7 @@ fn compute(ns: u64, is_ending: impl Fn() -> bool) {
 }
 
 impl Part for AppPart<'_> {
-    fn told(&mut self, message: Message, _now_ns: u64) {
+    fn receive(&mut self, message: Message, _now_ns: u64) {
         if message == Message::GoOn && self.state == State::Waiting {
             self.state = State::Running;
         }

@@ -104,7 +104,7 @@ pub(super) struct Cgroups {
     /// By the workload's names; empty if the run goes on without.
     paths: BTreeMap<String, PathBuf>,
     /// Those of them in the root, in which all are.
-    made: BTreeSet<PathBuf>,
+    created: BTreeSet<PathBuf>,
     /// Where processes of version 2 go that leave them; `None`: they are of version 1.
     back: Option<PathBuf>,
     /// What a reader of the figures should know.
@@ -123,14 +123,14 @@ impl Cgroups {
     }
 
     fn make(wanted: Vec<(String, Wanted)>, of_run: Option<CgroupsOfRun<'_>>) -> Result<Self, ExecuteError> {
-        let mut made = Self::default();
+        let mut cgroups = Self::default();
         if wanted.is_empty() {
-            return Ok(made);
+            return Ok(cgroups);
         }
         let count = wanted.len();
         let tried = match of_run {
-            Some(of_run) => made.make_beside(of_run, &wanted),
-            None => made.make_of_version_1(&wanted),
+            Some(of_run) => cgroups.make_beside(of_run, &wanted),
+            None => cgroups.make_of_version_1(&wanted),
         };
         match (tried, of_run) {
             (Ok(()), _) => {}
@@ -138,13 +138,13 @@ impl Cgroups {
                 return Err(ExecuteError::Cgroup { cgroup: path.display().to_string(), error });
             }
             (Err((path, error)), _) => {
-                made.paths.clear();
-                made.back = None;
+                cgroups.paths.clear();
+                cgroups.back = None;
                 let what = format!("{count} cgroup{}", if count == 1 { "" } else { "s" });
-                made.notes.push(Note::NotCarriedOut { what, why: format!("{}: {error}", path.display()) });
+                cgroups.notes.push(Note::NotCarriedOut { what, why: format!("{}: {error}", path.display()) });
             }
         }
-        Ok(made)
+        Ok(cgroups)
     }
 
     fn make_of_version_1(&mut self, wanted: &[(String, Wanted)]) -> Result<(), (PathBuf, io::Error)> {
@@ -170,17 +170,17 @@ impl Cgroups {
     ) -> Result<PathBuf, (PathBuf, io::Error)> {
         let mut parts = parts(below);
         let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
-        let made = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
+        let create = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
         // One in the root that is there and not ours is another's.
-        if !self.made.contains(&path) {
-            made(&path)?;
-            self.made.insert(path.clone());
+        if !self.created.contains(&path) {
+            create(&path)?;
+            self.created.insert(path.clone());
         }
         for part in parts {
             let inner = path.join(part);
             if !inner.is_dir() {
                 pass_on(&path).map_err(|error| (path, error))?;
-                made(&inner)?;
+                create(&inner)?;
             }
             path = inner;
         }
@@ -286,7 +286,7 @@ fn place_of_this_process(root: &Path) -> PathBuf {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        for path in &self.made {
+        for path in &self.created {
             // One that somebody is still in stays.
             let _ = cgroup::remove(path);
         }
@@ -299,9 +299,9 @@ mod tests {
     use crate::roots::names;
 
     /// The directories that are made for a cgroup, the one in the root first.
-    fn told(here: &Path, below: &str) -> Vec<String> {
-        let made = Cgroups::default().create(&here.join("own"), below, |_| Ok(())).unwrap();
-        let mut all: Vec<&Path> = made.ancestors().take_while(|path| *path != here).collect();
+    fn created_paths(here: &Path, below: &str) -> Vec<String> {
+        let deepest = Cgroups::default().create(&here.join("own"), below, |_| Ok(())).unwrap();
+        let mut all: Vec<&Path> = deepest.ancestors().take_while(|path| *path != here).collect();
         all.reverse();
         all.iter().map(|path| format!("/cg/{}", path.strip_prefix(here).unwrap().display())).collect()
     }
@@ -311,8 +311,8 @@ mod tests {
         // Where cgroups are made and removed as directories are.
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
-        assert_eq!(told(here, "db"), ["/cg/own.db"]);
-        assert_eq!(told(here, "system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
+        assert_eq!(created_paths(here, "db"), ["/cg/own.db"]);
+        assert_eq!(created_paths(here, "system.slice/db"), ["/cg/own.system.slice", "/cg/own.system.slice/db"]);
         assert!(names(here).is_empty(), "they are removed");
     }
 
@@ -320,8 +320,8 @@ mod tests {
     fn a_cgroup_that_climbs_out_is_none_of_ours() {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
-        assert_eq!(told(here, "../../etc"), ["/cg/own.etc"]);
-        assert_eq!(told(here, ".."), ["/cg/own"]);
+        assert_eq!(created_paths(here, "../../etc"), ["/cg/own.etc"]);
+        assert_eq!(created_paths(here, ".."), ["/cg/own"]);
         assert!(names(here).is_empty(), "they are removed");
     }
 
@@ -333,11 +333,11 @@ mod tests {
         let mut cgroups = Cgroups::default();
         let mut passed_on = 0;
         for (below, is_made) in [("theirs", false), ("a/b", true), ("a", true), ("a/b", true)] {
-            let made = cgroups.create(&here.join("own"), below, |_| {
+            let result = cgroups.create(&here.join("own"), below, |_| {
                 passed_on += 1;
                 Ok(())
             });
-            assert_eq!(made.is_ok(), is_made, "{below}");
+            assert_eq!(result.is_ok(), is_made, "{below}");
         }
         drop(cgroups);
         assert_eq!(passed_on, 1);

@@ -298,8 +298,8 @@ fn make(
     let _ = inside.remove_all(name);
     let own_directory = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;
     for piece in pieces {
-        let made = own_directory.make_file(piece.name(), OFlags::WRONLY | OFlags::EXCL);
-        made.map_err(|error| ExecuteError::file(&piece.path, error))?;
+        let file = own_directory.make_file(piece.name(), OFlags::WRONLY | OFlags::EXCL);
+        file.map_err(|error| ExecuteError::file(&piece.path, error))?;
     }
     Ok(own_directory)
 }

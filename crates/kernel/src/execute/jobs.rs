@@ -315,7 +315,7 @@ impl JobPart<'_> {
 }
 
 impl Part for JobPart<'_> {
-    fn told(&mut self, message: Message, now_ns: u64) {
+    fn receive(&mut self, message: Message, now_ns: u64) {
         match (message, self.state) {
             (Message::Start { at_ns }, State::Called(None)) => self.state = State::Called(Some(at_ns)),
             (Message::Skip, State::Called(_)) => {

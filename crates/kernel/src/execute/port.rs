@@ -405,12 +405,12 @@ mod tests {
     fn an_io_that_moves_too_little_names_the_cause() {
         let mut file = tempfile::tempfile().unwrap();
         let io = Io { op: IoOp::Read, file: 0, offset: 4096, bytes: 4096, buffered: true, ioprio: 0, task: 0, tag: 0 };
-        let told = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();
-        assert_eq!(told(&file, true), "the device is gone, or has no medium");
+        let message = |file: &File, is_device| short(file.as_fd(), is_device, &io, 0).to_string();
+        assert_eq!(message(&file, true), "the device is gone, or has no medium");
         file.write_all(&[0; 5000]).unwrap();
-        assert!(told(&file, false).starts_with("the file now has 5000 bytes, but this I/O needs 8192"));
-        assert!(told(&file, true).starts_with("the device now has 5000 bytes"));
+        assert!(message(&file, false).starts_with("the file now has 5000 bytes, but this I/O needs 8192"));
+        assert!(message(&file, true).starts_with("the device now has 5000 bytes"));
         file.write_all(&[0; 5000]).unwrap();
-        assert_eq!(told(&file, true), "0 of 4096 bytes were transferred");
+        assert_eq!(message(&file, true), "0 of 4096 bytes were transferred");
     }
 }

@@ -387,7 +387,7 @@ impl<'a> TaskPart<'a> {
 }
 
 impl Part for TaskPart<'_> {
-    fn told(&mut self, message: Message, now_ns: u64) {
+    fn receive(&mut self, message: Message, now_ns: u64) {
         let Message::Called { at_ns, ios } = message else { return };
         let ios = self.task_loop.called(at_ns, ios);
         if ios > 0 {

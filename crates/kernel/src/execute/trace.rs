@@ -203,7 +203,7 @@ impl TracePart<'_> {
 }
 
 impl Part for TracePart<'_> {
-    fn told(&mut self, _message: Message, _now_ns: u64) {}
+    fn receive(&mut self, _message: Message, _now_ns: u64) {}
 
     fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next {
         while let Some(&Reverse((due_ns, process))) = self.due.peek()

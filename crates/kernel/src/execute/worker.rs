@@ -31,7 +31,7 @@ pub(super) enum Next {
 /// What one thread does.
 pub(super) trait Part: Send {
     /// It is told something by another thread.
-    fn told(&mut self, message: Message, now_ns: u64);
+    fn receive(&mut self, message: Message, now_ns: u64);
 
     /// It does what is due: submits, until it has to wait.
     fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next;
@@ -171,10 +171,10 @@ where
                 };
                 let play = || {
                     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-                    let made = make();
+                    let part = make();
                     wait(ready);
                     wait(start);
-                    match made {
+                    match part {
                         Ok((part, port)) => Some(work(shared, &shared.inboxes[number], part, port)),
                         Err(error) => {
                             shared.fail(error);
@@ -229,7 +229,7 @@ fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port
             }
         }
         inbox.take(&mut messages);
-        messages.drain(..).for_each(|message| part.told(message, now_ns));
+        messages.drain(..).for_each(|message| part.receive(message, now_ns));
         let Next::Wait { until_ns } = part.go(&mut port, now_ns) else { break };
         let timeout = match until_ns {
             u64::MAX => None,

@@ -27,20 +27,20 @@ pub(super) struct Priorities {
     known: BTreeMap<u32, IoPriority>,
     changes: Vec<Change>,
     /// Processes asked since [`Self::begin`].
-    asked: BTreeSet<u32>,
+    queried: BTreeSet<u32>,
 }
 
 impl Priorities {
     /// From now on each process may be asked again.
     pub(super) fn begin(&mut self) {
-        self.asked.clear();
+        self.queried.clear();
     }
 
     /// Asks the processes that submitted requests of `records`, each once.
     pub(super) fn take(&mut self, records: &[u8], ask: impl Fn(u32) -> Option<IoPriority>) {
         for record in Records::of(records).filter(|record| record.is_submission()) {
             let pid = record.pid();
-            if !self.asked.insert(pid) {
+            if !self.queried.insert(pid) {
                 continue;
             }
             let Some(ioprio) = ask(pid) else { continue };

@@ -144,12 +144,12 @@ mod tests {
         assert!(!first.is_later() && second.is_later());
         sda.set_attribute("fifo_batch", "8").unwrap();
         second.end(&state).unwrap();
-        let told = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
-        assert_eq!(told(&second.changes()), "iosched/fifo_batch 8 -> 16");
+        let changes_text = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
+        assert_eq!(changes_text(&second.changes()), "iosched/fifo_batch 8 -> 16");
         assert_eq!(kept(&state), ["sda"]);
         let done = undo(sda.roots(), &state, "sda", RestoreOptions::default()).unwrap();
         let Restoration::PutBack(PutBack { changes, .. }) = done else { panic!("{done:?}") };
-        assert_eq!(told(&changes), "nr_requests 7 -> 256, iosched/fifo_batch 8 -> 16");
+        assert_eq!(changes_text(&changes), "nr_requests 7 -> 256, iosched/fifo_batch 8 -> 16");
         assert!(kept(&state).is_empty() && first.changes().is_empty());
     }
 
@@ -170,9 +170,9 @@ mod tests {
         set("fifo_batch", "8");
         let done = force(false).unwrap();
         let Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } } = done else { panic!("{done:?}") };
-        let told = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
-        assert_eq!(told(&foreign), "nr_requests 9 -> 7");
-        assert_eq!(told(&undo), "nr_requests 9 -> 256, iosched/fifo_batch 8 -> 16");
+        let changes_text = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
+        assert_eq!(changes_text(&foreign), "nr_requests 9 -> 7");
+        assert_eq!(changes_text(&undo), "nr_requests 9 -> 256, iosched/fifo_batch 8 -> 16");
         assert_eq!(sda.attribute("fifo_batch").unwrap().value, "8", "nothing was changed");
         assert!(matches!(force(true).unwrap(), Restoration::PutBack(_)));
         assert_eq!(sda.attribute("nr_requests").unwrap().value, "256");

@@ -22,7 +22,7 @@ fn machine() -> Machine {
     machine
 }
 
-fn told<T: std::fmt::Debug>(result: Result<T, AttributeError>) -> String {
+fn message<T: std::fmt::Debug>(result: Result<T, AttributeError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -94,7 +94,7 @@ fn what_is_read_back_in_other_words_is_the_same() {
 fn what_is_wrong_is_told_with_what_would_be_right() {
     let machine = machine();
     let sda = machine.device("sda");
-    let set = |name: &str, value: &str| told(sda.set_attribute(name, value));
+    let set = |name: &str, value: &str| message(sda.set_attribute(name, value));
     assert_eq!(
         set("cgroup/db/io.max", "max=2"),
         "sda: cgroup/db/io.max: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
@@ -110,7 +110,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         assert!(set(name, value).contains("is not accepted; write "), "{name} {value}");
     }
     assert_eq!(machine.read(&format!("{TREE}/db/io.max")), "", "nothing was written");
-    let of = |name: &str| told(sda.attribute(name));
+    let of = |name: &str| message(sda.attribute(name));
     assert_eq!(of("cgroup/dbx/io.max"), "there is no cgroup \"dbx\"; the root has batch.slice, db");
     assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
     assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "nothing outside of the tree is meant");
@@ -123,7 +123,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
 #[test]
 fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
     let machine = machine();
-    let of = |name: &str| told(machine.device("sda").attribute(name));
+    let of = |name: &str| message(machine.device("sda").attribute(name));
     machine.write(&format!("{TREE}/app/cgroup.controllers"), "cpu\n");
     machine.write(&format!("{TREE}/app/cgroup.subtree_control"), "\n");
     machine.write(&format!("{TREE}/app/web/cgroup.controllers"), "\n");

@@ -10,22 +10,22 @@ use super::*;
 const GIB: u64 = 1 << 30;
 
 /// A machine for a test: the files that a real one would have, as long as this lives.
-pub(super) struct Made {
+pub(super) struct FakeMachine {
     root: tempfile::TempDir,
 }
 
-impl Made {
+impl FakeMachine {
     /// Without disks, with cgroups of version 2 whose root passes io on.
     pub(super) fn new() -> Self {
-        let made = Self { root: tempfile::tempdir().unwrap() };
-        made.write("proc/sys/kernel/osrelease", "6.12.5-amd64");
-        made.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu lm\n");
-        made.write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
-        made.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids");
-        made.write("sys/fs/cgroup/cgroup.subtree_control", "cpu io memory pids");
-        made.write("sys/fs/cgroup/io.cost.qos", "");
-        made.write("sys/fs/cgroup/io.cost.model", "");
-        made
+        let fake = Self { root: tempfile::tempdir().unwrap() };
+        fake.write("proc/sys/kernel/osrelease", "6.12.5-amd64");
+        fake.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu lm\n");
+        fake.write("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw\n");
+        fake.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids");
+        fake.write("sys/fs/cgroup/cgroup.subtree_control", "cpu io memory pids");
+        fake.write("sys/fs/cgroup/io.cost.qos", "");
+        fake.write("sys/fs/cgroup/io.cost.model", "");
+        fake
     }
 
     fn write(&self, path: &str, text: &str) -> &Self {
@@ -154,129 +154,129 @@ const WBT_OFF: (&str, &str) = ("wbt_lat_usec", "0");
 
 #[test]
 fn a_sata_ssd_with_mq_deadline() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
-    made.write("sys/block/sda/queue/iosched/prio_aging_expire", "10000");
-    made.gives(&["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"]);
-    assert!(made.finding(Id::IoniceClassesOnly).meaning.contains("have waited 10000 ms"));
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    fake.write("sys/block/sda/queue/iosched/prio_aging_expire", "10000");
+    fake.gives(&["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"]);
+    assert!(fake.finding(Id::IoniceClassesOnly).meaning.contains("have waited 10000 ms"));
     // Before Linux 5.14 it looked at no class.
-    made.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64");
-    made.gives(&["sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
+    fake.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64");
+    fake.gives(&["sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
 }
 
 #[test]
 fn an_nvme_disk_with_none() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
-    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
-    let finding = made.finding(Id::IoniceIgnored);
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
+    fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
+    let finding = fake.finding(Id::IoniceIgnored);
     assert_eq!(finding.meaning, "ionice does nothing on this disk, because its scheduler is none");
     assert_eq!((finding.weight, finding.remedy), (Weight::Note, None), "nobody uses it");
 }
 
 #[test]
 fn an_nvme_disk_with_a_scheduler() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[DEADLINE, ("nr_requests", "256")]);
-    made.gives(&["nvme0n1 ionice-classes-only", "nvme0n1 nothing-waits", "nvme0n1 wbt-on"]);
-    made.write("sys/block/nvme0n1/queue/scheduler", BFQ.1);
-    made.gives(&["nvme0n1 bfq-on-nvme", "nvme0n1 ionice-in-force", "nvme0n1 wbt-under-bfq"]);
-    made.write("sys/block/nvme0n1/queue/scheduler", "none mq-deadline [kyber]");
-    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[DEADLINE, ("nr_requests", "256")]);
+    fake.gives(&["nvme0n1 ionice-classes-only", "nvme0n1 nothing-waits", "nvme0n1 wbt-on"]);
+    fake.write("sys/block/nvme0n1/queue/scheduler", BFQ.1);
+    fake.gives(&["nvme0n1 bfq-on-nvme", "nvme0n1 ionice-in-force", "nvme0n1 wbt-under-bfq"]);
+    fake.write("sys/block/nvme0n1/queue/scheduler", "none mq-deadline [kyber]");
+    fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
 }
 
 #[test]
 fn an_nvme_disk_that_is_reached_by_paths() {
-    let made = Made::new();
-    made.disk("nvme0n1", "259:0", "virtual/nvme-subsystem/nvme-subsys0", &[("write_cache", "write back")]);
+    let fake = FakeMachine::new();
+    fake.disk("nvme0n1", "259:0", "virtual/nvme-subsystem/nvme-subsys0", &[("write_cache", "write back")]);
     for path in ["nvme0c0n1", "nvme0c1n1", "nvme0c1n2", "nvme1c0n1"] {
-        made.write(&format!("sys/block/{path}/queue/scheduler"), "[none] mq-deadline");
+        fake.write(&format!("sys/block/{path}/queue/scheduler"), "[none] mq-deadline");
     }
-    made.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
-    let finding = made.finding(Id::LayerNvmePaths);
+    fake.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
+    let finding = fake.finding(Id::LayerNvmePaths);
     assert!(
         finding.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
         "{finding:?}"
     );
-    made.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
-    assert!(made.finding(Id::LayerNvmePaths).meaning.ends_with("nvme0c1n1: mq-deadline)"));
+    fake.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
+    assert!(fake.finding(Id::LayerNvmePaths).meaning.ends_with("nvme0c1n1: mq-deadline)"));
 }
 
 #[test]
 fn what_else_is_made_of_others_is_not_known() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]);
-    made.over("bcache0", "252:0", &["nvme0n1"], ("bcache/label", ""));
-    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "bcache0 layer-other"]);
-    assert_eq!(made.finding(Id::LayerOther).sure, Sure::CannotKnow);
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]);
+    fake.over("bcache0", "252:0", &["nvme0n1"], ("bcache/label", ""));
+    fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "bcache0 layer-other"]);
+    assert_eq!(fake.finding(Id::LayerOther).sure, Sure::CannotKnow);
 }
 
 #[test]
 fn a_rotating_disk_with_bfq() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "ST4000DM004", &[BFQ, ROTATING, WBT_OFF, ("discard_max_hw_bytes", "0")]);
-    made.gives(&["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile"]);
-    assert!(made.finding(Id::WbtOff).meaning.contains("bfq switches it off"));
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "ST4000DM004", &[BFQ, ROTATING, WBT_OFF, ("discard_max_hw_bytes", "0")]);
+    fake.gives(&["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile"]);
+    assert!(fake.finding(Id::WbtOff).meaning.contains("bfq switches it off"));
 }
 
 #[test]
 fn a_rotating_disk_with_none() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
-    made.gives(&["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
-    let finding = made.finding(Id::NoneOnRotating);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
+    fake.gives(&["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
+    let finding = fake.finding(Id::NoneOnRotating);
     assert_eq!(finding.remedy.as_deref(), Some("iosched set sda scheduler=mq-deadline"));
-    made.service("backup", "io.bfq.weight", "50");
-    assert_eq!(made.finding(Id::NoneOnRotating).remedy, made.finding(Id::BfqWeightIgnored).remedy);
+    fake.service("backup", "io.bfq.weight", "50");
+    assert_eq!(fake.finding(Id::NoneOnRotating).remedy, fake.finding(Id::BfqWeightIgnored).remedy);
     assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
     // A controller with several queues sorts by itself, as a rule.
-    made.write("sys/block/sda/mq/1/nr_tags", "32");
-    assert_eq!(made.finding(Id::NoneOnRotating).sure, Sure::Likely);
+    fake.write("sys/block/sda/mq/1/nr_tags", "32");
+    assert_eq!(fake.finding(Id::NoneOnRotating).sure, Sure::Likely);
 }
 
 #[test]
 fn lvm_over_raid_over_two_disks() {
-    let made = Made::new();
+    let fake = FakeMachine::new();
     for (name, number) in [("sda", "8:0"), ("sdb", "8:16")] {
-        made.sata(name, number, "ST4000DM004", &[DEADLINE, ROTATING, WBT_HDD]);
+        fake.sata(name, number, "ST4000DM004", &[DEADLINE, ROTATING, WBT_HDD]);
     }
-    made.over("md0", "9:0", &["sda", "sdb"], ("md/level", "raid1"));
-    made.over("dm-0", "253:0", &["md0"], ("dm/uuid", "LVM-abcdef"));
+    fake.over("md0", "9:0", &["sda", "sdb"], ("md/level", "raid1"));
+    fake.over("dm-0", "253:0", &["md0"], ("dm/uuid", "LVM-abcdef"));
     let each = ["ionice-classes-only", "wbt-on", "write-cache-volatile"];
     let disks = ["sda", "sdb"].map(|disk| each.map(|id| format!("{disk} {id}")));
     let disks: Vec<&str> = disks.iter().flatten().map(String::as_str).collect();
-    made.gives(&[&disks[..], &["md0 layer-raid", "dm-0 layer-lvm"]].concat());
-    let machine = made.snapshot();
+    fake.gives(&[&disks[..], &["md0 layer-raid", "dm-0 layer-lvm"]].concat());
+    let machine = fake.snapshot();
     let names = |disks: Vec<&Disk>| disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
-    assert!(made.finding(Id::LayerLvm).meaning.contains("those of sda, sdb decide"));
+    assert!(fake.finding(Id::LayerLvm).meaning.contains("those of sda, sdb decide"));
     assert_eq!(names(machine.way("dm-0")), ["dm-0", "md0", "sda", "sdb"]);
     assert_eq!(names(machine.above("sdb")), ["md0", "dm-0"]);
     assert!(machine.way("nosuch").is_empty() && machine.above("nosuch").is_empty());
-    made.write("sys/block/md0/md/level", "raid5");
-    made.gives(&[&disks[..], &["md0 raid-writes-by-kernel", "dm-0 layer-lvm"]].concat());
+    fake.write("sys/block/md0/md/level", "raid5");
+    fake.gives(&[&disks[..], &["md0 raid-writes-by-kernel", "dm-0 layer-lvm"]].concat());
 }
 
 #[test]
 fn dm_crypt_over_nvme() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]);
-    made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
-    made.service("db", "io.latency", "253:0 target=2000");
-    made.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "dm-0 layer-crypt", "dm-0 io-latency-without-queue"]);
-    assert!(made.finding(Id::LayerCrypt).meaning.contains("the cgroup of the writer is lost below"));
-    made.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64");
-    assert!(made.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of the writer are lost below"));
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]);
+    fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
+    fake.service("db", "io.latency", "253:0 target=2000");
+    fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on", "dm-0 layer-crypt", "dm-0 io-latency-without-queue"]);
+    assert!(fake.finding(Id::LayerCrypt).meaning.contains("the cgroup of the writer is lost below"));
+    fake.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64");
+    assert!(fake.finding(Id::LayerCrypt).meaning.contains("ioprio and cgroup of the writer are lost below"));
 }
 
 #[test]
 fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]);
-    made.service("db", "io.max", "259:0 wbps=1000000");
-    let finding = made.finding(Id::IoMaxSet);
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]);
+    fake.service("db", "io.max", "259:0 wbps=1000000");
+    let finding = fake.finding(Id::IoMaxSet);
     assert_eq!((finding.sure, finding.meaning.contains("dm-0")), (Sure::Certain, false));
-    made.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
-    let finding = made.finding(Id::IoMaxSet);
+    fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
+    let finding = fake.finding(Id::IoMaxSet);
     assert!(
         finding.meaning.ends_with("; the kernel sends writes through dm-0, and they count for no group"),
         "{finding:?}"
@@ -286,27 +286,27 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
 
 #[test]
 fn multipath_decides_by_its_own_scheduler() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "A SAN", &[NONE, ("write_cache", "write through"), ("discard_max_hw_bytes", "0")]);
-    made.write("sys/block/sda/device/scsi_disk/0:0:0:0/cache_type", "write through");
-    made.over("dm-0", "253:0", &["sda"], ("dm/uuid", "mpath-360"));
-    made.write("sys/block/dm-0/queue/scheduler", DEADLINE.1);
-    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only"]);
-    made.over("dm-1", "253:1", &["dm-0"], ("dm/uuid", "part1-mpath-360"));
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "A SAN", &[NONE, ("write_cache", "write through"), ("discard_max_hw_bytes", "0")]);
+    fake.write("sys/block/sda/device/scsi_disk/0:0:0:0/cache_type", "write through");
+    fake.over("dm-0", "253:0", &["sda"], ("dm/uuid", "mpath-360"));
+    fake.write("sys/block/dm-0/queue/scheduler", DEADLINE.1);
+    fake.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only"]);
+    fake.over("dm-1", "253:1", &["dm-0"], ("dm/uuid", "part1-mpath-360"));
     // Older kernels show the word alone of what has no request queue.
-    made.write("sys/block/dm-1/queue/scheduler", "none");
-    made.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-other"]);
+    fake.write("sys/block/dm-1/queue/scheduler", "none");
+    fake.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-other"]);
 }
 
 #[test]
 fn a_virtio_disk_in_a_kvm_guest() {
-    let made = Made::new();
-    made.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor lm\n");
-    made.write("sys/class/dmi/id/sys_vendor", "QEMU");
+    let fake = FakeMachine::new();
+    fake.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor lm\n");
+    fake.write("sys/class/dmi/id/sys_vendor", "QEMU");
     let queue = [NONE, ROTATING, WBT_HDD, ("write_cache", "write back"), ("nr_requests", "256")];
-    made.disk("vda", "254:0", "pci0000:00/virtio1/block", &queue);
-    made.link("sys/block/vda/device/driver", "sys/bus/virtio/drivers/virtio_blk");
-    made.gives(&[
+    fake.disk("vda", "254:0", "pci0000:00/virtio1/block", &queue);
+    fake.link("sys/block/vda/device/driver", "sys/bus/virtio/drivers/virtio_blk");
+    fake.gives(&[
         "virtual-machine",
         "vda ionice-ignored",
         "vda rotational-doubtful",
@@ -318,82 +318,82 @@ fn a_virtio_disk_in_a_kvm_guest() {
 
 #[test]
 fn a_loop_device_over_a_file_on_ext4() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
     let mounts = "27 1 8:0 / / rw - ext4 /dev/sda rw\n28 27 0:22 / /proc rw - proc proc rw";
-    made.write("proc/self/mountinfo", mounts);
-    made.disk("loop0", "7:0", "virtual/block", &[NONE, ("nr_requests", "128")]);
-    made.write("sys/block/loop0/loop/backing_file", "/no/such/image");
-    made.write("sys/block/loop0/loop/dio", "0");
+    fake.write("proc/self/mountinfo", mounts);
+    fake.disk("loop0", "7:0", "virtual/block", &[NONE, ("nr_requests", "128")]);
+    fake.write("sys/block/loop0/loop/backing_file", "/no/such/image");
+    fake.write("sys/block/loop0/loop/dio", "0");
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
-    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 loop-through-cache"]].concat());
-    assert_eq!(made.snapshot().disk("loop0").unwrap().below, ["sda"]);
-    assert_eq!(made.finding(Id::LoopThroughCache).weight, Weight::Matters);
-    made.write("sys/block/loop0/ro", "1");
-    assert_eq!(made.finding(Id::LoopThroughCache).weight, Weight::Note);
-    made.write("sys/block/loop0/loop/dio", "1");
-    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop"]].concat());
+    fake.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 loop-through-cache"]].concat());
+    assert_eq!(fake.snapshot().disk("loop0").unwrap().below, ["sda"]);
+    assert_eq!(fake.finding(Id::LoopThroughCache).weight, Weight::Matters);
+    fake.write("sys/block/loop0/ro", "1");
+    assert_eq!(fake.finding(Id::LoopThroughCache).weight, Weight::Note);
+    fake.write("sys/block/loop0/loop/dio", "1");
+    fake.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop"]].concat());
     // Weights of the whole machine are not told of every loop device.
-    made.service("db", "io.weight", "default 500");
-    made.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop", "sda io-weight-ignored"]].concat());
+    fake.service("db", "io.weight", "default 500");
+    fake.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop", "sda io-weight-ignored"]].concat());
 }
 
 #[test]
 fn a_disk_behind_usb() {
-    let made = Made::new();
+    let fake = FakeMachine::new();
     let queue = [DEADLINE, ROTATING, ("discard_max_bytes", "0"), ("discard_max_hw_bytes", "0"), ("nr_requests", "60")];
-    made.disk("sdb", "8:16", "pci0000:00/usb2/2-1/host6/block", &queue);
-    made.write("sys/block/sdb/device/queue_depth", "30");
-    made.write("sys/block/sdb/device/model", "Portable");
-    made.gives(&["sdb ionice-classes-only", "sdb rotational-doubtful"]);
-    assert_eq!(made.finding(Id::RotationalDoubtful).sure, Sure::CannotKnow);
-    made.write("sys/block/sdb/device/model", "Portable SSD T7");
-    let finding = made.finding(Id::RotationalDoubtful);
+    fake.disk("sdb", "8:16", "pci0000:00/usb2/2-1/host6/block", &queue);
+    fake.write("sys/block/sdb/device/queue_depth", "30");
+    fake.write("sys/block/sdb/device/model", "Portable");
+    fake.gives(&["sdb ionice-classes-only", "sdb rotational-doubtful"]);
+    assert_eq!(fake.finding(Id::RotationalDoubtful).sure, Sure::CannotKnow);
+    fake.write("sys/block/sdb/device/model", "Portable SSD T7");
+    let finding = fake.finding(Id::RotationalDoubtful);
     assert_eq!((finding.sure, finding.remedy.as_deref()), (Sure::Likely, Some("iosched set sdb rotational=0")));
 }
 
 /// A machine of systemd with weights and limits of units.
-fn with_units() -> Made {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
-    made.service("backup", "io.weight", "default 50");
-    made.service("backup", "io.bfq.weight", "default 50");
-    made.service("backup", "io.max", "8:0 rbps=10485760 wbps=max riops=max wiops=max");
-    made.service("plain", "io.weight", "default 100");
-    made.service("plain", "io.max", "8:0 rbps=max wbps=max riops=max wiops=max");
-    made
+fn with_units() -> FakeMachine {
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    fake.service("backup", "io.weight", "default 50");
+    fake.service("backup", "io.bfq.weight", "default 50");
+    fake.service("backup", "io.max", "8:0 rbps=10485760 wbps=max riops=max wiops=max");
+    fake.service("plain", "io.weight", "default 100");
+    fake.service("plain", "io.max", "8:0 rbps=max wbps=max riops=max wiops=max");
+    fake
 }
 
 const SSD: [&str; 4] = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile", "sda io-max-set"];
 
 #[test]
 fn weights_of_units_without_io_cost_do_nothing() {
-    let made = with_units();
-    made.gives(&[&SSD[..], &["sda io-weight-ignored"]].concat());
-    let finding = made.finding(Id::IoWeightIgnored);
+    let fake = with_units();
+    fake.gives(&[&SSD[..], &["sda io-weight-ignored"]].concat());
+    let finding = fake.finding(Id::IoWeightIgnored);
     assert!(finding.meaning.contains("(backup.service 50)"), "{}", finding.meaning);
     assert_eq!(finding.remedy.as_deref(), Some("iosched set sda scheduler=bfq"));
     assert_eq!(finding.file, "/sys/fs/cgroup/system.slice/backup.service/io.weight");
     assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
-    let max = made.finding(Id::IoMaxSet);
+    let max = fake.finding(Id::IoMaxSet);
     assert!(max.meaning.contains("backup.service is limited to rbps=10485760"), "{}", max.meaning);
     // bfq has weights of its own, and systemd sets them.
-    made.write("sys/block/sda/queue/scheduler", BFQ.1).write("sys/block/sda/queue/wbt_lat_usec", "0");
+    fake.write("sys/block/sda/queue/scheduler", BFQ.1).write("sys/block/sda/queue/wbt_lat_usec", "0");
     let with_bfq = ["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
-    made.gives(&[&with_bfq[..], &["sda bfq-weight-in-force"]].concat());
-    fs::remove_file(made.root.path().join("sys/fs/cgroup/system.slice/backup.service/io.bfq.weight")).unwrap();
-    made.gives(&[&with_bfq[..], &["sda io-weight-ignored"]].concat());
-    let finding = made.finding(Id::IoWeightIgnored);
+    fake.gives(&[&with_bfq[..], &["sda bfq-weight-in-force"]].concat());
+    fs::remove_file(fake.root.path().join("sys/fs/cgroup/system.slice/backup.service/io.bfq.weight")).unwrap();
+    fake.gives(&[&with_bfq[..], &["sda io-weight-ignored"]].concat());
+    let finding = fake.finding(Id::IoWeightIgnored);
     assert_eq!(finding.remedy.as_deref(), Some("iosched set sda cgroup/io.cost.qos=enable=1"));
 }
 
 #[test]
 fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
-    made.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
-    made.service("web", "io.weight", "default 200").service("web", "io.bfq.weight", "default 109");
-    let finding = made.finding(Id::BfqWeightScaled);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
+    fake.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
+    fake.service("web", "io.weight", "default 200").service("web", "io.bfq.weight", "default 109");
+    let finding = fake.finding(Id::BfqWeightScaled);
     for part in [
         "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
         "batch.service and web.service, if both are always busy, share 52:48 instead of 60:40",
@@ -405,28 +405,28 @@ fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
     let remedy = format!("{} && {}", write(300, "batch"), write(200, "web"));
     assert_eq!((finding.weight, finding.remedy), (Weight::Matters, Some(remedy)));
     // Written directly, they are in force.
-    made.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
-    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
+    fake.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
+    assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
     // Up to 100 both files hold the same weight, and one that is scaled shares with those that have none.
-    made.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
-    made.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
-    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
-    made.service("web", "io.weight", "default 105");
-    assert!(made.finding(Id::BfqWeightScaled).meaning.contains("web.service IOWeight=105 became 100"));
-    made.service("web", "io.weight", "default 10000").service("web", "io.bfq.weight", "default 1000");
-    let finding = made.finding(Id::BfqWeightScaled);
+    fake.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
+    fake.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
+    assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
+    fake.service("web", "io.weight", "default 105");
+    assert!(fake.finding(Id::BfqWeightScaled).meaning.contains("web.service IOWeight=105 became 100"));
+    fake.service("web", "io.weight", "default 10000").service("web", "io.bfq.weight", "default 1000");
+    let finding = fake.finding(Id::BfqWeightScaled);
     assert!(finding.remedy.is_none() && finding.meaning.contains("no weight above 1000"), "{}", finding.meaning);
     // With another scheduler nothing of it matters.
-    made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
-    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
+    fake.write("sys/block/sda/queue/scheduler", DEADLINE.1);
+    assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
 }
 
 #[test]
 fn a_weight_of_one_disk_is_not_written_for_bfq() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
-    made.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
-    let finding = made.finding(Id::BfqDeviceWeightMissing);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
+    fake.service("db", "io.weight", "default 100\n8:0 300").service("db", "io.bfq.weight", "default 100");
+    let finding = fake.finding(Id::BfqDeviceWeightMissing);
     assert!(
         finding.meaning.contains("(db.service 300), because systemd does not write IODeviceWeight="),
         "{}",
@@ -434,18 +434,18 @@ fn a_weight_of_one_disk_is_not_written_for_bfq() {
     );
     let file = "/sys/fs/cgroup/system.slice/db.service/io.bfq.weight";
     assert_eq!(finding.remedy, Some(format!("echo '8:0 300' > '{file}'")));
-    made.service("db", "io.bfq.weight", "default 100\n8:0 300");
-    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::BfqDeviceWeightMissing));
+    fake.service("db", "io.bfq.weight", "default 100\n8:0 300");
+    assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqDeviceWeightMissing));
 }
 
 #[test]
 fn schedulers_that_linux_does_not_have_say_what_is_known_of_ionice() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
-    let finding = made.finding(Id::IoniceIgnored);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
+    let finding = fake.finding(Id::IoniceIgnored);
     assert!(finding.meaning.contains("adios") && finding.sure == Sure::Likely, "{}", finding.meaning);
-    made.write("sys/block/sda/queue/scheduler", "none mq-deadline [novel]");
-    let finding = made.finding(Id::IoniceUnknown);
+    fake.write("sys/block/sda/queue/scheduler", "none mq-deadline [novel]");
+    let finding = fake.finding(Id::IoniceUnknown);
     assert!(
         finding.meaning.contains("does not know whether novel") && finding.meaning.contains("compare --on"),
         "{finding:?}"
@@ -454,84 +454,84 @@ fn schedulers_that_linux_does_not_have_say_what_is_known_of_ionice() {
 
 #[test]
 fn weights_of_units_with_io_cost_are_in_force() {
-    let made = with_units();
-    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto rpct=0.00 rlat=25000 wpct=0.00 wlat=25000");
-    made.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=auto model=linear rbps=488636629");
-    made.write("sys/block/sda/queue/wbt_lat_usec", "0");
+    let fake = with_units();
+    fake.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto rpct=0.00 rlat=25000 wpct=0.00 wlat=25000");
+    fake.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=auto model=linear rbps=488636629");
+    fake.write("sys/block/sda/queue/wbt_lat_usec", "0");
     let disk = ["sda ionice-classes-only", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
     let in_force = ["sda io-weight-in-force", "sda io-cost-on"];
-    made.gives(&[&disk[..], &in_force, &["sda io-cost-default-model"]].concat());
-    assert!(made.finding(Id::WbtOff).meaning.contains("io.cost switches it off"));
-    assert!(made.finding(Id::IoCostOn).meaning.contains("has no latency targets"));
-    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00 rlat=2000 wpct=0.00 wlat=25000");
-    made.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=user model=linear rbps=488636629");
-    made.gives(&[&disk[..], &in_force].concat());
-    assert!(made.finding(Id::IoCostOn).meaning.contains("miss their latency targets"));
-    made.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=0 ctrl=user\n8:16 enable=1");
-    made.gives(&[&disk[..], &["sda io-weight-ignored"]].concat());
+    fake.gives(&[&disk[..], &in_force, &["sda io-cost-default-model"]].concat());
+    assert!(fake.finding(Id::WbtOff).meaning.contains("io.cost switches it off"));
+    assert!(fake.finding(Id::IoCostOn).meaning.contains("has no latency targets"));
+    fake.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00 rlat=2000 wpct=0.00 wlat=25000");
+    fake.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=user model=linear rbps=488636629");
+    fake.gives(&[&disk[..], &in_force].concat());
+    assert!(fake.finding(Id::IoCostOn).meaning.contains("miss their latency targets"));
+    fake.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=0 ctrl=user\n8:16 enable=1");
+    fake.gives(&[&disk[..], &["sda io-weight-ignored"]].concat());
 }
 
 #[test]
 fn other_files_of_cgroups() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "ST4000DM004", &[NONE, ROTATING, WBT_HDD]);
     let disk = ["sda none-on-rotating", "sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"];
-    made.service("db", "io.latency", "8:0 target=2000\n8:16 target=1");
-    made.service("batch", "io.prio.class", "idle");
-    made.service("plain", "io.prio.class", "no-change");
-    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-ignored"]].concat());
-    assert!(made.finding(Id::IoLatencySet).meaning.contains("the mean latency of a window"));
-    made.write("sys/block/sda/queue/scheduler", DEADLINE.1);
+    fake.service("db", "io.latency", "8:0 target=2000\n8:16 target=1");
+    fake.service("batch", "io.prio.class", "idle");
+    fake.service("plain", "io.prio.class", "no-change");
+    fake.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-ignored"]].concat());
+    assert!(fake.finding(Id::IoLatencySet).meaning.contains("the mean latency of a window"));
+    fake.write("sys/block/sda/queue/scheduler", DEADLINE.1);
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
-    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force"]].concat());
-    made.service("db", "io.bfq.weight", "default 100\n8:0 300");
-    made.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force", "sda bfq-weight-ignored"]].concat());
+    fake.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force"]].concat());
+    fake.service("db", "io.bfq.weight", "default 100\n8:0 300");
+    fake.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force", "sda bfq-weight-ignored"]].concat());
 }
 
 #[test]
 fn cgroups_of_version_1_only() {
-    let made = Made::new();
-    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup")).unwrap();
-    made.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    let fake = FakeMachine::new();
+    fs::remove_dir_all(fake.root.path().join("sys/fs/cgroup")).unwrap();
+    fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
     for file in ["blkio.throttle.read_bps_device", "blkio.throttle.write_iops_device"] {
-        made.write(&format!("sys/fs/cgroup/blkio/{file}"), "");
-        made.write(&format!("sys/fs/cgroup/blkio/system.slice/_db.service/{file}"), "8:0 1048576");
+        fake.write(&format!("sys/fs/cgroup/blkio/{file}"), "");
+        fake.write(&format!("sys/fs/cgroup/blkio/system.slice/_db.service/{file}"), "8:0 1048576");
     }
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
-    made.gives(&[&disk[..], &["cgroup-v1", "sda blkio-throttle-set"]].concat());
-    let finding = made.finding(Id::BlkioThrottleSet);
+    fake.gives(&[&disk[..], &["cgroup-v1", "sda blkio-throttle-set"]].concat());
+    let finding = fake.finding(Id::BlkioThrottleSet);
     assert!(finding.meaning.starts_with("db.service is limited to rbps=1048576 wiops=1048576 "), "{}", finding.meaning);
 }
 
 #[test]
 fn a_container_without_the_controller_io() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]);
-    fs::remove_file(made.root.path().join("sys/fs/cgroup/io.cost.qos")).unwrap();
-    made.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids");
-    made.write("sys/fs/cgroup/cgroup.type", "domain");
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]);
+    fs::remove_file(fake.root.path().join("sys/fs/cgroup/io.cost.qos")).unwrap();
+    fake.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids");
+    fake.write("sys/fs/cgroup/cgroup.type", "domain");
     let disk = ["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"];
-    made.gives(&[&disk[..], &["cgroup-namespace", "cgroup-no-io"]].concat());
+    fake.gives(&[&disk[..], &["cgroup-namespace", "cgroup-no-io"]].concat());
     // With the controller, weights may be in force or not.
-    made.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids");
-    made.write("sys/fs/cgroup/app/io.weight", "default 10");
-    made.gives(&[&disk[..], &["cgroup-namespace", "nvme0n1 io-weight-unknown"]].concat());
-    made.write("sys/fs/cgroup/cgroup.subtree_control", "memory");
-    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup/app")).unwrap();
-    made.gives(&[&disk[..], &["cgroup-namespace", "cgroup-io-not-passed-on"]].concat());
-    fs::remove_dir_all(made.root.path().join("sys/fs/cgroup")).unwrap();
-    made.gives(&[&disk[..], &["cgroup-no-io"]].concat());
+    fake.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids");
+    fake.write("sys/fs/cgroup/app/io.weight", "default 10");
+    fake.gives(&[&disk[..], &["cgroup-namespace", "nvme0n1 io-weight-unknown"]].concat());
+    fake.write("sys/fs/cgroup/cgroup.subtree_control", "memory");
+    fs::remove_dir_all(fake.root.path().join("sys/fs/cgroup/app")).unwrap();
+    fake.gives(&[&disk[..], &["cgroup-namespace", "cgroup-io-not-passed-on"]].concat());
+    fs::remove_dir_all(fake.root.path().join("sys/fs/cgroup")).unwrap();
+    fake.gives(&[&disk[..], &["cgroup-no-io"]].concat());
 }
 
 #[test]
 fn btrfs_over_two_disks() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]).sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
-    made.link("sys/fs/btrfs/0123-4567/devices/nvme0n1", "sys/block/nvme0n1");
-    made.link("sys/fs/btrfs/0123-4567/devices/sda", "sys/block/sda");
-    made.link("sys/fs/btrfs/89ab-cdef/devices/sda", "sys/block/sda");
-    fs::create_dir_all(made.root.path().join("sys/fs/btrfs/features")).unwrap();
-    made.gives(&[
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]).sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
+    fake.link("sys/fs/btrfs/0123-4567/devices/nvme0n1", "sys/block/nvme0n1");
+    fake.link("sys/fs/btrfs/0123-4567/devices/sda", "sys/block/sda");
+    fake.link("sys/fs/btrfs/89ab-cdef/devices/sda", "sys/block/sda");
+    fs::create_dir_all(fake.root.path().join("sys/fs/btrfs/features")).unwrap();
+    fake.gives(&[
         "nvme0n1 ionice-ignored",
         "nvme0n1 several-disks",
         "nvme0n1 wbt-on",
@@ -540,20 +540,20 @@ fn btrfs_over_two_disks() {
         "sda wbt-on",
         "sda write-cache-volatile",
     ]);
-    assert_eq!(made.snapshot().way("sda").len(), 2);
+    assert_eq!(fake.snapshot().way("sda").len(), 2);
 }
 
 #[test]
 fn zfs_is_told_by_its_mounts() {
-    let made = Made::new();
-    made.write("proc/self/mountinfo", "27 1 0:40 / /tank rw - zfs tank rw");
-    made.gives(&["zfs-own-threads"]);
+    let fake = FakeMachine::new();
+    fake.write("proc/self/mountinfo", "27 1 0:40 / /tank rw - zfs tank rw");
+    fake.gives(&["zfs-own-threads"]);
 }
 
 #[test]
 fn a_queue_that_somebody_has_changed() {
-    let made = Made::new();
-    made.sata("sda", "8:0", "INTEL SSDSC2", &[DEADLINE, ROTATING, WBT_SSD]);
+    let fake = FakeMachine::new();
+    fake.sata("sda", "8:0", "INTEL SSDSC2", &[DEADLINE, ROTATING, WBT_SSD]);
     for (attribute, text) in [
         ("nomerges", "2"),
         ("iostats", "0"),
@@ -563,42 +563,42 @@ fn a_queue_that_somebody_has_changed() {
         ("max_sectors_kb", "128"),
         ("read_ahead_kb", "0"),
     ] {
-        made.write(&format!("sys/block/sda/queue/{attribute}"), text);
+        fake.write(&format!("sys/block/sda/queue/{attribute}"), text);
     }
-    made.write("sys/block/sda/device/ncq_prio_enable", "1");
+    fake.write("sys/block/sda/device/ncq_prio_enable", "1");
     let usual = ["sda ionice-classes-only", "sda ionice-by-the-drive", "sda wbt-on", "sda rotational-doubtful"];
     let changed = ["merges-off", "no-iostats", "nothing-waits", "flushes-not-sent", "discard-off", "requests-cut"];
     let changed: Vec<String> = changed.iter().map(|id| format!("sda {id}")).collect();
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    made.gives(&[&usual[..], &changed, &["sda read-ahead-off"]].concat());
-    made.write("sys/block/sda/queue/read_ahead_kb", "8192");
-    made.gives(&[&usual[..], &changed, &["sda read-ahead-large"]].concat());
+    fake.gives(&[&usual[..], &changed, &["sda read-ahead-off"]].concat());
+    fake.write("sys/block/sda/queue/read_ahead_kb", "8192");
+    fake.gives(&[&usual[..], &changed, &["sda read-ahead-large"]].concat());
     // The drive looks where the scheduler does not.
-    made.write("sys/block/sda/queue/scheduler", NONE.1);
-    assert!(examine(&made.snapshot()).iter().all(|finding| finding.id != Id::IoniceIgnored));
+    fake.write("sys/block/sda/queue/scheduler", NONE.1);
+    assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::IoniceIgnored));
 }
 
 #[test]
 fn what_processes_have_set_is_counted_and_makes_matter_what_ignores_it() {
-    let made = Made::new();
-    made.nvme("nvme0n1", "259:0", &[NONE]);
+    let fake = FakeMachine::new();
+    fake.nvme("nvme0n1", "259:0", &[NONE]);
     for (tid, name, words) in [("10", "backup", "backup --all"), ("11", "plain", "plain"), ("12", "kworker", "")] {
-        made.write(&format!("proc/{tid}/comm"), name);
-        made.write(&format!("proc/{tid}/task/{tid}/comm"), name);
-        fs::write(made.root.path().join(format!("proc/{tid}/cmdline")), words).unwrap();
+        fake.write(&format!("proc/{tid}/comm"), name);
+        fake.write(&format!("proc/{tid}/task/{tid}/comm"), name);
+        fs::write(fake.root.path().join(format!("proc/{tid}/cmdline")), words).unwrap();
     }
-    made.write("proc/10/task/100/comm", "backup");
-    made.write("proc/11/task/110/comm", "plain");
+    fake.write("proc/10/task/100/comm", "backup");
+    fake.write("proc/11/task/110/comm", "plain");
     let ask = |tid| match tid {
         10 | 100 => Some(3 << 13 | 7),
         11 => Some(2 << 13 | 4),
         110 => Some(2 << 13),
         _ => Some(1 << 13),
     };
-    let machine = read::snapshot(&Roots::at(made.root.path()), &ask);
-    let told: Vec<_> =
+    let machine = read::snapshot(&Roots::at(fake.root.path()), &ask);
+    let ioprios: Vec<_> =
         machine.ioprios.as_ref().unwrap().iter().map(|ioprio| (ioprio.class, ioprio.level, ioprio.threads)).collect();
-    assert_eq!(told, [("be", Some(0), 1), ("idle", None, 2)]);
+    assert_eq!(ioprios, [("be", Some(0), 1), ("idle", None, 2)]);
     let found = examine(&machine);
     let ignored = found.iter().find(|finding| finding.id == Id::IoniceIgnored).unwrap();
     assert_eq!(ignored.weight, Weight::Matters);
@@ -609,20 +609,20 @@ fn what_processes_have_set_is_counted_and_makes_matter_what_ignores_it() {
 
 #[test]
 fn odd_files_are_left_out() {
-    let made = Made::new();
-    made.sata(
+    let fake = FakeMachine::new();
+    fake.sata(
         "sda",
         "8:0",
         "",
         &[("scheduler", ""), ("nr_requests", "-1"), ("rotational", "\u{fffd}"), ("wbt_lat_usec", "")],
     );
-    made.service("odd", "io.max", "8:0\n\nnonsense\n9:9 rbps=1");
-    made.service("odd", "io.latency", "8:0 target=\n8:0 x");
-    made.service("odd", "io.weight", "default many");
-    made.service("odd", "io.bfq.weight", "1 2 3\n8:0");
-    made.write("sys/fs/cgroup/io.cost.qos", "8:0\nenable=1\n8:0 enable");
-    fs::write(made.root.path().join("sys/block/sda/queue/read_ahead_kb"), [0xff, 0xfe]).unwrap();
-    made.gives(&["sda write-cache-volatile"]);
+    fake.service("odd", "io.max", "8:0\n\nnonsense\n9:9 rbps=1");
+    fake.service("odd", "io.latency", "8:0 target=\n8:0 x");
+    fake.service("odd", "io.weight", "default many");
+    fake.service("odd", "io.bfq.weight", "1 2 3\n8:0");
+    fake.write("sys/fs/cgroup/io.cost.qos", "8:0\nenable=1\n8:0 enable");
+    fs::write(fake.root.path().join("sys/block/sda/queue/read_ahead_kb"), [0xff, 0xfe]).unwrap();
+    fake.gives(&["sda write-cache-volatile"]);
     // An empty machine.
     let empty = tempfile::tempdir().unwrap();
     let found = examine(&read::snapshot(&Roots::at(empty.path()), &|_| None));

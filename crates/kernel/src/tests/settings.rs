@@ -237,11 +237,11 @@ fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
         let did = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
         assert_eq!(did, would);
         let Restoration::PutBack(PutBack { changes, .. }) = did else { panic!("{did:?}") };
-        let told: Vec<_> = changes.iter().map(Change::to_string).collect();
+        let texts: Vec<_> = changes.iter().map(Change::to_string).collect();
         if removed {
-            assert_eq!(told, ["cgroup/db/io.max is gone with its cgroup"]);
+            assert_eq!(texts, ["cgroup/db/io.max is gone with its cgroup"]);
         } else {
-            assert_eq!(told, ["cgroup/db/io.max wbps=1000 -> rbps=max wbps=5 riops=max wiops=max"]);
+            assert_eq!(texts, ["cgroup/db/io.max wbps=1000 -> rbps=max wbps=5 riops=max wiops=max"]);
             assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), "8:32 rbps=max wbps=5 riops=max wiops=max");
         }
         assert!(left_over(&state(&machine)).is_empty());
@@ -256,8 +256,8 @@ fn what_something_else_set_meanwhile_is_left() {
     assert_eq!(session.foreign(), []);
     machine.write("sys/devices/sda/queue/nr_requests", "9\n");
     machine.write("sys/devices/sda/queue/write_cache", "write through\n");
-    let told: Vec<_> = session.foreign().iter().map(Change::of_others).collect();
-    assert_eq!(told, ["nr_requests from 7 to 9", "write_cache from write back to write through"]);
+    let texts: Vec<_> = session.foreign().iter().map(Change::of_others).collect();
+    assert_eq!(texts, ["nr_requests from 7 to 9", "write_cache from write back to write through"]);
     let PutBack { changes, left } = session.end().unwrap();
     assert_eq!(changes.iter().map(Change::to_string).collect::<Vec<_>>(), ["iosched/fifo_batch 3 -> 16"]);
     assert_eq!(

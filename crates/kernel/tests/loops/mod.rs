@@ -38,10 +38,10 @@ impl Loop {
         let found = found.ok().filter(|found| found.status.success());
         available(found.is_some(), "a loop device").then_some(())?;
         let path = PathBuf::from(String::from_utf8(found?.stdout).unwrap().trim());
-        let made = Self { here, path };
+        let loop_device = Self { here, path };
         // Whoever had it before may have left settings.
-        fs::write(made.device().queue().join("scheduler"), "none").unwrap();
-        Some(made)
+        fs::write(loop_device.device().queue().join("scheduler"), "none").unwrap();
+        Some(loop_device)
     }
 
     pub(crate) fn device(&self) -> BlockDevice {

@@ -49,7 +49,7 @@ fn card() -> BackendCard {
     }
 }
 
-struct Asked {
+struct PendingCommand {
     command: Command,
     at: Moment,
     bytes: Range<u64>,
@@ -62,7 +62,7 @@ struct Run {
     now: Time,
     cache: Faulty,
     contents: Contents,
-    asked: BTreeMap<u32, Asked>,
+    pending: BTreeMap<u32, PendingCommand>,
     pool: Pool,
 }
 
@@ -78,7 +78,7 @@ impl Run {
             random,
             now: Time::BEGINNING,
             contents: Contents::new(UNIT_BYTES, UNITS * UNIT_BYTES),
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             pool: Pool::default(),
         }
     }
@@ -89,9 +89,9 @@ impl Run {
         let count = 1 + self.random.index((UNITS - first).min(4));
         let bytes = (first * UNIT_BYTES) as u64..((first + count) * UNIT_BYTES) as u64;
         let changes = |op| !matches!(op, Op::Read | Op::Flush);
-        let overlaps = |other: &Asked| other.bytes.start < bytes.end && bytes.start < other.bytes.end;
+        let overlaps = |other: &PendingCommand| other.bytes.start < bytes.end && bytes.start < other.bytes.end;
         // A queue does not have the same blocks changed twice at once.
-        if changes(op) && self.asked.values().any(|other| changes(other.command.op) && overlaps(other)) {
+        if changes(op) && self.pending.values().any(|other| changes(other.command.op) && overlaps(other)) {
             return Ok(());
         }
         let length = bytes.end - bytes.start;
@@ -109,7 +109,7 @@ impl Run {
             Op::Write | Op::WriteZeroes | Op::Discard => self.contents.write(stamp, &bytes),
         };
         let mut segments: Vec<Segment> = buffer.iter_mut().map(|buffer| buffer.lend(0, buffer.len())).collect();
-        self.asked.insert(id, Asked { command, at, bytes, buffer });
+        self.pending.insert(id, PendingCommand { command, at, bytes, buffer });
         let (mut done, ring) = (Vec::new(), &mut Submissions { ring: &mut Nobody, source: Source::Backend });
         self.cache.start(self.now, &command, &mut segments, ring, &mut done);
         drop(segments);
@@ -118,7 +118,8 @@ impl Run {
 
     fn hear(&mut self, done: Vec<(u32, Result<(), crate::Errno>)>) -> Result<(), Wrong> {
         for (id, result) in done {
-            let Asked { command, at, bytes, buffer } = self.asked.remove(&id).expect("each is answered once");
+            let PendingCommand { command, at, bytes, buffer } =
+                self.pending.remove(&id).expect("each is answered once");
             match (command.op, buffer) {
                 (Op::Flush, _) if result.is_ok() => self.contents.flushed(at),
                 (Op::Read, Some(data)) if result.is_ok() => self.contents.check_read(at, &bytes, &data)?,
@@ -142,7 +143,7 @@ impl Run {
     fn go(&mut self) -> Result<(), Wrong> {
         for id in 0..COMMANDS {
             self.ask(id)?;
-            while self.asked.len() >= 4 || self.random.chance(30) {
+            while self.pending.len() >= 4 || self.random.chance(30) {
                 self.wait()?;
             }
         }
@@ -150,7 +151,7 @@ impl Run {
     }
 
     fn end(&mut self) -> Result<(), Wrong> {
-        while !self.asked.is_empty() {
+        while !self.pending.is_empty() {
             self.wait()?;
         }
         Ok(())

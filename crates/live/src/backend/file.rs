@@ -33,7 +33,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// How data gets to the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum IoMethod {
     /// Through io_uring.
     Ring,
     /// By system calls that never wait.
@@ -76,7 +76,7 @@ pub struct File {
     card: BackendCard,
     path: PathBuf,
     file: Arc<std::fs::File>,
-    way: Way,
+    method: IoMethod,
     /// What the kernel can send from where it is.
     map: Option<FileMap>,
     /// A hole reads as zeroes.
@@ -92,7 +92,7 @@ pub struct File {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The system refuses it.
-    #[error("{path}: {}", told(error))]
+    #[error("{path}: {}", explained(error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum OpenError {
     },
 }
 
-fn told(error: &io::Error) -> String {
+fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             format!("{error}: the server must open it for reading and writing, even if all exports are read-only")
@@ -197,7 +197,7 @@ impl File {
             fast_zeroes: has_empty_holes && sys::zeroes_quickly(&file, is_device, bytes),
         };
         let file = Arc::new(file);
-        let way = if in_memory { Way::Call } else { Way::Ring };
+        let method = if in_memory { IoMethod::Call } else { IoMethod::Ring };
         // Who cannot map it copies.
         let map = if in_memory { FileMap::new(&file, capacity_bytes).ok() } else { None };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
@@ -205,7 +205,7 @@ impl File {
         let zeroes = Arc::new(Arc::new(zeroes));
         let path = path.to_owned();
         let (punches_holes, zeroes_ranges, under_way) = (true, true, Vec::new());
-        Ok(Self { card, path, file, way, map, has_empty_holes, punches_holes, zeroes_ranges, under_way, zeroes })
+        Ok(Self { card, path, file, method, map, has_empty_holes, punches_holes, zeroes_ranges, under_way, zeroes })
     }
 
     /// How zeroes, or a hole, are asked for now.
@@ -222,7 +222,7 @@ impl File {
     /// Begins, or goes on with, the command `id`.
     fn go_on(&mut self, id: u32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         self.under_way[id as usize].zeroing = self.zeroing(&self.under_way[id as usize].command);
-        if self.way == Way::Call {
+        if self.method == IoMethod::Call {
             let result = self.call(id);
             self.forget(id);
             done.push((id, result));

@@ -113,8 +113,8 @@ impl ControlClient {
                     Ok(count) => self.decoder.push(&bytes[..count]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        let told = format!("no answer within {} seconds", self.seconds_max);
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, told).into());
+                        let message = format!("no answer within {} seconds", self.seconds_max);
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, message).into());
                     }
                     Err(error) => return Err(error.into()),
                 },

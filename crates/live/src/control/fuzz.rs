@@ -25,7 +25,7 @@ const STEPS_MAX: u32 = 100_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConversationTally {
     /// Lists and values given.
-    pub told: u64,
+    pub answered: u64,
     /// Values taken.
     pub taken: u64,
     /// Requests refused.
@@ -50,13 +50,13 @@ pub fn fuzz_control(data: &[u8]) -> ConversationTally {
         match request {
             Ok(request) => run.answer(request),
             Err(error) => {
-                run.told.garbled += 1;
+                run.tally.garbled += 1;
                 reads_as_written(&Answer::Error { errno: Errno::EINVAL, message: error.to_string() });
             }
         }
     }
     run.finish();
-    run.told
+    run.tally
 }
 
 fn requests_in_pieces(sent: &[u8], cut: u8) -> Vec<Result<Request, WireError>> {
@@ -105,8 +105,8 @@ struct Run<'a> {
     /// Commands in the back end.
     commands: Vec<u32>,
     segments: Vec<Segment>,
-    asked: u64,
-    told: ConversationTally,
+    submitted: u64,
+    tally: ConversationTally,
 }
 
 impl<'a> Run<'a> {
@@ -148,8 +148,8 @@ impl<'a> Run<'a> {
             steps: steps.iter().cycle(),
             commands: Vec::new(),
             segments: Vec::new(),
-            asked: 0,
-            told: ConversationTally::default(),
+            submitted: 0,
+            tally: ConversationTally::default(),
         }
     }
 
@@ -186,11 +186,11 @@ impl<'a> Run<'a> {
         let (offset, length) = (u64::from(self.next()) * 2048, u64::from(self.next()) * 100);
         let data = (action == Action::Write).then(|| self.disk.buffer(length as usize));
         let (fua, no_hole) = (kind & 0x80 != 0, kind & 0x40 != 0);
-        self.asked += 1;
+        self.submitted += 1;
         self.disk.submit(
             self.now,
             client,
-            Operation { fua, no_hole, data, cookie: self.asked, ..Operation::new(action, offset, length) },
+            Operation { fua, no_hole, data, cookie: self.submitted, ..Operation::new(action, offset, length) },
         );
     }
 
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
     }
 
     fn take_answers(&mut self) {
-        self.told.operations += self.disk.take_done().count() as u64;
+        self.tally.operations += self.disk.take_done().count() as u64;
     }
 
     fn finish(&mut self) {
@@ -236,7 +236,12 @@ impl<'a> Run<'a> {
             }
         }
         self.take_answers();
-        assert!(self.disk.is_idle() && self.told.operations == self.asked, "{:?} of {}", self.told, self.asked);
+        assert!(
+            self.disk.is_idle() && self.tally.operations == self.submitted,
+            "{:?} of {}",
+            self.tally,
+            self.submitted
+        );
     }
 
     // ---- requests
@@ -249,11 +254,11 @@ impl<'a> Run<'a> {
         };
         let answer = match answered {
             Ok(body) => {
-                self.told.told += 1;
+                self.tally.answered += 1;
                 Answer::Ok(body)
             }
             Err(error) => {
-                self.told.refused += 1;
+                self.tally.refused += 1;
                 Answer::Error { errno: error.errno(), message: error.to_string() }
             }
         };
@@ -275,7 +280,7 @@ impl<'a> Run<'a> {
         if written.is_err() {
             assert!(before == after, "{path}: {value:?} is refused and changes it");
         } else {
-            self.told.taken += 1;
+            self.tally.taken += 1;
             let after = after.unwrap_or_else(|error| panic!("{path}: written and not read: {error}"));
             assert!(after.ends_with('\n') && !after.trim().is_empty(), "{path}: {after:?}");
         }

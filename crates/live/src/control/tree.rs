@@ -69,13 +69,13 @@ impl Kind {
 }
 
 /// Gives a file a value; what is wrong with one is told in words.
-type Write<Of> = fn(&mut LiveDisk, Time, Of, &str) -> Result<(), String>;
+type Write<Target> = fn(&mut LiveDisk, Time, Target, &str) -> Result<(), String>;
 
 /// How a file is read, and written if it can be.
-struct Leaf<Of> {
+struct Leaf<Target> {
     name: &'static str,
-    read: fn(&mut LiveDisk, Time, Of) -> String,
-    write: Option<Write<Of>>,
+    read: fn(&mut LiveDisk, Time, Target) -> String,
+    write: Option<Write<Target>>,
 }
 
 static DISK: &[Leaf<()>] = &[
@@ -145,7 +145,10 @@ enum Node {
     OfClient(&'static Leaf<ClientId>, ClientId),
 }
 
-fn leaves<Of>(leaves: &'static [Leaf<Of>], node: impl Fn(&'static Leaf<Of>) -> Node) -> Vec<(String, Node)> {
+fn leaves<Target>(
+    leaves: &'static [Leaf<Target>],
+    node: impl Fn(&'static Leaf<Target>) -> Node,
+) -> Vec<(String, Node)> {
     leaves.iter().map(|leaf| (leaf.name.to_owned(), node(leaf))).collect()
 }
 

@@ -281,8 +281,8 @@ fn which_writes_are_sync_can_be_changed() {
 #[test]
 fn groups_are_bounded() {
     let mut disk = disk();
-    let made = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();
-    assert_eq!(made, 1024);
+    let created = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();
+    assert_eq!(created, 1024);
     let id = client(&mut disk, "one", None);
     assert!(write(&mut disk, NOW, &format!("clients/{id}/group"), "another").is_err());
 }

@@ -124,7 +124,7 @@ impl Watch {
         for (now, decision) in driver.take_decisions() {
             self.decision(now, &decision);
             if self.keeps_decisions {
-                let what = What::Decision(decision.told(Time::BEGINNING, |cookie| cookie >> KEY_BITS));
+                let what = What::Decision(decision.rebased(Time::BEGINNING, |cookie| cookie >> KEY_BITS));
                 self.decisions.push(Record { at: now, what });
             }
         }

@@ -23,7 +23,7 @@ const DEAF: Duration = Duration::from_millis(100);
 
 /// What somebody asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
+pub(super) struct HttpRequest {
     /// Without what follows a question mark.
     pub(super) path: String,
     /// What formats are wanted, as the header `Accept` says it; empty if nothing is said.
@@ -51,7 +51,7 @@ impl Response {
 /// If the system gives no thread.
 pub(super) fn serve(
     listener: TcpListener,
-    answer: impl Fn(&Asked) -> Response + Send + Sync + 'static,
+    answer: impl Fn(&HttpRequest) -> Response + Send + Sync + 'static,
 ) -> io::Result<()> {
     let answer = Arc::new(answer);
     let open = Arc::new(AtomicUsize::new(0));
@@ -98,10 +98,10 @@ impl Drop for ConnectionPermit {
     }
 }
 
-fn talk(stream: &TcpStream, answer: &impl Fn(&Asked) -> Response) -> io::Result<()> {
+fn talk(stream: &TcpStream, answer: &impl Fn(&HttpRequest) -> Response) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let (response, has_body) = match read_head(stream, deadline)? {
-        Ok((asked, has_body)) => (answer(&asked), has_body),
+        Ok((request, has_body)) => (answer(&request), has_body),
         Err(refusal) => (refusal, true),
     };
     let Response { status, content_type, body } = response;
@@ -131,7 +131,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 /// What is asked for and whether the answer has a body, or what to answer to something else.
-fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(Asked, bool), Response>> {
+fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(HttpRequest, bool), Response>> {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
     loop {
@@ -153,7 +153,7 @@ fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(As
 }
 
 /// `None` while there is more to come.
-fn parse(head: &[u8]) -> Option<Result<(Asked, bool), Response>> {
+fn parse(head: &[u8]) -> Option<Result<(HttpRequest, bool), Response>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
@@ -171,7 +171,7 @@ fn parse(head: &[u8]) -> Option<Result<(Asked, bool), Response>> {
     let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
     let accepts: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
-    Some(Ok((Asked { path, accept: accepts.join(",") }, has_body)))
+    Some(Ok((HttpRequest { path, accept: accepts.join(",") }, has_body)))
 }
 
 fn write_all(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
@@ -195,8 +195,8 @@ mod tests {
     fn a_request_is_read_when_it_is_whole() {
         let text = b"GET /metrics?x=1 HTTP/1.1\r\nHost: here\r\nACCEPT: text/plain\r\nAccept: */*;q=0.1\r\n\r\n";
         assert_eq!(parse(&text[..text.len() - 1]), None);
-        let asked = Asked { path: "/metrics".to_owned(), accept: "text/plain,*/*;q=0.1".to_owned() };
-        assert_eq!(parse(text), Some(Ok((asked, true))));
+        let request = HttpRequest { path: "/metrics".to_owned(), accept: "text/plain,*/*;q=0.1".to_owned() };
+        assert_eq!(parse(text), Some(Ok((request, true))));
     }
 
     #[test]

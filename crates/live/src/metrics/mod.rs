@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 use crate::disk::{ClientStat, ConnectionCounts, DecisionCounts, Failures, Had, Latencies};
 use crate::{Handle, Unsaid};
 use format::Format;
-use http::{Asked, Response};
+use http::{HttpRequest, Response};
 
 /// Buckets of a latency are as wide as so many of those that are counted.
 const BUCKETS_TOGETHER: usize = 8;
@@ -66,16 +66,16 @@ impl Listening {
             registry
         };
         let (classic, open) = (registry(Format::Classic), registry(Format::OpenMetrics));
-        http::serve(listener, move |asked| answer(asked, &classic, &open)).map_err(failed)?;
+        http::serve(listener, move |request| answer(request, &classic, &open)).map_err(failed)?;
         Ok(at)
     }
 }
 
-fn answer(asked: &Asked, classic: &Registry, open: &Registry) -> Response {
-    if asked.path != "/metrics" {
+fn answer(request: &HttpRequest, classic: &Registry, open: &Registry) -> Response {
+    if request.path != "/metrics" {
         return Response::plain("404 Not Found", "metrics are at /metrics");
     }
-    let format = Format::preferred(&asked.accept);
+    let format = Format::preferred(&request.accept);
     let mut body = String::new();
     let encoded = match format {
         Format::Classic => encode_registry(&mut body, classic),

@@ -114,12 +114,12 @@ pub struct Devices {
 }
 
 /// Devices that are made, to be taken back if what follows fails.
-struct Made {
+struct CreatedDevices {
     control: Control,
     numbers: Vec<u32>,
 }
 
-impl Drop for Made {
+impl Drop for CreatedDevices {
     fn drop(&mut self) {
         for &number in &self.numbers {
             // Whatever can be taken back is.
@@ -133,7 +133,7 @@ impl Drop for Made {
 /// # Errors
 /// If the driver is not there, or does not let us.
 pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<Devices, UblkError> {
-    let mut made = Made { control: Control::open()?, numbers: Vec::new() };
+    let mut created = CreatedDevices { control: Control::open()?, numbers: Vec::new() };
     let about = |disk: &mut LiveDisk, _| {
         crate::sys::serve_writeback();
         disk.is_rotational()
@@ -141,10 +141,10 @@ pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<D
     let rotational = disk.control(about).map_err(ConnectError::from)?;
     let (mut served, mut warnings) = (Vec::new(), Vec::new());
     for (place, export) in exports.as_slice().iter().enumerate() {
-        let number = made.control.add(number.map(|first| first.saturating_add(place as u32)))?;
-        made.numbers.push(number);
+        let number = created.control.add(number.map(|first| first.saturating_add(place as u32)))?;
+        created.numbers.push(number);
         let parameters = driver::parameters(disk.capacity_bytes(), disk.block_bytes(), rotational, export.read_only);
-        made.control.set(number, &parameters)?;
+        created.control.set(number, &parameters)?;
         let group = exports.group(export);
         if let Some((name, weight)) = group.map(|(name, weight)| (name.to_owned(), weight)) {
             let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
@@ -154,10 +154,10 @@ pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<D
         served.push(worker::Device::new(Requests::open(number)?, client));
     }
     let thread = serve(disk, served)?;
-    for &number in &made.numbers {
-        made.control.start(number)?;
+    for &number in &created.numbers {
+        created.control.start(number)?;
     }
-    let numbers = std::mem::take(&mut made.numbers);
+    let numbers = std::mem::take(&mut created.numbers);
     warnings.extend(numbers.iter().filter_map(|&number| leave_to_disk(number)));
     let devices =
         numbers.into_iter().zip(exports.as_slice()).map(|(number, export)| Device { number, export: export.clone() });
@@ -250,7 +250,7 @@ impl Stopper {
     pub fn stop(&self, mut in_use: impl FnMut(&[PathBuf])) -> Result<(), UblkError> {
         let mut control = Control::open()?;
         let mut left = self.numbers.clone();
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             let mut waiting = Vec::new();
             for number in left {
@@ -264,9 +264,9 @@ impl Stopper {
             if waiting.is_empty() {
                 return Ok(());
             }
-            if !told {
+            if !is_reported {
                 in_use(&waiting.iter().copied().map(block_device).collect::<Vec<_>>());
-                told = true;
+                is_reported = true;
             }
             left = waiting;
             std::thread::sleep(LOOKS_EVERY);

@@ -15,11 +15,11 @@ pub(crate) fn available(found: bool, what: &str) -> bool {
 
 /// Whether a test may take minutes: where everything is tested, or where that is asked for.
 pub(crate) fn has_minutes() -> bool {
-    let asked = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
-    if !asked {
+    let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
+    if !is_long {
         println!("skipped: it takes minutes; IOSCHED_LONG_TESTS=1 has it run");
     }
-    asked
+    is_long
 }
 
 /// Whether a program is installed.

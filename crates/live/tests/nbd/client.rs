@@ -26,7 +26,7 @@ impl Sent {
 
     /// GO or INFO.
     pub(crate) fn ask(self, option: u32, name: &str, facts: &[u16]) -> Self {
-        self.option(option, &asked(name.as_bytes(), facts))
+        self.option(option, &info_request(name.as_bytes(), facts))
     }
 
     pub(crate) fn go(self, name: &str) -> Self {
@@ -60,7 +60,7 @@ impl Sent {
 }
 
 /// The data of GO or INFO.
-pub(crate) fn asked(name: &[u8], facts: &[u16]) -> Vec<u8> {
+pub(crate) fn info_request(name: &[u8], facts: &[u16]) -> Vec<u8> {
     let mut data = u32::try_from(name.len()).unwrap().to_be_bytes().to_vec();
     data.extend_from_slice(name);
     data.extend_from_slice(&u16::try_from(facts.len()).unwrap().to_be_bytes());

@@ -111,11 +111,11 @@ fn random_and_damaged_conversations() {
         let most = 16_384 + 64 * data.len() as u64;
         assert!(used <= most, "input {number}: {used} bytes of memory for {} of input", data.len());
         if number % 16 == 0 {
-            let told = session::whole(&data);
-            negotiated += u64::from(matches!(told.progress.last(), Some(Progress::Negotiated(_))));
-            requests += told.requests.iter().filter(|request| request.is_ok()).count() as u64;
-            refused += told.requests.iter().filter(|request| request.is_err()).count() as u64;
-            ended += u64::from(told.end.is_some());
+            let record = session::whole(&data);
+            negotiated += u64::from(matches!(record.progress.last(), Some(Progress::Negotiated(_))));
+            requests += record.requests.iter().filter(|request| request.is_ok()).count() as u64;
+            refused += record.requests.iter().filter(|request| request.is_err()).count() as u64;
+            ended += u64::from(record.end.is_some());
         }
     }
     println!("of every 16th: {negotiated} negotiated, {requests} requests, {refused} refused, {ended} closed");

@@ -163,7 +163,7 @@ fn the_empty_name_means_the_export_declared_under_it() {
 
 #[test]
 fn go_with_lengths_that_do_not_add_up() {
-    let right = client::asked(b"backup", &[wire::INFO_NAME]);
+    let right = client::info_request(b"backup", &[wire::INFO_NAME]);
     let mut long = right.clone();
     long.push(0);
     let huge = [&u32::MAX.to_be_bytes(), &right[4..]].concat();
@@ -180,7 +180,7 @@ fn names_up_to_the_longest() {
     let long: Arc<[Offer]> = Arc::new([Offer::new(name.clone(), 512)]);
     assert_eq!(feed(&mut start(long, TlsMode::Off), &hello().go(&name).0).0, negotiated(0, false));
     assert_eq!(refused(&hello().go(&format!("{name}x"))), wire::REP_ERR_TOO_BIG);
-    assert_eq!(refused(&hello().option(wire::OPT_GO, &client::asked(b"\xff\xfe", &[]))), wire::REP_ERR_INVALID);
+    assert_eq!(refused(&hello().option(wire::OPT_GO, &client::info_request(b"\xff\xfe", &[]))), wire::REP_ERR_INVALID);
 }
 
 #[test]

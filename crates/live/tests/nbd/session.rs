@@ -54,19 +54,19 @@ struct Connection {
     decoder: Option<(Decoder, Replies, Offer)>,
     /// Of the write under way, what its data still lacks.
     lacking: u64,
-    told: SessionRecord,
+    record: SessionRecord,
 }
 
 impl Connection {
     fn new(choice: u8) -> Self {
         let (offers, tls) = setup(choice);
-        let mut told = SessionRecord::default();
-        let handshake = Handshake::new(offers, tls, &mut told.answers);
-        Self { handshake, decoder: None, lacking: 0, told }
+        let mut record = SessionRecord::default();
+        let handshake = Handshake::new(offers, tls, &mut record.answers);
+        Self { handshake, decoder: None, lacking: 0, record }
     }
 
     fn feed(&mut self, mut input: &[u8]) {
-        while self.told.end.is_none() {
+        while self.record.end.is_none() {
             let before = input.len();
             let more = match self.decoder {
                 None => self.shake_hands(&mut input),
@@ -76,7 +76,7 @@ impl Connection {
                 assert!(input.is_empty(), "more is wanted before all is used");
                 return;
             }
-            assert!(input.len() < before || self.told.end.is_some() || before == 0, "nothing was taken");
+            assert!(input.len() < before || self.record.end.is_some() || before == 0, "nothing was taken");
         }
     }
 
@@ -85,7 +85,7 @@ impl Connection {
         let mut out = Vec::new();
         let progress = self.handshake.advance(input, &mut out);
         assert!(out.len() <= ANSWER_BYTES_MAX, "{} bytes of answer", out.len());
-        self.told.answers.extend(out);
+        self.record.answers.extend(out);
         match progress {
             Progress::NeedMore => return false,
             // The bytes after it are taken as what came out of TLS.
@@ -95,9 +95,9 @@ impl Connection {
                 let decoder = Decoder::new(&offer, terms);
                 self.decoder = Some((decoder, Replies::new(terms), offer));
             }
-            Progress::Close(closed) => self.told.end = Some(closed.to_string()),
+            Progress::Close(closed) => self.record.end = Some(closed.to_string()),
         }
-        self.told.progress.push(progress);
+        self.record.progress.push(progress);
         true
     }
 
@@ -116,7 +116,7 @@ impl Connection {
             Event::Data(data) => {
                 assert!((1..=self.lacking as usize).contains(&data.len()));
                 self.lacking -= data.len() as u64;
-                self.told.data.extend_from_slice(data);
+                self.record.data.extend_from_slice(data);
             }
             Event::Request(request) => {
                 assert_possible(&request, offer);
@@ -125,22 +125,22 @@ impl Connection {
                 }
                 let (to, length) = (request.reply_to(), request.length);
                 match request.kind {
-                    RequestKind::Read => replies.data(&mut self.told.answers, to, length),
+                    RequestKind::Read => replies.data(&mut self.record.answers, to, length),
                     RequestKind::BlockStatus => {
-                        replies.extents(&mut self.told.answers, to, &[Extent { length, is_hole: true }]);
+                        replies.extents(&mut self.record.answers, to, &[Extent { length, is_hole: true }]);
                     }
-                    _ => replies.done(&mut self.told.answers, to),
+                    _ => replies.done(&mut self.record.answers, to),
                 }
-                self.told.requests.push(Ok(request));
+                self.record.requests.push(Ok(request));
             }
             Event::Refused(refusal) => {
-                let before = self.told.answers.len();
-                replies.failed(&mut self.told.answers, refusal.to, refusal.errno, refusal.message);
-                assert!(self.told.answers.len() <= before + ANSWER_BYTES_MAX);
-                self.told.requests.push(Err(refusal));
+                let before = self.record.answers.len();
+                replies.failed(&mut self.record.answers, refusal.to, refusal.errno, refusal.message);
+                assert!(self.record.answers.len() <= before + ANSWER_BYTES_MAX);
+                self.record.requests.push(Err(refusal));
             }
-            Event::Disconnect => self.told.end = Some("disconnect".into()),
-            Event::Broken(broken) => self.told.end = Some(broken.to_string()),
+            Event::Disconnect => self.record.end = Some("disconnect".into()),
+            Event::Broken(broken) => self.record.end = Some(broken.to_string()),
         }
         true
     }
@@ -168,7 +168,7 @@ pub(crate) fn whole(data: &[u8]) -> SessionRecord {
     let [choice, _, sent @ ..] = data else { return SessionRecord::default() };
     let mut connection = Connection::new(*choice);
     connection.feed(sent);
-    connection.told
+    connection.record
 }
 
 /// The same in pieces of 1 to 64 bytes, as `data` says.
@@ -181,7 +181,7 @@ fn in_pieces(data: &[u8]) -> SessionRecord {
         connection.feed(piece);
         rest = after;
     }
-    connection.told
+    connection.record
 }
 
 /// What a client sends.

@@ -114,8 +114,8 @@ fn what_is_cached_is_read_from_the_backing_and_not_sent() {
 fn a_request_of_more_than_32_mib_fits_into_the_share_of_who_asks_for_it() {
     let long = "data = bytes(range(256)) * (64 << 12)\nh.pwrite(data, 1 << 20)\n\
                 assert h.pread(64 << 20, 1 << 20) == data\n";
-    let asked = format!("assert h.get_block_size(nbd.SIZE_MAXIMUM) == 128 << 20\n{long}");
-    if !Disk::new("memory:256M", 256).libnbd(&asked) {
+    let script = format!("assert h.get_block_size(nbd.SIZE_MAXIMUM) == 128 << 20\n{long}");
+    if !Disk::new("memory:256M", 256).libnbd(&script) {
         return;
     }
     let refused = "assert h.get_block_size(nbd.SIZE_MAXIMUM) == 32 << 20\ntry:\n    h.pread(33 << 20, 0)\n\
@@ -142,9 +142,9 @@ assert sizes == [1, 4096, 128 << 20], sizes
     if !disk.libnbd(SCRIPT) {
         return;
     }
-    let Some(told) = disk.client("nbdinfo", &["--json", "URI"]) else { return };
+    let Some(info) = disk.client("nbdinfo", &["--json", "URI"]) else { return };
     for fact in ["\"can_fast_zero\": true", "\"base:allocation\"", "\"TLS\": false", "\"export-size\": 16777216"] {
-        assert!(told.contains(fact), "{fact} is not in {told}");
+        assert!(info.contains(fact), "{fact} is not in {info}");
     }
 }
 

@@ -336,8 +336,8 @@ fn structured_replies() {
 
 #[test]
 fn extents_of_a_reply_are_of_one_context_and_holes_read_as_zeroes() {
-    let told = [(512, true), (u64::from(u32::MAX) - 512, false)];
-    let extents = told.map(|(length, is_hole)| Extent { length, is_hole });
+    let given = [(512, true), (u64::from(u32::MAX) - 512, false)];
+    let extents = given.map(|(length, is_hole)| Extent { length, is_hole });
     let reply = replied(STATUS, |replies, out| replies.extents(out, TO, &extents));
     assert_eq!(
         reply,

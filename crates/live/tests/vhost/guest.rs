@@ -269,7 +269,7 @@ impl Guest {
             }
             let Queue { call, sleep, .. } = &self.queues[queue];
             match sleep.wait(PATIENCE_MS, &mut [EpollEvent::default()]) {
-                Ok(told) => assert!(told > 0, "the guest is told of an answer"),
+                Ok(notified) => assert!(notified > 0, "the guest is told of an answer"),
                 // As by whoever stops and continues the process.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
             }

@@ -12,9 +12,9 @@ const UNSUPP: u8 = 2;
 
 /// What a person is told.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl std::io::Write for Said {
+impl std::io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -148,14 +148,14 @@ fn guests_that_break_the_rules_end_their_own_queue() {
 
 #[test]
 fn a_queue_whose_index_runs_away_is_not_served_any_more() {
-    let said = Said::default();
-    let messages = Messages::to(said.clone());
+    let log = LogBuffer::default();
+    let messages = Messages::to(log.clone());
     let server = Server::with("memory:8M", "cfq", None, &["vm"], messages.clone());
     let mut guest = Guest::new(2);
     guest.connect(&server.socket(0));
     guest.advance(1, SIZE + 1);
     assert_eq!(guest.read(0, 512), [0; 512]);
     assert!(messages.finish(std::time::Duration::from_secs(60)));
-    let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
-    assert!(said.contains("queue 1 is not served any more"), "{said}");
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("queue 1 is not served any more"), "{log}");
 }

@@ -15,25 +15,25 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
     file.as_file().set_len(8 * MIB).unwrap();
     let server = Server::new(file.path().to_str().unwrap(), &["vm"]);
     let rescan = || server.served.as_ref().unwrap().handle.control(|disk, _| disk.rescan().map_err(|e| e.to_string()));
-    let (mut told, channel) = UnixStream::pair().unwrap();
+    let (mut notified, channel) = UnixStream::pair().unwrap();
     let (mut guest, mut deaf) = (Guest::new(1), Guest::new(1));
     guest.channel = Some(channel);
     guest.connect(&server.socket(0));
     let sectors = |guest: &mut Guest| u64::from_le_bytes(guest.config(0, 8).try_into().unwrap());
     assert_eq!(sectors(&mut guest), 8 * MIB / 512);
     assert!(guest.call(OUT, 8 * MIB / 512, &[1; 512], 0).is_err());
-    told.set_nonblocking(true).unwrap();
+    notified.set_nonblocking(true).unwrap();
 
     assert_eq!(rescan().unwrap(), Ok(8 * MIB), "nothing has changed");
     assert!(guest.call(OUT, 0, &[1; 512], 0).is_ok());
-    assert!(told.read(&mut [0; 12]).is_err(), "and nothing is told");
+    assert!(notified.read(&mut [0; 12]).is_err(), "and nothing is told");
 
     file.as_file().set_len(16 * MIB + 100).unwrap();
     assert_eq!(rescan().unwrap(), Ok(16 * MIB));
-    told.set_nonblocking(false).unwrap();
-    told.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    notified.set_nonblocking(false).unwrap();
+    notified.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut message = [0xff; 12];
-    told.read_exact(&mut message).unwrap();
+    notified.read_exact(&mut message).unwrap();
     assert_eq!(message, [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], "CONFIG_CHANGE_MSG, version 1, without more");
     assert_eq!(sectors(&mut guest), 16 * MIB / 512);
     guest.write(16 * MIB / 512 - 1, &[7; 512]);

@@ -51,12 +51,12 @@ impl FileSystem {
         inode.entry_bytes = entry_bytes(name_bytes);
         inode.directory = directory.then(|| Box::new(Directory::new(self.config.dir_index, 1)));
         let ino = self.add_slot(inode);
-        let mut made = Ok(());
+        let mut result = Ok(());
         if directory {
-            made = self.add_directory_page(ino, 0, effects);
+            result = self.add_directory_page(ino, 0, effects);
             self.inode_mut(ino).size = PAGE_BYTES;
         }
-        match made.and_then(|()| self.add_name(parent, ino, effects)) {
+        match result.and_then(|()| self.add_name(parent, ino, effects)) {
             Ok(()) => Ok(ino),
             Err(error) => {
                 self.drop_inode(ino, effects);

@@ -216,14 +216,14 @@ fn bitmaps_never_used_are_read_with_ext3_and_not_with_ext4() {
 fn creating_and_removing_change_the_blocks_that_say_so() {
     let mut fs = fs(FsKind::Ext4);
     let directory = fs.make_directory(fs.root(), 10, &mut Effects::default()).unwrap();
-    let mut made = Effects::default();
-    let file = fs.create(directory, 10, &mut made).unwrap();
+    let mut effects = Effects::default();
+    let file = fs.create(directory, 10, &mut effects).unwrap();
     let names = fs.inode(directory).map.extents[0].block;
     let bitmap = fs.geometry.inode_bitmap(group(&fs, file));
     let descriptor = fs.geometry.descriptor(group(&fs, file));
     let in_bitmaps: BTreeSet<Block> =
         [names, bitmap, descriptor, fs.inode_block(file), fs.inode_block(directory)].into_iter().collect();
-    assert_eq!(made.dirties.iter().copied().collect::<BTreeSet<_>>(), in_bitmaps);
+    assert_eq!(effects.dirties.iter().copied().collect::<BTreeSet<_>>(), in_bitmaps);
     let mut removed = Effects::default();
     fs.unlink(file, &mut removed).unwrap();
     let with_superblock: BTreeSet<Block> = in_bitmaps.into_iter().chain([fs.superblock()]).collect();

@@ -58,7 +58,7 @@ fn calls(task: u32, disks: u32, actions: &[Action]) -> Vec<Call> {
     };
     let root = |number: u32| Node::root(number % disks);
     let mut open: [Option<OpenFlags>; (OWN + SHARED) as usize] = Default::default();
-    let mut made = [false; OWN as usize];
+    let mut created = [false; OWN as usize];
     let mut directories = [false; DIRECTORIES as usize];
     let mut calls = Vec::new();
     for action in actions {
@@ -71,18 +71,18 @@ fn calls(task: u32, disks: u32, actions: &[Action]) -> Vec<Call> {
                 calls.push(Call::Open { parent: root(file), node: node(file), name_bytes: 9, flags });
                 open[file as usize] = Some(flags);
                 if is_private {
-                    made[file as usize] = true;
+                    created[file as usize] = true;
                 }
             }
             Action::Close { file } if open[file as usize].take().is_some() => {
                 calls.push(Call::Close { node: node(file) })
             }
-            Action::Unlink { file } if file < OWN && made[file as usize] => {
+            Action::Unlink { file } if file < OWN && created[file as usize] => {
                 if open[file as usize].take().is_some() {
                     calls.push(Call::Close { node: node(file) });
                 }
                 calls.push(Call::Unlink { node: node(file) });
-                made[file as usize] = false;
+                created[file as usize] = false;
             }
             Action::Read { file, page, bytes, calls: count } => {
                 let Some(flags) = open[file as usize] else { continue };

@@ -511,7 +511,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn report_decisions(&mut self) {
         if self.observer.wants_decisions() {
             for (at, decision) in self.driver.take_decisions() {
-                let decision = decision.told(ORIGIN, |cookie| cookie >> SLOT_BITS);
+                let decision = decision.rebased(ORIGIN, |cookie| cookie >> SLOT_BITS);
                 self.observer.decision(at.since(ORIGIN), &decision);
             }
         }

@@ -287,7 +287,7 @@ impl<'a> System<'a> {
 
     fn into_result<D: Device, O: Observer>(mut self, disks: Disks<D, O>, driven: Driven) -> RunResult {
         let now_ns = now_ns(&disks);
-        let told = self.applications[0].application.told(now_ns);
+        let outcome = self.applications[0].application.told(now_ns);
         let ios = disks.iter().map(|core| core.submitted).sum();
         let limited = driven.limited_ns.map(|at_ns| Note::Limited { ios, at_ns });
         let mut cores = disks.into_iter();
@@ -295,7 +295,7 @@ impl<'a> System<'a> {
             unreachable!("a machine has a disk");
         };
         first.notes.extend(limited);
-        first.notes.extend(told.notes);
+        first.notes.extend(outcome.notes);
         let mut result = first.into_result(driven.events);
         for core in cores {
             let other = core.into_result(0);
@@ -306,17 +306,17 @@ impl<'a> System<'a> {
             result.latency.merge(&other.latency);
         }
         result.finished_ns = now_ns;
-        result.app = told.report;
+        result.app = outcome.report;
         // fio's jobs have measured their own.
-        if told.jobs.is_empty() {
+        if outcome.jobs.is_empty() {
             result.sync_calls = self.sync_calls;
         }
         // Of a job, what it sees: what is written back of its pages is a thread's.
-        let threads = result.tasks.len().saturating_sub(told.jobs.len());
-        for (task, job) in result.tasks[threads..].iter_mut().zip(&told.jobs) {
+        let threads = result.tasks.len().saturating_sub(outcome.jobs.len());
+        for (task, job) in result.tasks[threads..].iter_mut().zip(&outcome.jobs) {
             task.count_as(job);
         }
-        result.jobs = told.jobs;
+        result.jobs = outcome.jobs;
         result
     }
 }

@@ -77,16 +77,16 @@ mod tests {
 
     #[test]
     fn each_reason_that_there_is_no_io_uring_is_told_apart() {
-        let told = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
-        assert!(told(libc::ENOSYS).contains("Linux 5.11") && told(libc::ENOSYS).contains("seccomp"));
+        let message = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
+        assert!(message(libc::ENOSYS).contains("Linux 5.11") && message(libc::ENOSYS).contains("seccomp"));
         // What this machine allows decides which of them it says.
-        let forbidden = told(libc::EPERM);
+        let forbidden = message(libc::EPERM);
         assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
-        let memory = told(libc::ENOMEM);
+        let memory = message(libc::ENOMEM);
         assert!(memory.contains("RLIMIT_MEMLOCK") || memory.contains("out of memory"), "{memory}");
         for errno in [libc::ENOSYS, libc::EPERM, libc::ENOMEM, libc::EMFILE] {
-            assert!(told(errno).starts_with("io_uring: "));
-            assert_eq!(told(errno).contains("5.11"), errno == libc::ENOSYS);
+            assert!(message(errno).starts_with("io_uring: "));
+            assert_eq!(message(errno).contains("5.11"), errno == libc::ENOSYS);
         }
     }
 }

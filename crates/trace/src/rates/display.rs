@@ -78,7 +78,7 @@ impl DeviceRates {
     }
 
     fn row(&self) -> [String; HEADING.len()] {
-        let told = |spread: Option<Spread>, unit: f64, decimals: usize| {
+        let spread_text = |spread: Option<Spread>, unit: f64, decimals: usize| {
             spread.map_or_else(
                 || "-".to_owned(),
                 |Spread { mean, max }| format!("{:.decimals$} ({:.decimals$})", mean / unit, max / unit),
@@ -90,15 +90,15 @@ impl DeviceRates {
             size.map_or_else(|| "-".to_owned(), |(bytes, requests)| format!("{:.1}", bytes / requests.mean / 1024.0));
         [
             self.device.clone(),
-            told(self.busy_percent, 1.0, 0),
-            told(self.requests(), 1.0, 0),
-            told(self.read_bytes_per_s, MB, 1),
-            told(self.write_bytes_per_s, MB, 1),
+            spread_text(self.busy_percent, 1.0, 0),
+            spread_text(self.requests(), 1.0, 0),
+            spread_text(self.read_bytes_per_s, MB, 1),
+            spread_text(self.write_bytes_per_s, MB, 1),
             size,
-            told(self.read_wait_ms.or(self.wait_ms), 1.0, 2),
-            told(self.write_wait_ms, 1.0, 2),
-            told(self.queue, 1.0, 1),
-            told(self.queue_while_busy, 1.0, 1),
+            spread_text(self.read_wait_ms.or(self.wait_ms), 1.0, 2),
+            spread_text(self.write_wait_ms, 1.0, 2),
+            spread_text(self.queue, 1.0, 1),
+            spread_text(self.queue_while_busy, 1.0, 1),
         ]
     }
 

@@ -30,7 +30,7 @@ struct Request {
     unmergeable: bool,
     /// In the order of sectors.
     bios: VecDeque<WayId>,
-    asked: Time,
+    requested: Time,
     got: Time,
 }
 
@@ -193,7 +193,7 @@ impl Block {
             let goes_on = match submitter.stage.take() {
                 Some(Stage::Gate(way)) => self.enter(task, way),
                 Some(Stage::Controller(way)) => self.ask(task, way),
-                Some(Stage::Tag(way, asked)) => self.start(task, way, asked),
+                Some(Stage::Tag(way, requested)) => self.start(task, way, requested),
                 None => match submitter.calls.front_mut().map(VecDeque::pop_front) {
                     None => return,
                     Some(Some(bio)) => self.submit(task, &bio),
@@ -291,16 +291,16 @@ impl Block {
 
     /// A bio asks for a tag.
     fn ask(&mut self, task: usize, way: WayId) -> bool {
-        let asked = self.site.now;
+        let requested = self.site.now;
         if self.tags_free == 0 {
             self.tag_waiters.push_back(task);
-            return self.wait(task, Stage::Tag(way, asked));
+            return self.wait(task, Stage::Tag(way, requested));
         }
-        self.start(task, way, asked)
+        self.start(task, way, requested)
     }
 
     /// A bio has a tag, and becomes a request.
-    fn start(&mut self, task: usize, way: WayId, asked: Time) -> bool {
+    fn start(&mut self, task: usize, way: WayId, requested: Time) -> bool {
         self.tags_free -= 1;
         let bio = &self.site.ways[way];
         let number = self.requests.len();
@@ -314,7 +314,7 @@ impl Block {
             founder: way,
             unmergeable: false,
             bios: VecDeque::from([way]),
-            asked,
+            requested,
             got: self.site.now,
         });
         if !self.plugging.plug {
@@ -353,9 +353,9 @@ impl Block {
         let number = self.device.advance(Time::from_ns(self.now_ns()))? as usize;
         let request = &mut self.requests[number];
         let bios: Vec<WayId> = std::mem::take(&mut request.bios).into();
-        let &mut Request { id, op, nr_sectors, founder, asked, got, .. } = request;
+        let &mut Request { id, op, nr_sectors, founder, requested, got, .. } = request;
         self.say(self.line("complete").number("id", id));
-        let served = Served { founder, op, nr_sectors, asked, got };
+        let served = Served { founder, op, nr_sectors, requested, got };
         self.controller.completed(&self.site, &served, &bios);
         let done = bios.iter().map(|&way| self.site.ways[way]).collect();
         for way in bios {

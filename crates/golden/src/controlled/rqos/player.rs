@@ -433,7 +433,7 @@ impl Player {
         }
         if let Some(bio) = ended {
             self.site.end(bio);
-            self.told(bio);
+            self.notify_task(bio);
         }
     }
 
@@ -460,7 +460,7 @@ impl Player {
     }
 
     /// The task is told that its bio is done.
-    fn told(&mut self, bio: WayId) {
+    fn notify_task(&mut self, bio: WayId) {
         let BioState { task, looped, .. } = self.states[bio.index()];
         if !looped {
             return;

@@ -6,7 +6,7 @@ use crate::env::Env;
 
 /// What was last told, and how many queues were told of.
 #[derive(Debug, Default)]
-pub(super) struct ToldQueues {
+pub(super) struct ReportedQueues {
     active: Option<Option<ActiveQueue>>,
     queues: u32,
 }
@@ -14,7 +14,7 @@ pub(super) struct ToldQueues {
 impl Cfq2616 {
     /// Decisions are recorded from now on.
     pub(super) fn tell_anew(&mut self, env: &mut Env) {
-        self.told.active = None;
+        self.reported.active = None;
         self.tell(env);
     }
 
@@ -30,13 +30,13 @@ impl Cfq2616 {
         let queue = self.active.map(|id| {
             let queue = &mut self.queues[id];
             let number = *queue.number.get_or_insert_with(|| {
-                self.told.queues += 1;
-                self.told.queues - 1
+                self.reported.queues += 1;
+                self.reported.queues - 1
             });
             ActiveQueue { number, pid: queue.sync.then_some(queue.pid) }
         });
-        if self.told.active != Some(queue) {
-            self.told.active = Some(queue);
+        if self.reported.active != Some(queue) {
+            self.reported.active = Some(queue);
             env.note(|| Decision::Cfq2616(Cfq2616Event::Active { queue }));
         }
     }

@@ -66,7 +66,7 @@ pub(crate) struct Cfq2616 {
     last_completion: u64,
     /// Requests in the device.
     in_driver: u32,
-    told: event::ToldQueues,
+    reported: event::ReportedQueues,
 }
 
 impl Cfq2616 {
@@ -82,7 +82,7 @@ impl Cfq2616 {
             timers: Timers::default(),
             last_completion: 0,
             in_driver: 0,
-            told: event::ToldQueues::default(),
+            reported: event::ReportedQueues::default(),
         }
     }
 

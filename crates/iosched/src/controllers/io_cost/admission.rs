@@ -100,9 +100,9 @@ impl IoCost {
     fn count_latency(&mut self, site: &Site, request: &Served, direction: Direction) {
         let transfer_ns = self.settings.costs[direction.index()].transfer(request.nr_sectors) / NANOSECOND;
         let target_ns = u64::from(self.settings.qos.value.target_us[direction.index()]) * MICROSECOND_NS;
-        let latency_ns = site.now.since(request.asked);
+        let latency_ns = site.now.since(request.requested);
         let in_time = latency_ns.saturating_sub(transfer_ns) <= target_ns;
-        self.load.count(direction, in_time, request.got.since(request.asked));
+        self.load.count(direction, in_time, request.got.since(request.requested));
     }
 
     /// Cost of a bio on the whole device; 0 if it is free.

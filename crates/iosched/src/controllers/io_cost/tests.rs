@@ -80,7 +80,7 @@ impl Bench {
 
     fn complete(&mut self, way: WayId) {
         let (now, bio) = (self.site.now, self.site.ways[way]);
-        let served = Served { founder: way, op: bio.op, nr_sectors: bio.nr_sectors.into(), asked: now, got: now };
+        let served = Served { founder: way, op: bio.op, nr_sectors: bio.nr_sectors.into(), requested: now, got: now };
         self.cost.completed(&self.site, &served, &[way]);
         if let Some(group) = self.site.end(way) {
             self.cost.group_left(&mut self.site, group);
@@ -277,8 +277,8 @@ fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() 
     for period in 0..6 {
         let way = bench.come(group, Flags::empty(), 8).0;
         bench.pass_us(26_500);
-        let asked = bench.site.now - 26_500 * MICROSECOND_NS;
-        let served = Served { founder: way, op: Op::Read, nr_sectors: 8, asked, got: asked };
+        let requested = bench.site.now - 26_500 * MICROSECOND_NS;
+        let served = Served { founder: way, op: Op::Read, nr_sectors: 8, requested, got: requested };
         bench.cost.completed(&bench.site, &served, &[way]);
         bench.end_period();
         assert_eq!(bench.cost.periods.busy, period + 1);
@@ -294,9 +294,9 @@ fn a_latency_within_the_target_beyond_its_transfer_is_met() {
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=100").unwrap();
     let page_ns = READ / clock::NANOSECOND;
     for (latency_ns, missed) in [(page_ns + 100_000, 0), (page_ns + 100_001, 1_000_000), (page_ns / 2, 0)] {
-        let asked = bench.site.now;
-        bench.site.now = asked + latency_ns;
-        let served = Served { founder, op: Op::Read, nr_sectors: 15, asked, got: asked };
+        let requested = bench.site.now;
+        bench.site.now = requested + latency_ns;
+        let served = Served { founder, op: Op::Read, nr_sectors: 15, requested, got: requested };
         bench.cost.completed(&bench.site, &served, &[]);
         let strain = bench.cost.load.take(1_000);
         assert!(format!("{strain:?}").contains(&format!("missed_ppm: [{missed}, 0]")), "{latency_ns}: {strain:?}");

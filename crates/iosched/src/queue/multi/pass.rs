@@ -337,12 +337,12 @@ impl RequestQueue {
 
     /// A request for `bio`, if there is a tag for it; otherwise `context` waits in its place.
     pub(in crate::queue) fn allocate_tagged_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
-        let (asked, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
+        let (worker_bio, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
-        match multi.allocate(&self.env, self.elevator.as_mut(), nr_requests, &asked) {
+        match multi.allocate(&self.env, self.elevator.as_mut(), nr_requests, &worker_bio) {
             Ok(grant) => Some(self.found_tagged(bio, grant)),
             Err(limit) => {
-                multi.wait(&self.env, &asked, limit, false);
+                multi.wait(&self.env, &worker_bio, limit, false);
                 None
             }
         }

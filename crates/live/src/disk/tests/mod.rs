@@ -20,7 +20,7 @@ use store::{Faults, Store};
 
 /// An operation that is not answered.
 #[derive(Debug)]
-struct Asked {
+struct PendingOperation {
     client: ClientId,
     action: Action,
     bytes: Range<u64>,
@@ -34,7 +34,7 @@ struct Asked {
     failures_before: usize,
 }
 
-impl Asked {
+impl PendingOperation {
     fn changes(&self) -> bool {
         !matches!(self.action, Action::Read | Action::Flush)
     }
@@ -48,7 +48,7 @@ struct Run {
     clients: Vec<ClientId>,
     read_only: Vec<ClientId>,
     gone: Vec<ClientId>,
-    asked: BTreeMap<u64, Asked>,
+    pending: BTreeMap<u64, PendingOperation>,
     cookies: u64,
     /// What every byte is, where that is certain.
     model: Vec<Option<u8>>,
@@ -109,7 +109,7 @@ impl Run {
             clients: Vec::new(),
             read_only: Vec::new(),
             gone: Vec::new(),
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             cookies: 0,
             model: vec![Some(0); capacity_bytes as usize],
             answered: vec![0; store.versions().len()],
@@ -269,10 +269,10 @@ impl Run {
             };
             let bytes = start..(start + length).min(capacity);
             let changes = !matches!(action, Action::Read);
-            let in_the_way = |asked: &Asked| {
-                (changes || asked.changes()) && asked.bytes.start < bytes.end && bytes.start < asked.bytes.end
+            let in_the_way = |pending: &PendingOperation| {
+                (changes || pending.changes()) && pending.bytes.start < bytes.end && bytes.start < pending.bytes.end
             };
-            if !self.asked.values().any(in_the_way) {
+            if !self.pending.values().any(in_the_way) {
                 return Some(bytes);
             }
         }
@@ -329,8 +329,8 @@ impl Run {
         let must_be_stable = if action == Action::Flush { self.answered.clone() } else { Vec::new() };
         let failures_before = self.store.failures.len();
         let offset = bytes.start;
-        let asked = Asked { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
-        self.asked.insert(cookie, asked);
+        let pending = PendingOperation { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
+        self.pending.insert(cookie, pending);
         let operation = Operation { action, offset, length, fua, sync, no_hole, to_send: false, data: buffer, cookie };
         self.disk.submit(self.now, client, operation);
     }
@@ -362,55 +362,55 @@ impl Run {
     fn take_answers(&mut self) {
         let done: Vec<Done> = self.disk.take_done().collect();
         for Done { client, cookie, result } in done {
-            let asked = self.asked.remove(&cookie).expect("an operation is answered once");
-            assert_eq!(client, asked.client);
+            let pending = self.pending.remove(&cookie).expect("an operation is answered once");
+            assert_eq!(client, pending.client);
             match result {
-                Ok(data) => self.succeeded(&asked, data),
-                Err(errno) => self.failed(&asked, errno),
+                Ok(data) => self.succeeded(&pending, data),
+                Err(errno) => self.failed(&pending, errno),
             }
         }
     }
 
-    fn blocks(&self, asked: &Asked) -> Range<u64> {
+    fn blocks(&self, pending: &PendingOperation) -> Range<u64> {
         let block = u64::from(self.disk.block_bytes());
-        match asked.action {
+        match pending.action {
             // Part of a block is not trimmed.
             Action::Trim => {
-                let start = asked.bytes.start.next_multiple_of(block);
-                start..(asked.bytes.end / block * block).max(start)
+                let start = pending.bytes.start.next_multiple_of(block);
+                start..(pending.bytes.end / block * block).max(start)
             }
-            _ => asked.bytes.start / block * block..asked.bytes.end.next_multiple_of(block),
+            _ => pending.bytes.start / block * block..pending.bytes.end.next_multiple_of(block),
         }
     }
 
-    fn succeeded(&mut self, asked: &Asked, data: Option<Buffer>) {
+    fn succeeded(&mut self, pending: &PendingOperation, data: Option<Buffer>) {
         self.good += 1;
-        assert_eq!(asked.refusal, None, "{asked:?}");
-        let (blocks, place) = (self.blocks(asked), asked.bytes.start as usize..asked.bytes.end as usize);
+        assert_eq!(pending.refusal, None, "{pending:?}");
+        let (blocks, place) = (self.blocks(pending), pending.bytes.start as usize..pending.bytes.end as usize);
         assert!(
             blocks.is_empty() || place.is_empty() || !self.store.must_fail(&blocks),
-            "{asked:?} cannot have been done"
+            "{pending:?} cannot have been done"
         );
         let zeroes = vec![0; place.len()];
-        match asked.action {
+        match pending.action {
             Action::Read => {
                 let data = data.expect("a read has data");
                 assert_eq!(data.len(), place.len());
                 let wrong =
                     self.model[place].iter().zip(&*data).position(|(model, &read)| model.is_some_and(|m| m != read));
-                assert_eq!(wrong, None, "{asked:?} read another byte than was written");
+                assert_eq!(wrong, None, "{pending:?} read another byte than was written");
                 return;
             }
             Action::Flush => {
-                let stable = self.store.stable_versions().iter().zip(&asked.must_be_stable);
+                let stable = self.store.stable_versions().iter().zip(&pending.must_be_stable);
                 let lost = stable.enumerate().find(|(_, (stable, must))| stable < must);
                 assert_eq!(lost, None, "not flushed: block, its stable and its answered version");
             }
             Action::Trim => self.model[place].fill(None),
             Action::Write | Action::WriteZeroes => {
-                let new = if asked.action == Action::Write { &asked.data } else { &zeroes };
-                assert!(self.store.bytes()[place.clone()] == **new, "{asked:?} is answered, not done");
-                assert!(!asked.fua || self.store.stable()[place.clone()] == **new, "{asked:?} is not stable");
+                let new = if pending.action == Action::Write { &pending.data } else { &zeroes };
+                assert!(self.store.bytes()[place.clone()] == **new, "{pending:?} is answered, not done");
+                assert!(!pending.fua || self.store.stable()[place.clone()] == **new, "{pending:?} is not stable");
                 for (model, &new) in self.model[place].iter_mut().zip(new) {
                     *model = Some(new);
                 }
@@ -423,32 +423,33 @@ impl Run {
         }
     }
 
-    fn failed(&mut self, asked: &Asked, errno: Errno) {
-        if asked.changes() && asked.refusal.is_none() {
-            self.model[asked.bytes.start as usize..asked.bytes.end as usize].fill(None);
+    fn failed(&mut self, pending: &PendingOperation, errno: Errno) {
+        if pending.changes() && pending.refusal.is_none() {
+            self.model[pending.bytes.start as usize..pending.bytes.end as usize].fill(None);
         }
-        if let Some(refusal) = asked.refusal {
-            assert_eq!(errno, refusal, "{asked:?}");
+        if let Some(refusal) = pending.refusal {
+            assert_eq!(errno, refusal, "{pending:?}");
         } else if errno == Errno::ESHUTDOWN {
-            assert!(self.gone.contains(&asked.client), "{asked:?} is of a client that has not left");
+            assert!(self.gone.contains(&pending.client), "{pending:?} is of a client that has not left");
         } else {
-            assert_eq!(errno, Errno::EIO, "{asked:?}");
-            let blocks = self.blocks(asked);
+            assert_eq!(errno, Errno::EIO, "{pending:?}");
+            let blocks = self.blocks(pending);
             let overlaps = |(op, place): &(Op, Range<u64>)| match op {
-                Op::Flush => asked.action == Action::Flush || asked.fua,
+                Op::Flush => pending.action == Action::Flush || pending.fua,
                 _ => blocks.start <= place.start && place.end <= blocks.end,
             };
             assert!(
-                self.store.failures[asked.failures_before..].iter().any(overlaps),
-                "{asked:?} has another's error: {:?}",
-                &self.store.failures[asked.failures_before..]
+                self.store.failures[pending.failures_before..].iter().any(overlaps),
+                "{pending:?} has another's error: {:?}",
+                &self.store.failures[pending.failures_before..]
             );
         }
     }
 
     fn check(&mut self) {
         for client in self.disk.clients.iter() {
-            let requests = self.asked.values().filter(|asked| asked.client == client.id && asked.refusal.is_none());
+            let requests =
+                self.pending.values().filter(|pending| pending.client == client.id && pending.refusal.is_none());
             assert_eq!(client.operations as usize, requests.count(), "operations of {}", client.id);
             assert!(client.parts <= self.parts_max, "{} bios of a client, {} allowed", client.parts, self.parts_max);
         }
@@ -487,7 +488,7 @@ impl Run {
                 self.disk.complete(self.now, id, result);
             } else if !self.disk.is_idle() {
                 let at = self.disk.next_timer();
-                assert!(at.is_some(), "{} operations wait for nothing: {}", self.asked.len(), self.state());
+                assert!(at.is_some(), "{} operations wait for nothing: {}", self.pending.len(), self.state());
                 self.timer();
             }
             self.take_answers();
@@ -495,7 +496,7 @@ impl Run {
                 break;
             }
         }
-        assert!(self.asked.is_empty(), "not answered: {:?}", self.asked.values());
+        assert!(self.pending.is_empty(), "not answered: {:?}", self.pending.values());
         self.check();
         assert!(self.disk.is_idle() && self.disk.parts.is_empty() && self.disk.commands.is_empty());
         assert!(self.disk.clients.iter().all(|client| !client.leaving && client.parts == 0));

@@ -484,11 +484,11 @@ impl Filesystem for DiskFs {
 
     /// A new group.
     fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        let made = self.path_in(parent, name).and_then(|path| {
+        let created = self.path_in(parent, name).and_then(|path| {
             self.forest.make_directory(&path).map_err(|error| FuseErrno::from(&error))?;
             self.look_up(parent, name)
         });
-        match made {
+        match created {
             Ok((ttl, attr)) => reply.entry(&ttl, &attr, Generation(0)),
             Err(FuseErrno::ENOENT) => reply.error(FuseErrno::EPERM),
             Err(errno) => reply.error(errno),

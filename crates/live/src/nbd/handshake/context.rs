@@ -7,7 +7,7 @@ pub(in super::super) const ALLOCATION_ID: u32 = 1;
 
 /// What a client asks for with either option.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ContextsAsked<'a> {
+pub(super) struct ContextsRequest<'a> {
     pub(super) name: &'a str,
     /// There was no query.
     is_open: bool,
@@ -17,7 +17,7 @@ pub(super) struct ContextsAsked<'a> {
     names_base: bool,
 }
 
-impl<'a> ContextsAsked<'a> {
+impl<'a> ContextsRequest<'a> {
     /// # Errors
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
@@ -33,14 +33,14 @@ impl<'a> ContextsAsked<'a> {
         }
         let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "an export name must be UTF-8"))?;
         let count = reader.u32().ok_or(malformed)?;
-        let mut asked = Self { name, is_open: count == 0, names_allocation: false, names_base: false };
+        let mut request = Self { name, is_open: count == 0, names_allocation: false, names_base: false };
         for _ in 0..count {
             let bytes = reader.u32().ok_or(malformed)? as usize;
             let query = reader.bytes(bytes).ok_or(malformed)?;
-            asked.names_allocation |= query == wire::BASE_ALLOCATION.as_bytes();
-            asked.names_base |= query == b"base:";
+            request.names_allocation |= query == wire::BASE_ALLOCATION.as_bytes();
+            request.names_base |= query == b"base:";
         }
-        if reader.0.is_empty() { Ok(asked) } else { Err(malformed) }
+        if reader.0.is_empty() { Ok(request) } else { Err(malformed) }
     }
 
     /// Whether what is allocated is to be listed.

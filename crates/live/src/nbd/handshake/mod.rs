@@ -13,8 +13,8 @@ use super::offer::{Offer, find};
 use super::terms::{ReplyForm, Terms};
 use super::wire::{self, OptionHeader};
 pub(super) use context::ALLOCATION_ID;
-use context::ContextsAsked;
-use option::Asked;
+use context::ContextsRequest;
+use option::InfoRequest;
 
 /// Most options of one connection. Clients that look at every export of a long list stay below it.
 pub const OPTIONS_MAX: u32 = 1024;
@@ -295,18 +295,18 @@ impl Handshake {
 
     /// GO and INFO differ in what follows only.
     fn info(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Progress {
-        let asked = match Asked::read(data) {
-            Ok(asked) => asked,
+        let request = match InfoRequest::read(data) {
+            Ok(request) => request,
             Err((error, message)) => {
                 refuse(out, option, error, message);
                 return Progress::Replied;
             }
         };
-        let Some(offer) = find(&self.offers, asked.name) else {
+        let Some(offer) = find(&self.offers, request.name) else {
             refuse(out, option, wire::REP_ERR_UNKNOWN, NO_SUCH_EXPORT);
             return Progress::Replied;
         };
-        self.describe(option, offer, &asked, out);
+        self.describe(option, offer, &request, out);
         reply(out, option, wire::REP_ACK, &[]);
         if option == wire::OPT_INFO {
             return Progress::Replied;
@@ -328,36 +328,36 @@ impl Handshake {
         if self.form == ReplyForm::Simple {
             return refuse(out, option, wire::REP_ERR_INVALID, "metadata contexts need structured replies");
         }
-        let asked = match ContextsAsked::read(data) {
-            Ok(asked) => asked,
+        let request = match ContextsRequest::read(data) {
+            Ok(request) => request,
             Err((error, message)) => return refuse(out, option, error, message),
         };
-        let Some(offer) = find(&self.offers, asked.name) else {
+        let Some(offer) = find(&self.offers, request.name) else {
             return refuse(out, option, wire::REP_ERR_UNKNOWN, NO_SUCH_EXPORT);
         };
-        if sets && asked.chooses_allocation() {
+        if sets && request.chooses_allocation() {
             self.status_of = Some(offer);
         }
-        if if sets { asked.chooses_allocation() } else { asked.lists_allocation() } {
+        if if sets { request.chooses_allocation() } else { request.lists_allocation() } {
             let (id, name) = (ALLOCATION_ID.to_be_bytes(), wire::BASE_ALLOCATION.as_bytes());
             reply(out, option, wire::REP_META_CONTEXT, &[&id, name]);
         }
         reply(out, option, wire::REP_ACK, &[]);
     }
 
-    fn describe(&self, option: u32, offer: usize, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    fn describe(&self, option: u32, offer: usize, request: &InfoRequest<'_>, out: &mut Vec<u8>) {
         let terms = self.terms(offer);
         let offer = &self.offers[offer];
         let kind = |kind: u16| kind.to_be_bytes();
         let (size, flags) = (offer.size_bytes.to_be_bytes(), offer.flags(terms).to_be_bytes());
         reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_EXPORT), &size, &flags]);
-        if asked.for_fact(wire::INFO_NAME) {
+        if request.for_fact(wire::INFO_NAME) {
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_NAME), offer.name.as_bytes()]);
         }
-        if asked.for_fact(wire::INFO_DESCRIPTION) && !offer.description.is_empty() {
+        if request.for_fact(wire::INFO_DESCRIPTION) && !offer.description.is_empty() {
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_DESCRIPTION), offer.description.as_bytes()]);
         }
-        if asked.for_fact(wire::INFO_BLOCK_SIZE) {
+        if request.for_fact(wire::INFO_BLOCK_SIZE) {
             let sizes = [1, offer.preferred_block_bytes, offer.length_max].map(u32::to_be_bytes);
             reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_BLOCK_SIZE), sizes.as_flattened()]);
         }

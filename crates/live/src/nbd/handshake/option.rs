@@ -4,13 +4,13 @@ use super::super::wire::{self, Reader};
 
 /// What a client asks for with `GO` or `INFO`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct InfoRequest<'a> {
     pub(super) name: &'a str,
     /// `INFO_*`, two bytes each.
     facts: &'a [u8],
 }
 
-impl<'a> Asked<'a> {
+impl<'a> InfoRequest<'a> {
     /// # Errors
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {

@@ -17,7 +17,7 @@ enum Stage {
 }
 
 /// A request that is not answered.
-struct Asked {
+struct PendingRequest {
     ask: Ask,
     data: Vec<u8>,
     /// Which of the data has come.
@@ -31,7 +31,7 @@ pub(super) struct Client {
     read_only: bool,
     structured: bool,
     input: Vec<u8>,
-    asked: BTreeMap<u64, Asked>,
+    pending: BTreeMap<u64, PendingRequest>,
     cookies: u64,
     /// It may be closed before it is answered, for what it has done.
     pub(super) misbehaves: bool,
@@ -47,7 +47,7 @@ impl Client {
             read_only,
             structured,
             input: Vec::new(),
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             cookies: 0,
             misbehaves: false,
             leaving: false,
@@ -55,7 +55,7 @@ impl Client {
     }
 
     pub(super) fn waits(&self) -> usize {
-        self.asked.len()
+        self.pending.len()
     }
 
     pub(super) fn may_ask(&self) -> bool {
@@ -67,7 +67,7 @@ impl Client {
         let ask = witness.ask(random, self.read_only);
         // Names of requests are the client's; some do not count.
         self.cookies = self.cookies.wrapping_mul(3).wrapping_add(1 + random.below(5));
-        while self.asked.contains_key(&self.cookies) {
+        while self.pending.contains_key(&self.cookies) {
             self.cookies += 1;
         }
         let command = match ask.action {
@@ -91,8 +91,8 @@ impl Client {
             bytes.extend(ask.data());
         }
         let length = if ask.is_read() { ask.length as usize } else { 0 };
-        let asked = Asked { ask, data: vec![0; length], came: vec![false; length], error: None };
-        self.asked.insert(self.cookies, asked);
+        let new = PendingRequest { ask, data: vec![0; length], came: vec![false; length], error: None };
+        self.pending.insert(self.cookies, new);
         bytes
     }
 
@@ -105,8 +105,8 @@ impl Client {
 
     /// The server has ended the connection: what it has asked for is not answered any more.
     pub(super) fn end(&mut self, witness: &mut Witness) {
-        if !self.asked.is_empty() && !self.misbehaves && !witness.ending && !witness.has_faults() {
-            let ask = self.asked.values().next().map(|asked| asked.ask.clone());
+        if !self.pending.is_empty() && !self.misbehaves && !witness.ending && !witness.has_faults() {
+            let ask = self.pending.values().next().map(|first| first.ask.clone());
             witness.is_wrong(|| format!("a connection was closed, and this was not answered: {ask:?}"));
         }
         self.give_up(witness);
@@ -114,8 +114,8 @@ impl Client {
 
     /// It waits for no answer any more.
     pub(super) fn give_up(&mut self, witness: &mut Witness) {
-        for asked in std::mem::take(&mut self.asked).into_values() {
-            witness.lost(&asked.ask);
+        for request in std::mem::take(&mut self.pending).into_values() {
+            witness.lost(&request.ask);
         }
     }
 
@@ -184,17 +184,17 @@ impl Client {
         match (reader.u32()?, self.structured) {
             (wire::SIMPLE_REPLY_MAGIC, structured) => {
                 let (error, cookie) = (reader.u32()?, reader.u64()?);
-                let Some(asked) = self.asked.get(&cookie) else {
+                let Some(request) = self.pending.get(&cookie) else {
                     return Some(Err(format!("an answer to {cookie}, which is not asked for, or answered before")));
                 };
-                if structured && asked.ask.is_read() {
+                if structured && request.ask.is_read() {
                     return Some(Err("a simple answer to a read where structured ones are agreed".to_owned()));
                 }
-                let length = if error == 0 { asked.data.len() } else { 0 };
+                let length = if error == 0 { request.data.len() } else { 0 };
                 let data = reader.bytes(length)?;
                 let result = if error == 0 { Ok(data) } else { Err(error) };
-                if let Some(asked) = self.asked.remove(&cookie) {
-                    witness.answer(&asked.ask, result);
+                if let Some(request) = self.pending.remove(&cookie) {
+                    witness.answer(&request.ask, result);
                 }
                 Some(Ok(()))
             }
@@ -206,16 +206,16 @@ impl Client {
     fn chunk(&mut self, reader: &mut Reader<'_>, witness: &mut Witness) -> Option<Result<(), String>> {
         let (flags, kind, cookie, length) = (reader.u16()?, reader.u16()?, reader.u64()?, reader.u32()?);
         let payload = reader.bytes(length as usize)?;
-        let Some(asked) = self.asked.get_mut(&cookie) else {
+        let Some(request) = self.pending.get_mut(&cookie) else {
             return Some(Err(format!("an answer to {cookie}, which is not asked for, or answered before")));
         };
-        if let Err(what) = asked.take(kind, payload) {
+        if let Err(what) = request.take(kind, payload) {
             return Some(Err(what));
         }
         if flags & wire::REPLY_FLAG_DONE == 0 {
             return Some(Ok(()));
         }
-        let Some(Asked { ask, data, came, error }) = self.asked.remove(&cookie) else { return Some(Ok(())) };
+        let Some(PendingRequest { ask, data, came, error }) = self.pending.remove(&cookie) else { return Some(Ok(())) };
         match error {
             Some(error) => witness.answer(&ask, Err(error)),
             None if came.iter().all(|&came| came) => witness.answer(&ask, Ok(&data)),
@@ -225,7 +225,7 @@ impl Client {
     }
 }
 
-impl Asked {
+impl PendingRequest {
     fn take(&mut self, kind: u16, payload: &[u8]) -> Result<(), String> {
         let mut reader = Reader(payload);
         let short = || "a chunk that is too short".to_owned();

@@ -53,7 +53,7 @@ pub enum Theme {
 
 /// What happened in a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct HistoryTally {
     /// Histories.
     pub histories: u64,
     /// Lives that ended by a power cut.
@@ -70,7 +70,7 @@ pub struct Told {
     pub digest: u64,
 }
 
-impl Told {
+impl HistoryTally {
     /// Adds what happened in another one.
     pub fn add(&mut self, other: &Self) {
         self.histories += other.histories;
@@ -238,7 +238,13 @@ enum Life {
     Wrong(String),
 }
 
-fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Random, told: &mut Told) -> Life {
+fn live(
+    medium: &mut Medium,
+    fate: Fate,
+    broken: Option<Broken>,
+    random: &mut Random,
+    tally: &mut HistoryTally,
+) -> Life {
     let (plan, behind, excuses) = medium.faults(random);
     let backend = medium.backend(plan, behind, broken, random);
     let settings = medium.settings(&*backend, broken, random);
@@ -265,7 +271,7 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
     let world = World::new(Random::new(random.next_word()), witness, insiders, Arc::clone(&inbox), fate);
     let mut reactor = Reactor::new(world, disk, backend, inbox, Some(server), Recorders::default(), nobody());
     let turns = run(&mut reactor);
-    told.turns += turns;
+    tally.turns += turns;
     let flushed = reactor.result;
     let at_end = about(&reactor.disk);
     let Reactor { ring: mut world, .. } = reactor;
@@ -273,11 +279,11 @@ fn live(medium: &mut Medium, fate: Fate, broken: Option<Broken>, random: &mut Ra
         world.insiders_hear();
     }
     let World { witness: Witness { wrong, answers, failures, .. }, .. } = &world;
-    told.answers += answers;
-    told.failures += failures;
+    tally.answers += answers;
+    tally.failures += failures;
     let mut digest = Digest::default();
-    [told.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
-    told.digest = digest.value();
+    [tally.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
+    tally.digest = digest.value();
     if let Some(wrong) = wrong {
         return Life::Wrong(format!("{wrong}; at the end {at_end}"));
     }
@@ -366,22 +372,22 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
 ///
 /// # Errors
 /// If something cannot be.
-pub fn history(seed: u64, theme: Theme, broken: Option<Broken>) -> Result<Told, Violation> {
+pub fn history(seed: u64, theme: Theme, broken: Option<Broken>) -> Result<HistoryTally, Violation> {
     let mut random = Random::new(seed);
     let mut medium = Medium::new(&mut random, theme, broken);
-    let mut told = Told { histories: 1, ..Told::default() };
+    let mut tally = HistoryTally { histories: 1, ..HistoryTally::default() };
     for life in 0..1 + random.index(4) as u32 {
         let cut = (theme == Theme::Cuts || random.chance(40)).then(|| random.index(60) as u32);
         let acts_max = random.pick(&[20, 100, 300]);
         let acts = 5 + random.index(acts_max) as u32;
         let fate = Fate { acts, cut, drains: random.chance(60) };
-        match live(&mut medium, fate, broken, &mut random, &mut told) {
-            Life::Cut => told.cuts += 1,
-            Life::Ended => told.ends += 1,
+        match live(&mut medium, fate, broken, &mut random, &mut tally) {
+            Life::Cut => tally.cuts += 1,
+            Life::Ended => tally.ends += 1,
             Life::Wrong(what) => return Err(Violation { seed, life, what }),
         }
     }
-    Ok(told)
+    Ok(tally)
 }
 
 #[cfg(test)]

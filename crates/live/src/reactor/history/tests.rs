@@ -1,11 +1,11 @@
 //! Histories in short, and whether what is broken on purpose is found.
 
-use super::{Broken, Mistake, Theme, Told, history};
-fn histories(theme: Theme, count: u64) -> Told {
-    let mut all = Told::default();
+use super::{Broken, HistoryTally, Mistake, Theme, history};
+fn histories(theme: Theme, count: u64) -> HistoryTally {
+    let mut all = HistoryTally::default();
     for seed in 0..count {
         match history(seed, theme, None) {
-            Ok(told) => all.add(&told),
+            Ok(tally) => all.add(&tally),
             Err(violation) => panic!("{violation}"),
         }
     }
@@ -14,14 +14,14 @@ fn histories(theme: Theme, count: u64) -> Told {
 
 #[test]
 fn whatever_happens_the_disk_keeps_what_it_has_promised() {
-    let told = histories(Theme::All, 60);
-    assert!(told.answers > 2000 && told.failures > 50 && told.cuts > 30 && told.ends > 50, "{told:?}");
+    let tally = histories(Theme::All, 60);
+    assert!(tally.answers > 2000 && tally.failures > 50 && tally.cuts > 30 && tally.ends > 50, "{tally:?}");
 }
 
 #[test]
 fn what_was_promised_outlives_power_cuts() {
-    let told = histories(Theme::Cuts, 60);
-    assert!(told.cuts > 100 && told.answers > 2000, "{told:?}");
+    let tally = histories(Theme::Cuts, 60);
+    assert!(tally.cuts > 100 && tally.answers > 2000, "{tally:?}");
 }
 
 #[test]

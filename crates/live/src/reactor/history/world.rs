@@ -89,7 +89,7 @@ pub(super) struct World {
     /// Waits since the last act.
     waits: u32,
     /// Messages were sent, for which the thread wakes up.
-    told: bool,
+    is_woken: bool,
     /// The thread has had a turn since the last wait: it may have done something.
     turned: bool,
     /// An elevator that idles for days was looked for.
@@ -116,7 +116,7 @@ impl World {
             phase: Phase::Busy,
             acts: 0,
             waits: 0,
-            told: false,
+            is_woken: false,
             turned: false,
             hurried: false,
             is_cut: false,
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn tell(&mut self, message: Message) {
-        self.told |= self.inbox.send(message).is_ok();
+        self.is_woken |= self.inbox.send(message).is_ok();
     }
 
     /// The last answers are heard.
@@ -172,7 +172,7 @@ impl World {
         match self.random.index(100) {
             0..15 => {
                 self.insiders.act(&mut self.random, &mut self.witness);
-                self.told = true;
+                self.is_woken = true;
             }
             15..20 => {
                 let change = changes::draw(&mut self.random);
@@ -470,7 +470,7 @@ impl System for World {
         let most_ns = timeout.map(|timeout| (timeout.as_nanos() as u64).max(1000));
         let until = most_ns.map_or(Time::MAX, |ns| self.now + ns);
         loop {
-            if !self.ready.is_empty() || std::mem::take(&mut self.told) {
+            if !self.ready.is_empty() || std::mem::take(&mut self.is_woken) {
                 return Ok(());
             }
             let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= until) else { break };

@@ -184,7 +184,7 @@ fn length_max(budget_bytes: u64) -> u32 {
 
 /// What an operation is to its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Of {
+enum Part {
     /// All that the client asked for.
     Whole,
     /// A piece of a write, with the connection's number for that.
@@ -194,9 +194,9 @@ enum Of {
 }
 
 /// An operation that a connection waits for.
-struct Asked {
+struct PendingOperation {
     connection: u32,
-    of: Of,
+    part: Part,
     kind: RequestKind,
     /// What the client's reply names it by.
     to: ReplyTo,
@@ -213,7 +213,7 @@ pub(super) struct Server {
     messages: Messages,
     account: Account,
     connections: Slab<Connection>,
-    asked: Slab<Asked>,
+    pending: Slab<PendingOperation>,
     /// Connections that wait to be told what is allocated; some may be over.
     statuses: VecDeque<u32>,
     /// Connections that something happened to.
@@ -254,7 +254,7 @@ impl Server {
             messages,
             account: Account::new(budget_bytes),
             connections: Slab::new(),
-            asked: Slab::new(),
+            pending: Slab::new(),
             statuses: VecDeque::new(),
             touched: Vec::new(),
             deaf: false,
@@ -335,11 +335,11 @@ impl Server {
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, account, asked, statuses, messages, touched, ending, .. } = self;
+        let Self { connections, door, account, pending, statuses, messages, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
         let ending = *ending;
-        act(connection, &mut With { id, now, disk, door, account, asked, statuses, messages, kept_bytes, ending });
+        act(connection, &mut With { id, now, disk, door, account, pending, statuses, messages, kept_bytes, ending });
         let held_bytes = connection.held_bytes();
         account.charge(&mut connection.charged, held_bytes);
         if touched.last() != Some(&id) {
@@ -362,7 +362,7 @@ impl Server {
 
     /// The disk has answered what came by NBD.
     pub(super) fn answer(&mut self, now: Time, done: Done, disk: &mut LiveDisk) {
-        let Some(answered) = self.asked.try_remove((done.cookie & !COOKIES) as usize) else { return };
+        let Some(answered) = self.pending.try_remove((done.cookie & !COOKIES) as usize) else { return };
         self.act(now, answered.connection, disk, |connection, with| {
             connection.answer(&answered, done.result, with);
             connection.look_if_stalled(with);
@@ -492,7 +492,7 @@ impl Server {
     pub(super) fn audit(&self) -> Audit {
         Audit {
             connections: self.connections.len(),
-            operations: self.asked.len(),
+            operations: self.pending.len(),
             held_bytes: self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum(),
             charged_bytes: self.account.held_bytes(),
             bytes_max: self.account.bytes_max(self.connections.len()),

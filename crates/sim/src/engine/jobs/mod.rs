@@ -35,7 +35,7 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<C
         let weight = weights.entry(member.name.trim_matches('/')).or_default();
         *weight = member.weight.or(*weight);
     }
-    let mut made: BTreeMap<String, CgroupId> = BTreeMap::new();
+    let mut cgroups: BTreeMap<String, CgroupId> = BTreeMap::new();
     let mut ids = Vec::with_capacity(jobs.file().jobs.len());
     for job in &jobs.file().jobs {
         let mut id = CgroupId::ROOT;
@@ -46,14 +46,14 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<C
                 path.push('/');
             }
             path.push_str(part);
-            id = match made.get(&path) {
+            id = match cgroups.get(&path) {
                 Some(&known) => known,
                 None => {
                     let weight = weights.get(path.as_str()).copied().flatten();
                     let name = path.clone();
                     let group = iosched::Cgroup { name, parent: Some(id), weight, leaf_weight: weight };
                     let new = driver.create_cgroup(group)?;
-                    made.insert(path.clone(), new);
+                    cgroups.insert(path.clone(), new);
                     new
                 }
             };

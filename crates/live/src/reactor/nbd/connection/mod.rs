@@ -17,7 +17,7 @@ use slab::Slab;
 
 use super::account::Account;
 use super::output::Output;
-use super::{Asked, Catalogue, Door, Standing};
+use super::{Catalogue, Door, PendingOperation, Standing};
 use crate::Messages;
 use crate::disk::{ClientId, Identity, LiveDisk};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
@@ -81,7 +81,7 @@ pub(super) struct Connection {
     receiving: Receiving,
     pub(super) output: Output,
     /// Operations that are not answered.
-    pub(super) asked: u32,
+    pub(super) pending: u32,
     /// Memory that those hold.
     asked_bytes: u64,
     /// What the account has for it.
@@ -108,7 +108,7 @@ pub(super) struct With<'a> {
     pub(super) disk: &'a mut LiveDisk,
     pub(super) door: &'a Door,
     pub(super) account: &'a Account,
-    pub(super) asked: &'a mut Slab<Asked>,
+    pub(super) pending: &'a mut Slab<PendingOperation>,
     /// Connections that wait to be told what is allocated.
     pub(super) statuses: &'a mut VecDeque<u32>,
     pub(super) messages: &'a Messages,
@@ -142,7 +142,7 @@ impl Connection {
             parted: Slab::new(),
             receiving: Receiving::No,
             output,
-            asked: 0,
+            pending: 0,
             asked_bytes: 0,
             charged: 0,
             progress: progress::Progress::new(now),
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Whether nothing of it is in the kernel or the disk, and it has ended.
     pub(super) fn is_over(&self) -> bool {
-        let quiet = self.receiving == Receiving::No && !self.output.is_sending() && self.asked == 0;
+        let quiet = self.receiving == Receiving::No && !self.output.is_sending() && self.pending == 0;
         quiet && (self.closed || (matches!(self.stage, ConnectionStage::Over) && self.output.bytes() == 0))
     }
 
@@ -428,7 +428,7 @@ impl Connection {
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
         self.go_on_reading(with);
-        let waits = self.asked > 0 || self.reading.is_some() || self.status.is_some();
+        let waits = self.pending > 0 || self.reading.is_some() || self.status.is_some();
         if !waits && !matches!(self.stage, ConnectionStage::Over) {
             self.end_stage(with);
             if self.transport.finish(self.output.raw()).is_err() {

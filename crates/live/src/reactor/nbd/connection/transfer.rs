@@ -8,7 +8,7 @@ use iosched_system::Segment;
 
 use super::super::account::LEAST_BYTES;
 use super::super::output::COPIED_BYTES_MAX;
-use super::super::{Asked, COOKIES, Of};
+use super::super::{COOKIES, Part, PendingOperation};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
 use crate::nbd::{Refusal, Replies, ReplyTo, Request, RequestKind, Transport};
@@ -72,7 +72,7 @@ pub(super) struct Parted {
     /// The first error.
     result: Result<(), Errno>,
     /// The client has been told already.
-    told: bool,
+    is_answered: bool,
 }
 
 /// A read that is done in pieces.
@@ -81,7 +81,7 @@ pub(super) struct Reading {
     /// Bytes that are answered.
     at: u64,
     /// The next piece is under way.
-    asked: bool,
+    is_submitted: bool,
 }
 
 impl Reading {
@@ -119,17 +119,17 @@ impl Connection {
         };
         let held_bytes = with.disk.bytes_of(action, offset, length);
         if held_bytes <= self.room_bytes(with) {
-            self.ask(request, None, Of::Whole, with);
+            self.ask(request, None, Part::Whole, with);
             return true;
         }
         if self.held_bytes() > 0 {
             return false;
         }
         if action == Action::Read {
-            self.reading = Some(Reading { request, at: 0, asked: false });
+            self.reading = Some(Reading { request, at: 0, is_submitted: false });
             self.go_on_reading(with);
         } else {
-            self.ask(request, None, Of::Whole, with);
+            self.ask(request, None, Part::Whole, with);
         }
         true
     }
@@ -197,7 +197,7 @@ impl Connection {
     fn give_up(&mut self, with: &mut With<'_>) {
         let Some(arriving) = self.arriving.take() else { return };
         if let Some(parted) = arriving.parted.and_then(|key| self.parted.get_mut(key)) {
-            (parted.arrived, parted.told) = (true, true);
+            (parted.arrived, parted.is_answered) = (true, true);
         }
         self.forget_if_done(arriving.parted, with);
         if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
@@ -224,11 +224,11 @@ impl Connection {
         if is_last {
             self.progress.ended();
             if arriving.at == 0 {
-                return self.ask(request, Some(data), Of::Whole, with);
+                return self.ask(request, Some(data), Part::Whole, with);
             }
         }
         let to = arriving.request.reply_to();
-        let new = Parted { to, under_way: 0, arrived: false, result: Ok(()), told: false };
+        let new = Parted { to, under_way: 0, arrived: false, result: Ok(()), is_answered: false };
         let key = arriving.parted.unwrap_or_else(|| self.parted.insert(new));
         if let Some(parted) = self.parted.get_mut(key) {
             parted.under_way += 1;
@@ -238,7 +238,7 @@ impl Connection {
             let (at, parted) = (arriving.at + length, Some(key));
             self.arriving = Some(Arriving { at, parted, ..Arriving::new(arriving.request) });
         }
-        self.ask(request, Some(data), Of::Write(key), with);
+        self.ask(request, Some(data), Part::Write(key), with);
     }
 
     fn piece_written(&mut self, key: usize, result: Result<(), Errno>, with: &mut With<'_>) {
@@ -255,11 +255,11 @@ impl Connection {
         if self.parted.get(key).is_none_or(|parted| parted.under_way > 0 || !parted.arrived) {
             return;
         }
-        let Parted { to, result, told, .. } = self.parted.remove(key);
+        let Parted { to, result, is_answered, .. } = self.parted.remove(key);
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         match result {
-            _ if told => {}
+            _ if is_answered => {}
             Ok(()) => self.say(with, |out| replies.done(out, to)),
             Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
         }
@@ -270,7 +270,7 @@ impl Connection {
     /// Asks for the next piece, if there is room for it.
     pub(super) fn go_on_reading(&mut self, with: &mut With<'_>) {
         let (room_bytes, is_free) = (self.room_bytes(with), self.held_bytes() == 0);
-        let Some(reading) = self.reading.as_mut().filter(|reading| !reading.asked) else { return };
+        let Some(reading) = self.reading.as_mut().filter(|reading| !reading.is_submitted) else { return };
         let offset = reading.request.offset + reading.at;
         let left = reading.request.length - reading.at;
         let mut length = left.min(PIECE_BYTES_MAX);
@@ -283,9 +283,9 @@ impl Connection {
         if !is_free && with.disk.bytes_of(Action::Read, offset, length) > room_bytes {
             return;
         }
-        reading.asked = true;
+        reading.is_submitted = true;
         let request = Request { offset, length, ..reading.request };
-        self.ask(request, None, Of::Read, with);
+        self.ask(request, None, Part::Read, with);
     }
 
     fn piece_read(&mut self, length: u64, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
@@ -303,7 +303,7 @@ impl Connection {
             }
             Err(errno) => return self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
         };
-        (reading.at, reading.asked) = (at + length, false);
+        (reading.at, reading.is_submitted) = (at + length, false);
         let is_last = reading.at == whole;
         let is_dropped = reading.is_dropped();
         if !is_last {
@@ -333,7 +333,7 @@ impl Connection {
 
     // ---- asking the disk
 
-    fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
+    fn ask(&mut self, request: Request, data: Option<Buffer>, part: Part, with: &mut With<'_>) {
         let ConnectionStage::Transmission { client, .. } = &self.stage else { return };
         let client = *client;
         let Request { kind, offset, length, fua, no_hole, .. } = request;
@@ -346,8 +346,9 @@ impl Connection {
             return;
         }
         let held_bytes = with.disk.bytes_of(action, offset, length);
-        let key = with.asked.insert(Asked { connection: with.id, of, kind, to, length, held_bytes }) as u64;
-        self.asked += 1;
+        let key =
+            with.pending.insert(PendingOperation { connection: with.id, part, kind, to, length, held_bytes }) as u64;
+        self.pending += 1;
         self.asked_bytes += held_bytes;
         let to_send =
             kind == RequestKind::Read && length > COPIED_BYTES_MAX as u64 && matches!(self.transport, Transport::Plain);
@@ -359,31 +360,36 @@ impl Connection {
     /// The disk has answered.
     pub(in super::super) fn answer(
         &mut self,
-        asked: &Asked,
+        operation: &PendingOperation,
         result: Result<Option<Buffer>, Errno>,
         with: &mut With<'_>,
     ) {
-        self.asked -= 1;
-        self.asked_bytes -= asked.held_bytes;
-        match asked.of {
-            Of::Whole => self.answer_whole(asked, result, with),
-            Of::Write(key) => self.piece_written(key, result.map(drop), with),
-            Of::Read => self.piece_read(asked.length, result, with),
+        self.pending -= 1;
+        self.asked_bytes -= operation.held_bytes;
+        match operation.part {
+            Part::Whole => self.answer_whole(operation, result, with),
+            Part::Write(key) => self.piece_written(key, result.map(drop), with),
+            Part::Read => self.piece_read(operation.length, result, with),
         }
         if self.leaving && !self.closed {
             self.finish(with);
         }
     }
 
-    fn answer_whole(&mut self, asked: &Asked, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
+    fn answer_whole(
+        &mut self,
+        operation: &PendingOperation,
+        result: Result<Option<Buffer>, Errno>,
+        with: &mut With<'_>,
+    ) {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
-        let (replies, to) = (*replies, asked.to);
+        let (replies, to) = (*replies, operation.to);
         match result {
             // It was only to be read.
-            Ok(Some(_)) if asked.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
+            Ok(Some(_)) if operation.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
             Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
-                self.say(with, |out| replies.data(out, to, asked.length));
+                self.say(with, |out| replies.data(out, to, operation.length));
                 self.send_data(data, with);
             }
             Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
