@@ -41,16 +41,44 @@ const BESIDE: [&str; 5] = ["cd", "echo", "mkdir", "rm", "sleep"];
 const CONTROL: [&str; 4] = ["for", "while", "until", "if"];
 
 /// The remedy for servers, whose I/O depends on their clients.
-const SERVER: &str = "iosched simulates tpcc, a database; or record the disk of the server with iosched record";
+const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate tpcc, a database";
+/// The remedy for programs that copy files.
+const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192, with of=/dev/null to read only";
+/// The remedy for other programs.
+const RECORD: &str = "record the disk while it runs: iosched record DISK --for 60; or describe its I/O to fio";
 
-/// Programs that people bring and that iosched does not simulate, with the nearest command line that it does.
+/// Programs that people bring and that iosched does not simulate, with what works instead.
 const NOT_MODELLED: &[(&str, &str)] = &[
-    ("pgbench", "iosched simulates tpcc, which writes a log and data files as a database does"),
+    (
+        "pgbench",
+        "record the disk of the database while pgbench runs: iosched record DISK --for 60 -o pgbench.blktrace.0, then \
+         iosched compare --workload pgbench.blktrace.0; for its log alone, describe the I/O to fio: fio --name=wal \
+         --rw=write --bs=8k --size=64m --overwrite=1 --fdatasync=1",
+    ),
+    (
+        "pg_test_fsync",
+        "describe its I/O to fio: fio --name=wal --rw=write --bs=8k --size=16m --overwrite=1 --fdatasync=1",
+    ),
     ("mysqld", SERVER),
+    ("mysqlslap", SERVER),
     ("postgres", SERVER),
     ("mongod", SERVER),
     ("redis-server", SERVER),
+    ("redis-benchmark", SERVER),
     ("etcd", "for its log, describe the I/O to fio: fio --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1"),
+    ("cat", COPY),
+    ("cp", COPY),
+    ("pv", COPY),
+    ("rsync", RECORD),
+    ("tar", RECORD),
+    ("postmark", RECORD),
+    ("filebench", RECORD),
+    ("vdbench", RECORD),
+    ("diskspd", RECORD),
+    ("db_bench", RECORD),
+    ("stress-ng", RECORD),
+    ("fsync-tester", RECORD),
+    ("gnome-disks", RECORD),
 ];
 
 /// The error of a path that is no file: of a command line, that its program is not modelled.
@@ -65,7 +93,7 @@ pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
     if program.is_empty() || known.is_none() && !text.contains(' ') {
         return error;
     }
-    let remedy = known.map_or_else(String::new, |(_, nearest)| format!("; {nearest}"));
+    let remedy = format!("; {}", known.map_or(RECORD, |(_, nearest)| *nearest));
     WorkloadError::NoSuchProgram { program: program.to_owned(), line: shortened(text), remedy }
 }
 
@@ -88,13 +116,17 @@ impl Pasted {
         let mut whole = Self::default();
         let mut prepared = None;
         for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
-            let command = until_pipe(command);
+            let (command, is_piped) = until_pipe(command);
             let mut one = Self::default();
             if is_cache_dropped(&command) {
                 continue;
             }
-            one.words = without_redirections(command);
+            let (words, redirected) = without_redirections(command, is_piped);
+            one.words = words;
             one.take_prefixes(&wrong)?;
+            if one.words.first().is_some_and(|program| base(program) == "dd") {
+                redirected.into_operands(&mut one.words);
+            }
             if let [shell, option, line, ..] = one.words.as_slice()
                 && ["sh", "bash"].contains(&base(shell))
                 && option == "-c"
@@ -271,27 +303,57 @@ fn is_cache_dropped(words: &[String]) -> bool {
     words.iter().any(|word| word.ends_with("/proc/sys/vm/drop_caches") || word.starts_with("vm.drop_caches="))
 }
 
-/// A command without what it is piped into, unless that drops caches.
-fn until_pipe(words: &[String]) -> Vec<String> {
+/// A command without what it is piped into, unless that drops caches, and whether it is piped.
+fn until_pipe(words: &[String]) -> (Vec<String>, bool) {
     if is_cache_dropped(words) {
-        return words.to_vec();
+        return (words.to_vec(), false);
     }
-    words.iter().take_while(|word| *word != "|").cloned().collect()
+    let command: Vec<String> = words.iter().take_while(|word| *word != "|").cloned().collect();
+    let is_piped = command.len() < words.len();
+    (command, is_piped)
 }
 
-/// Without `> file`, `2>&1` and the like.
-fn without_redirections(words: Vec<String>) -> Vec<String> {
+/// Where standard input comes from and standard output goes.
+#[derive(Debug, Default)]
+struct Redirected {
+    input: Option<String>,
+    output: Option<String>,
+}
+
+impl Redirected {
+    /// As operands of dd that has none of these: it reads standard input and writes standard output.
+    fn into_operands(self, words: &mut Vec<String>) {
+        for (name, file) in [("if=", self.input), ("of=", self.output)] {
+            if let Some(file) = file.filter(|_| !words.iter().any(|word| word.starts_with(name))) {
+                words.push(format!("{name}{file}"));
+            }
+        }
+    }
+}
+
+/// Without `> file`, `2>&1` and the like, and the files of standard input and output. What is piped reaches no disk.
+fn without_redirections(words: Vec<String>, is_piped: bool) -> (Vec<String>, Redirected) {
     let mut all = Vec::with_capacity(words.len());
+    let mut redirected = Redirected { output: is_piped.then(|| "/dev/null".to_owned()), ..Redirected::default() };
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let behind = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
-        match behind.strip_prefix('>').or_else(|| behind.strip_prefix('<')) {
-            Some(target) if target.trim_start_matches('>').is_empty() => drop(words.next()),
-            Some(_) => {}
-            None => all.push(word),
+        let stream = word[..word.len() - behind.len()].to_owned();
+        let Some(target) = behind.strip_prefix('>').or_else(|| behind.strip_prefix('<')) else {
+            all.push(word);
+            continue;
+        };
+        let is_input = behind.starts_with('<');
+        let target = target.trim_start_matches('>').to_owned();
+        let file = if target.is_empty() { words.next() } else { Some(target) };
+        let file = file.filter(|file| !file.starts_with('&'));
+        match (is_input, stream.as_str()) {
+            (true, "" | "0") => redirected.input = file,
+            (false, "" | "1") => redirected.output = file,
+            _ => {}
         }
     }
-    all
+    (all, redirected)
 }
 
 /// Words as a shell splits them, with `;`, `|`, `&` and `&&` as words of their own. `None`: a quote has no end.
@@ -357,7 +419,11 @@ mod tests {
         );
         assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
         let pgbench = missing("pgbench -c 10 -T 60 bench");
-        assert!(pgbench.starts_with("pgbench: iosched does not simulate this program") && pgbench.contains("tpcc"));
+        assert!(pgbench.starts_with("pgbench: iosched does not simulate this program"), "{pgbench}");
+        assert!(pgbench.contains("iosched record DISK --for 60 -o pgbench.blktrace.0"), "{pgbench}");
+        assert!(missing("pg_test_fsync").contains("--fdatasync=1"), "a single word that is known");
+        assert!(missing("cp a b").contains("dd if=FILE of=COPY bs=128k"));
+        assert!(missing("someone --else").contains("iosched record DISK --for 60"));
         assert!(missing("mysqld").starts_with("mysqld: iosched does not simulate this program"));
         assert!(missing("none").starts_with("none: no such file"));
     }
@@ -444,6 +510,10 @@ mod tests {
             is(&format!("fio --name='a b'{behind}"), "fio --name=a b", None);
         }
         is("dd if=a of=b; dd if=b of=c", "dd if=a of=b ; dd if=b of=c", None);
+        is("dd if=a bs=1M | pv > /dev/null", "dd if=a bs=1M of=/dev/null", None);
+        is("dd if=/dev/zero bs=1M count=9 > b 2>/dev/null", "dd if=/dev/zero bs=1M count=9 of=b", None);
+        is("dd of=b bs=1M <a", "dd of=b bs=1M if=a", None);
+        is("dd if=a of=b 2>&1 | tail -1", "dd if=a of=b", None);
         let told = |text: &str| Pasted::read(text).unwrap_err().to_string();
         assert!(told("dd if=a of=b && sync").contains("write conv=fsync"));
         assert!(told("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));

@@ -1,8 +1,9 @@
 //! bonnie++: writes, rewrites and reads files of twice the memory, and seeks in them.
 //!
-//! Files of at most 1 GiB hold the data. The phases by character use stdio, which moves blocks of 4 KiB: they are the
-//! same I/O as the phases by block, with CPU time for each character. Five processes share 8,192 seeks: each reads a
-//! block, and every tenth writes it again. The phases that create, stat and delete small files are not simulated.
+//! As seen in the system calls of version 2.00a: one file holds the data. A phase that writes ends with an fsync, whose
+//! time counts. The phases by character move 3 MiB by calls of one byte, whatever the size of the file. Five processes
+//! share 8,192 seeks: each reads a block, and every tenth writes it again. The phases that create, stat and delete
+//! small files are not simulated.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -28,17 +29,15 @@ pub(in crate::app) const ABOUT: About = About {
         option("-m", "NAME", "accepted: what is printed"),
         option("-z", "SEED", "accepted: each run has a seed"),
         flag("-q", "accepted: what is printed"),
+        option("-c", "N", "copies at once; 1 only"),
+        option("-x", "N", "accepted: how often all of it is done; --runs does that"),
     ],
 };
 
 const MIB: u64 = 1 << 20;
-/// Largest file.
-const FILE_BYTES: u64 = 1 << 30;
 const BLOCK_BYTES: u64 = 8 << 10;
-/// What stdio moves at once.
-const STDIO_BYTES: u64 = 4 << 10;
-/// CPU time of putc(3) and getc(3), ns a character.
-const CHARACTER_NS: u64 = 10;
+/// What the phases by character move.
+const CHARACTERS: u64 = 3 << 20;
 const SEEKERS: usize = 5;
 const SEEKS: u64 = 8_192;
 /// Every so many seeks the block is written again.
@@ -49,6 +48,10 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let given = line.letters(ABOUT.options)?;
     let last = |name: &str| given.iter().rev().find(|given| given.name == name).copied();
     let has = |name: &str| last(name).is_some();
+    if let Some(given) = last("-c").filter(|given| given.value != "1") {
+        let remedy = "write -c 1, or describe the I/O to fio, with --numjobs";
+        return Err(line.error("-c", format!("{} copies at once are not simulated", given.value), remedy));
+    }
     let memory = last("-r").map(|given| line.number(given, 1, 1 << 30)).transpose()?;
     let (size, block) = match last("-s") {
         None => (None, None),
@@ -63,14 +66,11 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         return Err(line.error("-s", problem, "write -s SIZE, as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);
-    let file_bytes = total_bytes.min(FILE_BYTES);
-    if !block_bytes.is_power_of_two() || !(512..=file_bytes).contains(&block_bytes) {
+    if !block_bytes.is_power_of_two() || !(512..=total_bytes).contains(&block_bytes) {
         let problem = format!("a block of {block_bytes} bytes");
-        return Err(line.error("-s", problem, "write a power of two from 512 up to the size of a file"));
+        return Err(line.error("-s", problem, "write a power of two from 512 up to the size of the file"));
     }
-    let mut files = vec![FILE_BYTES; (total_bytes / FILE_BYTES) as usize];
-    files.extend(Some(total_bytes % FILE_BYTES).filter(|&rest| rest >= block_bytes));
-    let syncs = Syncs { each_write: has("-b"), ..Syncs::default() };
+    let syncs = Syncs { each_write: has("-b"), at_end: true, ..Syncs::default() };
     let open = OpenFlags { direct: has("-D"), ..OpenFlags::default() };
     let make = OpenFlags { create: true, truncate: true, ..open };
     let block = Phase {
@@ -79,6 +79,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         action: Action::Write,
         order: Order::Once,
         block_bytes,
+        file_bytes_max: u64::MAX,
         flags: make,
         requests: None,
         duration_ns: None,
@@ -86,18 +87,24 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         syncs,
         has_latency: false,
     };
-    // stdio knows no O_DIRECT.
+    // Direct I/O cannot move single bytes.
     let by_character = Phase {
         name: "char_write",
-        block_bytes: STDIO_BYTES,
-        compute_ns: CHARACTER_NS * STDIO_BYTES,
-        flags: OpenFlags { create: true, truncate: true, ..OpenFlags::default() },
+        block_bytes: 1,
+        file_bytes_max: CHARACTERS,
+        flags: OpenFlags { direct: false, ..make },
+        syncs: Syncs { at_end: true, ..Syncs::default() },
         ..block.clone()
     };
     let rewrite = Phase { name: "rewrite", action: Action::Rewrite, flags: open, ..block.clone() };
-    let read = Phase { name: "block_read", action: Action::Read, ..rewrite.clone() };
-    let read_by_character =
-        Phase { name: "char_read", action: Action::Read, flags: OpenFlags::default(), ..by_character.clone() };
+    let read = Phase { name: "block_read", action: Action::Read, syncs: Syncs::default(), ..rewrite.clone() };
+    let read_by_character = Phase {
+        name: "char_read",
+        action: Action::Read,
+        flags: OpenFlags::default(),
+        syncs: Syncs::default(),
+        ..by_character.clone()
+    };
     let seeks = Phase {
         name: "seeks",
         tasks: SEEKERS,
@@ -122,7 +129,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     }
     Ok(Plan {
         program: ABOUT.name,
-        files,
+        files: vec![total_bytes],
         files_exist: false,
         tasks: SEEKERS,
         phases: all.into_iter().filter(|(wanted, _)| *wanted).map(|(_, phase)| phase).collect(),
@@ -164,8 +171,10 @@ mod tests {
             _ => None,
         });
         // By character, by block and rewritten, and every tenth seek; likewise read.
-        assert_eq!(written, 3 * (16 << 20) + 819 * 8_192);
-        assert_eq!(read, 3 * (16 << 20) + 8_192 * 8_192);
+        assert_eq!(written, (3 << 20) + 2 * (16 << 20) + 819 * 8_192);
+        assert_eq!(read, (3 << 20) + 2 * (16 << 20) + 8_192 * 8_192);
+        let syncs = made.iter().filter(|made| matches!(made.call, Call::Fsync { .. })).count();
+        assert_eq!(syncs, 4, "each phase that writes ends with an fsync");
         let names: Vec<String> = app.report().figures.into_iter().map(|own| own.name).collect();
         assert_eq!(names, ["char_write", "block_write", "rewrite", "char_read", "block_read", "seeks"]);
         let fast = calls("bonnie++ -f -s 16", 1_000).1;
@@ -173,13 +182,25 @@ mod tests {
     }
 
     #[test]
-    fn files_have_at_most_one_gib() {
+    fn one_file_holds_the_data() {
         let spec = Spec::parse("bonnie++ -f -r 1100 -n 0").unwrap();
-        let app = spec.start(1, u64::MAX);
-        assert!(app.existing().is_empty());
+        assert!(spec.start(1, u64::MAX).existing().is_empty());
         let (made, _) = calls("bonnie++ -f -s 2200m:1m -n 0", 1_000);
         let opened = made.iter().filter(|made| matches!(made.call, Call::Open { flags, .. } if flags.truncate)).count();
-        assert_eq!(opened, 3);
+        assert_eq!(opened, 1);
+    }
+
+    #[test]
+    fn single_characters_are_bytes_of_three_mib() {
+        let (made, _) = calls("bonnie++ -s 64 -n 0", 1_000);
+        let characters: u64 = made
+            .iter()
+            .map(|made| match made.call {
+                Call::Write { bytes: 1, calls, .. } => calls,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(characters, 3 << 20);
     }
 
     #[test]
@@ -192,7 +213,8 @@ mod tests {
     fn errors_name_the_option() {
         let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
         assert!(error("bonnie++ -d /tmp").contains("-s: is missing"));
-        assert!(error("bonnie++ -s 16 -x 3").contains("-x: unknown option"));
+        assert!(error("bonnie++ -s 16 -k 3").contains("-k: unknown option"));
+        assert!(error("bonnie++ -s 16 -c 4").contains("-c: 4 copies at once are not simulated"));
         assert!(error("bonnie++ -s 16:3k").contains("-s: a block of 3072 bytes"));
     }
 }

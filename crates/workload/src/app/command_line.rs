@@ -124,6 +124,7 @@ impl<'a> Line<'a> {
         &self,
         words: impl IntoIterator<Item = &'w str>,
         known: &[AppOption],
+        lists: &[&str],
     ) -> Result<Vec<Given<'w>>, WorkloadError> {
         let mut given: Vec<Given<'w>> = Vec::new();
         for word in words {
@@ -134,7 +135,7 @@ impl<'a> Line<'a> {
             if value.is_empty() {
                 return Err(self.error(option.name, "has no value", format!("write {}", option.usage())));
             }
-            if given.iter().any(|other| other.name == name) {
+            if !lists.contains(&name) && given.iter().any(|other| other.name == name) {
                 return Err(self.error(option.name, "is given twice", "give it once"));
             }
             given.push(Given { name: option.name, value });

@@ -10,12 +10,13 @@ mod tests;
 
 pub(super) use options::{ABOUT, DdOptions};
 
-use options::{Command, End, File};
+use options::{Command, End, File, Input};
 
 use crate::app::{
     AppTask, Application, Better, Call, Contents, Existing, Figure, LaidOut, Node, OpenFlags, Report, Series, Source,
-    Step,
+    Step, Told,
 };
+use crate::outcome::Note;
 
 /// Length of file names where it does not matter to anybody.
 fn name_bytes(file: &File) -> u8 {
@@ -132,35 +133,43 @@ const fn node(file: usize) -> Node {
     Node::new(file as u32)
 }
 
+/// Bytes of a call, and how many calls move `bytes` in blocks of `size`, or the rest of a block.
+fn blocks(bytes: u64, size: u64) -> (u64, u64) {
+    if bytes < size { (bytes, 1) } else { (size, bytes / size) }
+}
+
 impl Process {
     /// The next part of a copy: what it reads, what it writes, or what follows.
     fn copy(&mut self, command: &Command, done: u64) -> Option<Step> {
-        let Some(bytes) = Some(command.block_bytes.min(command.bytes - done)).filter(|&bytes| bytes > 0) else {
+        let left = command.bytes - done;
+        if left == 0 {
             self.stage = if command.end == End::None { DdStage::CloseInput } else { DdStage::Flush };
             return None;
-        };
+        }
         let (input, output) = (command.input.file(self.job), command.output_file(self.job));
         if let (Some(input), Some(_)) = (input, output) {
             self.stage = DdStage::WriteBlock { done };
-            let offset = command.skip_bytes() + done;
-            return Some(Step::Call(Call::Read { node: node(input), offset, bytes, calls: 1 }));
+            let (bytes, calls) = blocks(command.piece_bytes(left), command.input_block_bytes);
+            return Some(Step::Call(Call::Read { node: node(input), offset: command.skip_bytes + done, bytes, calls }));
         }
         // Only one file: whole blocks in one go, then what is left.
-        let calls = ((command.bytes - done) / command.block_bytes).max(1);
+        let size = if output.is_some() { command.output_block_bytes } else { command.input_block_bytes };
+        let (bytes, calls) = blocks(left, size);
         self.stage = DdStage::Copy { done: done + bytes * calls };
         if let Some(output) = output {
-            let (offset, source) = (command.seek_bytes() + done, Source::Zero);
+            let (offset, source) = (command.seek_bytes + done, Source::Zero);
             return Some(Step::Call(Call::Write { node: node(output), offset, bytes, calls, source }));
         }
-        let offset = command.skip_bytes() + done;
+        let offset = command.skip_bytes + done;
         Some(Step::Call(Call::Read { node: node(input?), offset, bytes, calls }))
     }
 
     fn write_block(&mut self, command: &Command, done: u64) -> Option<Step> {
-        let bytes = command.block_bytes.min(command.bytes - done);
-        self.stage = DdStage::Copy { done: done + bytes };
-        let (node, offset) = (node(command.output_file(self.job)?), command.seek_bytes() + done);
-        Some(Step::Call(Call::Write { node, offset, bytes, calls: 1, source: Source::Buffer }))
+        let piece = command.piece_bytes(command.bytes - done);
+        self.stage = DdStage::Copy { done: done + piece };
+        let (bytes, calls) = blocks(piece, command.output_block_bytes);
+        let (node, offset) = (node(command.output_file(self.job)?), command.seek_bytes + done);
+        Some(Step::Call(Call::Write { node, offset, bytes, calls, source: Source::Buffer }))
     }
 
     /// One repetition is over.
@@ -264,6 +273,17 @@ impl Application for Dd {
         });
         let (done, all) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         done / all
+    }
+
+    fn told(&mut self, _: u64) -> Told {
+        let is_random = self.commands.iter().any(|command| matches!(command.input, Input::Random));
+        let note = Note::NotCarriedOut {
+            what: "the CPU time of random bytes".to_owned(),
+            why: "the kernel takes 2 ms or more for 1 MiB of /dev/urandom, so a fast disk waits for dd; write \
+                  if=/dev/zero to measure the disk"
+                .to_owned(),
+        };
+        Told { report: Some(self.report()), notes: is_random.then_some(note).into_iter().collect(), ..Told::default() }
     }
 
     fn report(&self) -> Report {

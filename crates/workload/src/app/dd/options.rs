@@ -16,18 +16,40 @@ pub(in crate::app) const ABOUT: About = About {
     name: "dd",
     about: "copies a file by blocks; several commands one after the other with `;` or `&&` between",
     options: &[
-        option("if", "FILE", "what is read: a file, a device, or /dev/zero, which needs count unless of is a device"),
-        option("of", "FILE", "what is written: a file, a device, or /dev/null"),
-        option("bs", "BYTES", "size of a block; 512. Ends in c, w, b, k, K, M, G, T (1024), kB, MB, GB, TB (1000)"),
-        option("count", "BLOCKS", "how many blocks; up to the end of the file"),
-        option("skip", "BLOCKS", "blocks left out at the start of if; 0"),
-        option("seek", "BLOCKS", "blocks left out at the start of of; 0"),
-        option("iflag", "FLAGS", "direct (past the page cache); fullblock, dsync, sync change nothing"),
-        option("oflag", "FLAGS", "direct, dsync, sync, separated by commas"),
+        option(
+            "if",
+            "FILE",
+            "the input: a file, a device, or /dev/zero, /dev/urandom or /dev/random, which need count unless of is a \
+             device",
+        ),
+        option("of", "FILE", "the output: a file, a device, or /dev/null"),
+        option(
+            "bs",
+            "BYTES",
+            "size of a block; 512. Ends in c, w, b, k, K, M, G, T, KiB (1024), kB, MB, GB, TB (1000)",
+        ),
+        option("ibs", "BYTES", "size of a block of the input, instead of bs"),
+        option("obs", "BYTES", "size of a block of the output, instead of bs; one size divides the other"),
+        option("count", "BLOCKS", "number of blocks of the input; up to the end of the file. Bytes if it ends in B"),
+        option("skip", "BLOCKS", "blocks left out at the start of the input; 0. Bytes if it ends in B"),
+        option("seek", "BLOCKS", "blocks left out at the start of the output; 0. Bytes if it ends in B"),
+        option(
+            "iflag",
+            "FLAGS",
+            "direct (past the page cache), count_bytes, skip_bytes (count and skip are bytes), separated by commas; \
+             fullblock, dsync, sync, nonblock, noatime, nofollow, noctty, binary change nothing",
+        ),
+        option(
+            "oflag",
+            "FLAGS",
+            "direct, dsync, sync, append, seek_bytes, separated by commas; nonblock, noatime, nofollow, noctty, binary \
+             change nothing",
+        ),
         option(
             "conv",
             "HOW",
-            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync change nothing",
+            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat, excl change \
+             nothing",
         ),
         option("status", "LEVEL", "accepted: what is printed to a terminal"),
         option("jobs", "N", "ours: so many at once, each with files of its own, NAME.0, NAME.1, ...; 1"),
@@ -35,6 +57,26 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
+/// Inputs without a file.
+const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
+const INPUT_FLAGS: &[&str] = &[
+    "direct",
+    "count_bytes",
+    "skip_bytes",
+    "fullblock",
+    "dsync",
+    "sync",
+    "nonblock",
+    "noatime",
+    "nofollow",
+    "noctty",
+    "binary",
+];
+const OUTPUT_FLAGS: &[&str] =
+    &["direct", "dsync", "sync", "append", "seek_bytes", "nonblock", "noatime", "nofollow", "noctty", "binary"];
+const CONVERSIONS: &[&str] = &["fsync", "fdatasync", "notrunc", "noerror", "sync", "nocreat", "excl"];
+/// Operands whose words add up where they are given several times, as GNU dd reads them.
+const LISTS: [&str; 3] = ["iflag", "oflag", "conv"];
 /// Most processes of a command.
 const JOBS_MAX: u64 = 10_000;
 /// Most commands of a line.
@@ -58,13 +100,15 @@ pub(super) struct File {
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     Zero,
+    /// Bytes of the kernel's random number generator.
+    Random,
     Files(Vec<usize>),
 }
 
 impl Input {
     pub(super) fn file(&self, job: usize) -> Option<usize> {
         match self {
-            Self::Zero => None,
+            Self::Zero | Self::Random => None,
             Self::Files(files) => files.get(job).copied(),
         }
     }
@@ -86,11 +130,12 @@ pub(super) struct Command {
     pub(super) input: Input,
     /// Files by their number; none: /dev/null.
     output: Vec<usize>,
-    pub(super) block_bytes: u64,
+    pub(super) input_block_bytes: u64,
+    pub(super) output_block_bytes: u64,
     /// Bytes a process copies; of devices at most.
     pub(super) bytes: u64,
-    skip: u64,
-    seek: u64,
+    pub(super) skip_bytes: u64,
+    pub(super) seek_bytes: u64,
     pub(super) direct_input: bool,
     pub(super) output_flags: OpenFlags,
     pub(super) end: End,
@@ -99,19 +144,19 @@ pub(super) struct Command {
 }
 
 impl Command {
-    pub(super) const fn skip_bytes(&self) -> u64 {
-        self.skip * self.block_bytes
-    }
-
-    pub(super) const fn seek_bytes(&self) -> u64 {
-        self.seek * self.block_bytes
+    /// How many bytes are read, and then written, of `left`: whole blocks of the larger size; behind the last of these
+    /// whole blocks of the smaller size, and then the rest.
+    pub(super) fn piece_bytes(&self, left: u64) -> u64 {
+        let (input, output) = (self.input_block_bytes, self.output_block_bytes);
+        let (lesser, larger) = (input.min(output), input.max(output));
+        if left < lesser { left } else { left.min(larger) / lesser * lesser }
     }
 
     /// Where the disk ends, what is copied from it or to it ends.
     pub(super) fn end_with_the_disk(&mut self, files: &[File], disk_bytes: u64) {
         let is_device = |file: Option<usize>| file.is_some_and(|file| files[file].device);
         for (starts, from) in
-            [(is_device(self.input.file(0)), self.skip_bytes()), (is_device(self.output_file(0)), self.seek_bytes())]
+            [(is_device(self.input.file(0)), self.skip_bytes), (is_device(self.output_file(0)), self.seek_bytes)]
         {
             if starts {
                 self.bytes = self.bytes.min(disk_bytes.saturating_sub(from));
@@ -211,17 +256,37 @@ impl Reader<'_> {
     }
 
     fn command<'w>(&mut self, words: impl Iterator<Item = &'w str>) -> Result<(), WorkloadError> {
-        let given = self.line.operands(words, ABOUT.options)?;
+        let given = self.line.operands(words, ABOUT.options, &LISTS)?;
         let value = |name: &str| given.iter().find(|given| given.name == name).copied();
         let number = |name: &str, default: u64| value(name).map_or(Ok(default), |given| self.number(given));
         let block_bytes = number("bs", 512)?;
-        if block_bytes == 0 {
-            return Err(self.error("bs", "a block of no bytes", "write at least 1"));
+        let (input_block, output_block) = match value("bs") {
+            Some(_) => (block_bytes, block_bytes),
+            None => (number("ibs", block_bytes)?, number("obs", block_bytes)?),
+        };
+        if input_block == 0 || output_block == 0 {
+            let option = ["bs", "ibs", "obs"].into_iter().find(|name| value(name).is_some()).unwrap_or("bs");
+            return Err(self.error(option, "a block of no bytes", "write at least 1"));
         }
-        let (skip, seek) = (number("skip", 0)?, number("seek", 0)?);
-        let count = value("count").map(|given| self.number(given)).transpose()?;
-        let blocks = u128::from(skip.max(seek)) + u128::from(count.unwrap_or(0));
-        if blocks * u128::from(block_bytes) > u128::from(BYTES_MAX) {
+        if input_block.max(output_block) % input_block.min(output_block) != 0 {
+            let problem = format!("blocks of {input_block} and {output_block} bytes");
+            return Err(self.error("obs", problem, "write sizes of which one divides the other"));
+        }
+        let iflag = self.words(&given, "iflag", INPUT_FLAGS)?;
+        let oflag = self.words(&given, "oflag", OUTPUT_FLAGS)?;
+        let conv = self.words(&given, "conv", CONVERSIONS)?;
+        let length = |name: &str, are_bytes: bool, block: u64| -> Result<Option<u64>, WorkloadError> {
+            let Some(given) = value(name) else { return Ok(None) };
+            let unit = if are_bytes || given.value.ends_with('B') { 1 } else { block };
+            let bytes = u128::from(self.number(given)?) * u128::from(unit);
+            let fits = u64::try_from(bytes).ok().filter(|bytes| *bytes <= BYTES_MAX);
+            let too_large = || self.error(name, "more than 1 PiB", "write a smaller number, or smaller blocks");
+            fits.ok_or_else(too_large).map(Some)
+        };
+        let count = length("count", iflag.contains(&"count_bytes"), input_block)?;
+        let skip_bytes = length("skip", iflag.contains(&"skip_bytes"), input_block)?.unwrap_or(0);
+        let seek_bytes = length("seek", oflag.contains(&"seek_bytes"), output_block)?.unwrap_or(0);
+        if skip_bytes.max(seek_bytes) + count.unwrap_or(0) > BYTES_MAX {
             return Err(self.error("count", "more than 1 PiB", "write a smaller number, or smaller blocks"));
         }
         if count == Some(0) {
@@ -230,12 +295,13 @@ impl Reader<'_> {
         let once = Given { name: "jobs", value: "1" };
         let jobs = self.line.number(value("jobs").unwrap_or(once), 1, JOBS_MAX)? as usize;
         let repeat = self.line.number(value("repeat").unwrap_or(once), 1, u64::from(u32::MAX))?;
-        let direct_input = self.words(value("iflag"), &["direct", "fullblock", "dsync", "sync"])?.contains(&"direct");
-        let oflag = self.words(value("oflag"), &["direct", "dsync", "sync"])?;
-        let conv = self.words(value("conv"), &["fsync", "fdatasync", "notrunc", "noerror", "sync"])?;
-        if (direct_input || oflag.contains(&"direct")) && !block_bytes.is_multiple_of(DIRECT_BYTES) {
-            let problem = format!("direct I/O of {block_bytes} bytes");
-            return Err(self.error("bs", problem, format!("write a multiple of {DIRECT_BYTES}")));
+        let (direct_input, direct_output) = (iflag.contains(&"direct"), oflag.contains(&"direct"));
+        for (direct, bytes, name) in [(direct_input, input_block, "ibs"), (direct_output, output_block, "obs")] {
+            if direct && !bytes.is_multiple_of(DIRECT_BYTES) {
+                let name = if value(name).is_some() { name } else { "bs" };
+                let problem = format!("direct I/O of {bytes} bytes");
+                return Err(self.error(name, problem, format!("write a multiple of {DIRECT_BYTES}")));
+            }
         }
         let end = match (conv.contains(&"fsync"), conv.contains(&"fdatasync")) {
             (true, _) => End::Fsync,
@@ -245,13 +311,14 @@ impl Reader<'_> {
         let output_flags = OpenFlags {
             create: true,
             truncate: !conv.contains(&"notrunc"),
-            direct: oflag.contains(&"direct"),
+            direct: direct_output,
             sync: oflag.contains(&"sync") || oflag.contains(&"dsync"),
             data_only: !oflag.contains(&"sync") && oflag.contains(&"dsync"),
             ..OpenFlags::default()
         };
-        let (input, output) =
-            (self.device(value("if"), "if", "/dev/zero")?, self.device(value("of"), "of", "/dev/null")?);
+        let output = self.device(value("of"), "of", &["/dev/null"])?;
+        let input = self.device(value("if"), "if", &SOURCES)?;
+        let is_random = value("if").is_some_and(|given| given.value != SOURCES[0]);
         let disk = [input, output].into_iter().flatten().find(|name| is_disk(name));
         if let Some(disk) = disk {
             let other = self.files.files.iter().find(|file| file.device && file.name != disk);
@@ -265,30 +332,38 @@ impl Reader<'_> {
             }
         }
         let label = match (input, output) {
-            (None, None) => return Err(self.error("if", "copies /dev/zero to /dev/null", "name a file")),
+            (None, None) => return Err(self.error("if", "no file is read and none is written", "name a file")),
             (None, _) => "write",
             (_, None) => "read",
             _ => "copy",
         };
         let label = label.to_owned();
         let room = output.filter(|&name| is_disk(name)).map(|_| BYTES_MAX);
-        let length = count.map(|count| count * block_bytes).or(room.filter(|_| input.is_none()));
-        let (bytes, input) = self.input(input, jobs, (skip * block_bytes, length))?;
+        let length = count.or(room.filter(|_| input.is_none()));
+        let (bytes, input) = match self.input(input, jobs, (skip_bytes, length))? {
+            (bytes, Input::Zero) if is_random => (bytes, Input::Random),
+            known => known,
+        };
         let is_known = count.is_some() || disk.is_none();
-        if (direct_input || output_flags.direct) && is_known && !bytes.is_multiple_of(DIRECT_BYTES) {
+        if (direct_input || direct_output) && is_known && !bytes.is_multiple_of(DIRECT_BYTES) {
             let problem = format!("direct I/O of a file of {bytes} bytes");
             return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
         }
         let output = output.map_or_else(Vec::new, |name| self.files.of(name, jobs));
-        self.output(&input, &output, seek * block_bytes, bytes, output_flags.truncate)?;
+        // Appending writes behind the end.
+        let appends = oflag.contains(&"append") && !output_flags.truncate;
+        let end_bytes = output.iter().map(|&file| self.files.files[file].bytes).max().filter(|_| appends);
+        let seek_bytes = end_bytes.map_or(seek_bytes, |end_bytes| end_bytes.max(seek_bytes));
+        self.output(&input, &output, seek_bytes, bytes, output_flags.truncate)?;
         self.commands.push(Command {
             label,
             input,
             output,
-            block_bytes,
+            input_block_bytes: input_block,
+            output_block_bytes: output_block,
             bytes,
-            skip,
-            seek,
+            skip_bytes,
+            seek_bytes,
             direct_input,
             output_flags,
             end,
@@ -298,21 +373,22 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A file's name; `None` for `device`.
+    /// A file's name; `None` for one of `devices`.
     fn device<'w>(
         &self,
         given: Option<Given<'w>>,
         option: &str,
-        device: &str,
+        devices: &[&str],
     ) -> Result<Option<&'w str>, WorkloadError> {
+        let remedy = || format!("write {option}=FILE or {option}={}", devices.join(&format!(" or {option}=")));
         let Some(Given { value, .. }) = given else {
-            return Err(self.error(option, "is missing", format!("write {option}=FILE or {option}={device}")));
+            return Err(self.error(option, "is missing", remedy()));
         };
-        if value.starts_with("/dev/") && value != device && !is_disk(value) {
-            let problem = format!("{value} is neither a file, nor a disk, nor {device}");
-            return Err(self.error(option, problem, format!("write {option}=FILE or {option}={device}")));
+        if value.starts_with("/dev/") && !devices.contains(&value) && !is_disk(value) {
+            let problem = format!("{value} is neither a file, nor a disk, nor {}", devices.join(", "));
+            return Err(self.error(option, problem, remedy()));
         }
-        Ok(Some(value).filter(|&value| value != device))
+        Ok(Some(value).filter(|value| !devices.contains(value)))
     }
 
     /// How many bytes a process copies, and its input. `range`: where it starts, and how much it copies at most; bytes.
@@ -326,7 +402,7 @@ impl Reader<'_> {
         let Some(name) = name else {
             return match length {
                 Some(bytes) => Ok((bytes, Input::Zero)),
-                None => Err(self.error("count", "/dev/zero has no end", "write count=BLOCKS")),
+                None => Err(self.error("count", "the input has no end", "write count=BLOCKS")),
             };
         };
         let files = self.files.of(name, jobs);
@@ -376,10 +452,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Words separated by commas.
-    fn words<'w>(&self, given: Option<Given<'w>>, known: &[&str]) -> Result<Vec<&'w str>, WorkloadError> {
-        let Some(Given { name, value }) = given else { return Ok(Vec::new()) };
-        let words: Vec<&str> = value.split(',').collect();
+    /// Words separated by commas, of all operands of that name.
+    fn words<'w>(&self, given: &[Given<'w>], name: &str, known: &[&str]) -> Result<Vec<&'w str>, WorkloadError> {
+        let operands = given.iter().filter(|given| given.name == name);
+        let words: Vec<&str> = operands.flat_map(|given| given.value.split(',')).collect();
         match words.iter().find(|word| !known.contains(word)) {
             Some(other) => {
                 Err(self.error(name, format!("`{other}` is not known"), format!("there are {}", known.join(", "))))
@@ -410,11 +486,16 @@ fn is_disk(name: &str) -> bool {
 /// A number with one of dd's endings.
 fn factor(text: &str) -> Option<u64> {
     const ENDINGS: &[(&str, u64)] = &[
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
         ("kB", 1_000),
         ("KB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
         ("TB", 1_000_000_000_000),
+        ("B", 1),
         ("c", 1),
         ("w", 2),
         ("b", 512),

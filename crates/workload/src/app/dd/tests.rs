@@ -150,9 +150,9 @@ fn memory_is_bounded() {
 fn what_cannot_be_copied_is_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
-        ("dd if=/dev/zero of=x", "count: /dev/zero has no end; write count=BLOCKS"),
+        ("dd if=/dev/zero of=x", "count: the input has no end; write count=BLOCKS"),
         ("dd if=x of=/dev/null", "count: no command before has written x"),
-        ("dd if=/dev/zero of=/dev/null count=1", "copies /dev/zero to /dev/null"),
+        ("dd if=/dev/zero of=/dev/null count=1", "no file is read and none is written"),
         ("dd if=/dev/tty of=x count=1", "if: /dev/tty is neither a file, nor a disk, nor /dev/zero"),
         ("dd of=x count=1", "if: is missing"),
         ("dd if=x count=1", "of: is missing"),
@@ -164,7 +164,9 @@ fn what_cannot_be_copied_is_refused() {
         ("dd if=x of=y bs=1G count=1G", "more than 1 PiB"),
         ("dd if=x of=y count=1 oflag=direct bs=100", "bs: direct I/O of 100 bytes; write a multiple of 512"),
         ("dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct", "direct I/O of a file of 100 bytes"),
-        ("dd if=x of=y count=1 oflag=append", "`append` is not known; there are direct, dsync, sync"),
+        ("dd if=x of=y count=1 oflag=frob", "`frob` is not known; there are direct, dsync, sync, append"),
+        ("dd if=x of=y count=1 ibs=3k obs=2k", "obs: blocks of 3072 and 2048 bytes; write sizes of which one divides"),
+        ("dd if=x of=y count=1 obs=0", "obs: a block of no bytes"),
         ("dd if=x of=x count=1", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=/dev/zero of=x count=1 seek=2", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=x of=/dev/null skip=4", "skip: x ends before"),
@@ -196,10 +198,58 @@ fn a_device_ends_where_the_disk_does() {
 }
 
 #[test]
+fn blocks_of_input_and_output_may_differ() {
+    let moved = |text: &str| -> Vec<(bool, u64, u64, u64)> {
+        let of = |call: Call| match call {
+            Call::Read { offset, bytes, calls, .. } => Some((true, offset, bytes, calls)),
+            Call::Write { offset, bytes, calls, .. } => Some((false, offset, bytes, calls)),
+            _ => None,
+        };
+        made(text).into_iter().filter_map(of).collect()
+    };
+    let gathered = [(true, 0, 1_024, 4), (false, 0, 4_096, 1), (true, 4_096, 1_024, 1), (false, 4_096, 1_024, 1)];
+    assert_eq!(moved("dd if=a of=b ibs=1k obs=4k count=5"), gathered);
+    let split = [(true, 0, 4_096, 1), (false, 0, 1_024, 4), (true, 4_096, 512, 1), (false, 4_096, 512, 1)];
+    assert_eq!(moved("dd if=a of=b ibs=4k obs=1k count=4608 iflag=count_bytes"), split);
+    assert_eq!(moved("dd if=/dev/zero of=b obs=4k count=8"), [(false, 0, 4_096, 1)]);
+    assert_eq!(moved("dd if=a of=/dev/null bs=1M ibs=512 count=2"), [(true, 0, 1 << 20, 2)], "bs sets both");
+}
+
+#[test]
+fn numbers_of_bytes_have_flags_or_an_ending() {
+    let first = |text: &str| made(text)[1];
+    for text in ["bs=1MiB count=3MB", "bs=1M count=3000000 iflag=fullblock,count_bytes", "bs=1M count=3000000B"] {
+        let write = first(&format!("dd if=/dev/zero of=b {text}"));
+        assert_eq!(write, zeroes(TMP1, 0, 1 << 20, 2), "{text}");
+    }
+    let read = Call::Read { node: TMP1, offset: 4_096, bytes: 1_024, calls: 1 };
+    for text in ["skip=4", "skip=4096 iflag=skip_bytes", "skip=4KiB iflag=skip_bytes", "skip=4KiB", "skip=4096B"] {
+        assert_eq!(first(&format!("dd if=a of=/dev/null bs=1k count=1 {text}")), read, "{text}");
+    }
+}
+
+#[test]
+fn lists_of_flags_add_up_and_appending_writes_behind_the_end() {
+    let all = made("dd if=/dev/zero of=tmp1 count=2 conv=fsync conv=notrunc iflag=nonblock,noatime");
+    assert!(all.contains(&Call::Fsync { node: TMP1 }), "{all:?}");
+    let all = made("dd if=/dev/zero of=tmp1 count=2; dd if=/dev/zero of=tmp1 count=1 oflag=append conv=notrunc");
+    assert!(all.contains(&zeroes(TMP1, 1_024, 512, 1)), "{all:?}");
+}
+
+#[test]
+fn random_bytes_are_written_as_zeroes_are_and_their_cpu_time_is_left_out() {
+    let random = made("dd if=/dev/urandom of=tmp1 bs=1M count=2");
+    assert_eq!(random, made("dd if=/dev/zero of=tmp1 bs=1M count=2"));
+    let notes = |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).told(0).notes.len();
+    let count = "of=x bs=1M count=1";
+    assert_eq!((notes(&format!("dd if=/dev/random {count}")), notes(&format!("dd if=/dev/zero {count}"))), (1, 0));
+}
+
+#[test]
 fn names_below_dev_that_are_no_disks_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
-    let random = error("dd if=/dev/urandom of=x bs=1M count=1");
-    assert!(random.contains("if: /dev/urandom is neither a file, nor a disk, nor /dev/zero"), "{random}");
+    let terminal = error("dd if=/dev/tty of=x bs=1M count=1");
+    assert!(terminal.contains("if: /dev/tty is neither a file, nor a disk, nor /dev/zero, /dev/urandom"), "{terminal}");
     assert!(error("dd if=/dev/sda of=/dev/sdb bs=1M").contains("of: /dev/sdb is a second device"));
-    assert!(error("dd if=/dev/zero of=x bs=1M").contains("count: /dev/zero has no end"));
+    assert!(error("dd if=/dev/zero of=x bs=1M").contains("count: the input has no end"));
 }

@@ -25,6 +25,8 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-o", "files are opened with O_SYNC"),
         flag("-I", "files are opened with O_DIRECT"),
         option("-t", "N", "so many processes at once, each with a file of its own; 1"),
+        option("-l", "N", "the fewest processes; with -u of the same number, as -t"),
+        option("-u", "N", "the most processes; with -l of the same number, as -t"),
         flag("-x", "with -t: no process stops when the first is through"),
         option("-n", "SIZE", "with -a: the smallest file; 64k"),
         option("-g", "SIZE", "with -a: the largest file; 512m"),
@@ -37,9 +39,14 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "accepted: a table for a spreadsheet"),
         option("-b", "FILE", "accepted: a table for a spreadsheet"),
         flag("-w", "accepted: the files are kept"),
+        flag("-p", "accepted: the cache of the processor is not simulated"),
+        flag("-M", "accepted: what is printed"),
+        flag("-C", "accepted: what is printed"),
     ],
 };
 
+/// The last of IOzone's tests.
+const TEST_MAX: u64 = 12;
 /// Most processes.
 const PROCESSES_MAX: u64 = 1_000;
 
@@ -92,6 +99,7 @@ impl IozoneOptions {
         let (mut automatic, mut all_records, mut retests) = (false, false, true);
         let mut chosen = [false; GROUPS.len()];
         let mut name = "iozone.tmp";
+        let mut range = (None, None);
         let (mut include_flush, mut include_close, mut sync, mut direct, mut stonewall) =
             (false, false, false, false, true);
         let (all_given, names) = line.options(ABOUT.options)?;
@@ -109,7 +117,14 @@ impl IozoneOptions {
                 "-g" => file_range[1] = line.size(given, KIB)?,
                 "-y" => record_range[0] = line.size(given, KIB)?,
                 "-q" => record_range[1] = line.size(given, KIB)?,
+                "-i" if (GROUPS.len() as u64..=TEST_MAX).any(|test| given.value.parse() == Ok(test)) => {
+                    let problem = format!("test {} (mixed, pwrite, pread and vectors) is not simulated", given.value);
+                    let remedy = format!("write -i 0 to -i {}, or describe the I/O to fio", GROUPS.len() - 1);
+                    return Err(line.error("-i", problem, remedy));
+                }
                 "-i" => chosen[line.number(given, 0, GROUPS.len() as u64 - 1)? as usize] = true,
+                "-l" => range.0 = Some(line.number(given, 1, PROCESSES_MAX)?),
+                "-u" => range.1 = Some(line.number(given, 1, PROCESSES_MAX)?),
                 "-t" => processes = line.number(given, 1, PROCESSES_MAX)? as usize,
                 "-f" | "-F" => name = given.value,
                 "-e" => include_flush = true,
@@ -119,6 +134,14 @@ impl IozoneOptions {
                 "-x" => stonewall = false,
                 // The others change no I/O.
                 _ => {}
+            }
+        }
+        match range {
+            (None, None) => {}
+            (Some(least), Some(most)) if least == most => processes = least as usize,
+            _ => {
+                let problem = "several numbers of processes are not simulated in one run";
+                return Err(line.error("-l", problem, "write -t N, once for each number"));
             }
         }
         let named = !records.is_empty();

@@ -182,10 +182,10 @@ fn processes_begin_each_test_together_and_the_first_to_end_stops_the_clocks() {
 fn options_that_make_no_sense_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
-        ("iozone -i 8", "-i: `8` is not a whole number from 0 to 7"),
+        ("iozone -i 13", "-i: `13` is not a whole number from 0 to 7"),
         ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
         ("iozone -s 4 -r 8", "-r: a record of 8192 bytes in a file of 4096"),
-        ("iozone -l 2", "-l: unknown option; iozone knows -a, -s SIZE"),
+        ("iozone -k 2", "-k: unknown option; iozone knows -a, -s SIZE"),
         ("iozone -s 64 tmp", "tmp: is no option; name the file with -f"),
         ("iozone -+r", "-+r: unknown option"),
         ("iozone -a -n 1k -g 1p", "-g: `1p` is not a size"),
@@ -234,4 +234,14 @@ fn automatic_mode_goes_through_files_and_records() {
     assert_eq!(app.report().series[0].values.len(), pairs.len());
     let all = |text: &str| Spec::parse(text).is_ok();
     assert!(all("iozone -a") && all("iozone -az -n 1g -g 4g -y 64k -q 1m") && !all("iozone -l 3"));
+}
+
+#[test]
+fn a_range_of_one_number_of_processes_is_that_number() {
+    let spec = Spec::parse("iozone -l 2 -u 2 -r 16k -s 10M -F a b").unwrap();
+    assert_eq!(spec.task_count(), 2);
+    let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
+    assert!(error("iozone -l 1 -u 4 -s 10M").contains("-l: several numbers of processes are not simulated in one run"));
+    let mixed = error("iozone -i 0 -i 8 -t 2 -s 10M");
+    assert!(mixed.contains("-i: test 8 (mixed, pwrite, pread and vectors) is not simulated"), "{mixed}");
 }

@@ -68,8 +68,10 @@ pub(super) struct Phase {
     pub(super) action: Action,
     pub(super) order: Order,
     pub(super) block_bytes: u64,
+    /// So much of each file takes part, at most.
+    pub(super) file_bytes_max: u64,
     pub(super) flags: OpenFlags,
-    /// It ends after so many requests of all tasks together.
+    /// It ends after so many requests of all tasks together; calls that sync all files count, too.
     pub(super) requests: Option<u64>,
     /// It ends after this time, ns.
     pub(super) duration_ns: Option<u64>,
@@ -167,6 +169,8 @@ pub(super) struct Phased {
     next_block: u64,
     /// Requests of the phase.
     requests: u64,
+    /// Calls of syncs of all files.
+    syncs: u64,
     /// The next file of a sync of all files.
     sync_next: Option<usize>,
     /// Whether anything was written since.
@@ -207,6 +211,7 @@ impl Phased {
             rng: SplitMix64::new(seed),
             next_block: 0,
             requests: 0,
+            syncs: 0,
             sync_next: None,
             dirty: false,
             working: 0,
@@ -221,7 +226,7 @@ impl Phased {
 
     /// Prepares the next phase, or the end.
     fn begin_phase(&mut self) {
-        (self.next_block, self.requests, self.sync_next, self.dirty) = (0, 0, None, false);
+        (self.next_block, self.requests, self.syncs, self.sync_next, self.dirty) = (0, 0, 0, None, false);
         let Some(phase) = self.plan.phases.get(self.phase) else {
             self.workers.iter_mut().for_each(|worker| worker.stage = Stage::Ended);
             return;
@@ -273,9 +278,9 @@ impl Phased {
         (Step::Call(call), Counted::Sync)
     }
 
-    /// Blocks of each file.
+    /// Blocks of each file, as far as the phase goes.
     fn file_blocks(&self, phase: &Phase, file: usize) -> u64 {
-        self.plan.files[file] / phase.block_bytes
+        self.plan.files[file].min(phase.file_bytes_max) / phase.block_bytes
     }
 
     /// The file and the offset of a block that is counted from the start of the first file.
@@ -297,14 +302,15 @@ impl Phased {
         if phase.duration_ns.is_some_and(|duration_ns| now_ns >= start_ns.saturating_add(duration_ns)) {
             return false;
         }
+        if phase.requests.is_some_and(|most| self.requests + self.syncs >= most) {
+            return false;
+        }
         if let Some(file) = self.sync_next {
             self.sync_next = Some(file + 1).filter(|&next| next < self.plan.files.len());
+            self.syncs += 1;
             let step = self.sync(&phase, file);
             self.workers[task].steps.push_back(step);
             return true;
-        }
-        if phase.requests.is_some_and(|most| self.requests >= most) {
-            return false;
         }
         let all_blocks: u64 = (0..self.plan.files.len()).map(|file| self.file_blocks(&phase, file)).sum();
         let block = match phase.order {

@@ -8,6 +8,7 @@ fn phase(name: &'static str, tasks: usize) -> Phase {
         action: Action::Read,
         order: Order::Once,
         block_bytes: 4_096,
+        file_bytes_max: u64::MAX,
         flags: OpenFlags::default(),
         requests: None,
         duration_ns: None,

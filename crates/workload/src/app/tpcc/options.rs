@@ -66,7 +66,7 @@ impl TpccOptions {
     }
 
     pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
-        let given = line.operands(line.arguments(), ABOUT.options)?;
+        let given = line.operands(line.arguments(), ABOUT.options, &[])?;
         let number = |name: &'static str, default: &'static str, least: u64, most: u64| {
             let value = given.iter().find(|given| given.name == name).map_or(default, |given| given.value);
             line.number(Given { name, value }, least, most)
