@@ -55,6 +55,25 @@ fn older_headings_and_other_locales_are_read() {
     assert_eq!(rates_of(twelve_hours).unwrap().devices[0].intervals, 1);
 }
 
+#[test]
+fn translated_headings_and_the_forms_of_sadf_are_read() {
+    let german = "Linux 6.1.0 (pg1)  17.03.2024  _x86_64_  (16 CPU)\n\n\
+        avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           1,00    0,00    0,50    0,10    0,00   98,40\n\n\
+        Ger\u{e4}t r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\nsda 1,00 16,00 41,00 20,00 560,00 72,00 1,45 5,20\n";
+    let semicolons = "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util\n\
+        pg1;600;2024-03-17 10:10:01 UTC;sda;21.00;16.00;560.00;0.00;27.43;1.45;70.52;5.20\n";
+    let json = r#"{"sysstat": {"hosts": [{"nodename": "pg1", "statistics": [{"timestamp": {"time": "10:10:01"},
+        "disk": [{"disk-device": "sda", "tps": 21.0, "rkB": 16.0, "wkB": 560.0, "areq-sz": 27.43, "aqu-sz": 1.45,
+        "await": 70.52, "util-percent": 5.20}]}]}]}}"#;
+    for (text, tool) in [(german, RatesTool::Iostat), (semicolons, RatesTool::Sar), (json, RatesTool::Sar)] {
+        let found = rates_of(text).unwrap_or_else(|| panic!("{text}"));
+        let sda = &found.devices[0];
+        assert_eq!((found.tool, sda.device.as_str(), sda.intervals), (tool, "sda", 1), "{text}");
+        assert!((sda.queue_while_busy.unwrap().mean - 1.45 / 0.052).abs() < 1e-9, "{text}");
+        assert_eq!(sda.write_bytes_per_s.unwrap().mean, 560.0 * 1024.0, "{text}");
+    }
+}
+
 const HEADING: &str = "Device r/s rkB/s r_await w/s wkB/s w_await f/s f_await aqu-sz %util\n";
 
 #[test]

@@ -42,6 +42,18 @@ fn biosnoop_queue_time_is_part_of_latency() {
 }
 
 #[test]
+fn iosnoop_with_times_is_recognised_by_its_heading() {
+    let text = b"Tracing block I/O. Ctrl-C to end.\n\
+        STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n\
+        5982800.302061 5982800.302679 supervise    1809   W    202,1    17039600     4096       0.62\n\
+        5982800.302423 5982800.302842 my daemon    1809   RM   202,1    17039608     4096       0.42\n";
+    let (requests, warnings) = read(text);
+    assert_eq!(arrivals(&requests), [(0, Some(620_000)), (362_000, Some(420_000))]);
+    assert_eq!((requests[0].sector, requests[1].op, requests[1].nr_sectors), (17_039_600, Op::Read, 8));
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
 fn systor_17_is_recognised_by_its_heading() {
     let text = b"Timestamp,Response,IOType,LUN,Offset,Size\n1455592811.054253578,0.008407658,W,3,4096,4096\n\
         1455592811.054828167,0.015105479,R,2,8192,65536\n";
@@ -105,12 +117,26 @@ fn refusals_name_the_likely_cause() {
         ("3.38 0 194945240 128 0\n6.59 0 75143136 8 1\n", "--columns time_ms,device,sector,nr_sectors,op=1:read"),
         ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "prints no sectors"),
         ("1 2 3 4 5 6\n2 3 4 5 6 7\n", "it is a table of 6 columns with blanks between them"),
+        ("time,op,lba,size\n1.5,R,8,4096\n2.5,W,8,4096\n", "perhaps --columns time_s,op,sector,length_bytes"),
+        ("timestamp_us,pid,rw,offset,bytes\n1,2,w,8,4096\n2,3,r,8,4096\n", "time_us,pid,op,offset_bytes,length_bytes"),
+        (
+            "ts_ms;type;sector;nr_sectors\n1;r;8;8\n",
+            "name its columns with --columns, perhaps time_ms,op,sector,nr_sec",
+        ),
+        ("     usecs               : count     distribution\n  0 -> 1 : 0 | |\n", "it is a histogram, as biolatency"),
+        ("12:00 pread64(5, \"\\0\", 8192, 0) = 8192\n12:00 fsync(5) = 0\n", "system calls, as strace prints it"),
+        ("0.001234567 D R 8 16\n0.001334567 C R 8 16\n", "it looks like output of blkparse with -f"),
+        ("8,0 3 0.001234567 Q RS 8 16 x\n8,0 3 0.001234568 D RS 8 16 x\n", "it looks like output of blkparse with -f"),
+        (" r  b   swpd   free   buff  cache   si   so    bi    bo\n 1  0 0 1 2 3 0 0 1 20\n", "table of vmstat"),
         ("at,where,what,much\n1,4096,x,512\n2,8192,y,512\n", "it is a table of 4 columns with commas between them"),
         ("0,5,512,W,0.5\n0,5,512,W\n0,5,512\n0,5,512\n0,5\n", "some of its lines are records of spc, but not line 2"),
         ("<!DOCTYPE html>\n<html>\n", "it is a page or document"),
         ("{\"jobs\": []}\n", "it is JSON"),
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
-        ("  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n", "no block events at its beginning"),
+        (
+            "  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n",
+            "no block events that can be read at its beginning",
+        ),
         (
             "Linux 5.4.0 (x)  01/01/2021  _x86_64_ (2 CPU)\n\nDevice  tps  kB_read/s  kB_wrtn/s  kB_read  kB_wrtn\n\
              sda 12.00 100.00 50.00 100000 50000\n",

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::columns::{DELIMITERS, Delimiter, Fields};
+use super::columns::{Columns, DELIMITERS, Delimiter, Fields};
 use super::detect::{LINES_MAX, is_passed_over};
 use super::{csv, tracepoints};
 use crate::error::Misfit;
@@ -24,7 +24,9 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     }
     if let Some(problem) = csv::lacking(head) {
         let table = "it is a table whose heading says too little";
-        return format!("{table}: {problem}; name its columns with --columns").into();
+        let guess = first_line(head).and_then(Columns::guess);
+        let example = guess.map_or_else(String::new, |names| format!(", perhaps {names}"));
+        return format!("{table}: {problem}; name its columns with --columns{example}").into();
     }
     let nearest = misfits.iter().max_by_key(|misfit| misfit.records).filter(|misfit| misfit.records > 0);
     let table = table(head);
@@ -38,11 +40,18 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         .into();
     }
     match table {
-        Some((columns, between)) => format!(
-            "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the \
-             columns, as in --columns time_s,op,offset_bytes,length_bytes,-"
-        )
-        .into(),
+        Some((columns, between)) => {
+            let example = first_line(head).filter(|_| is_headed).and_then(Columns::guess);
+            let example = example.map_or_else(
+                || "as in --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
+                |names| format!("perhaps --columns {names}"),
+            );
+            format!(
+                "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the \
+                 columns, {example}"
+            )
+            .into()
+        }
         None => "its lines are neither records of a format nor rows of a table; --input-format names the format, and \
                  --columns the columns of a table"
             .into(),
@@ -88,8 +97,8 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
             "it is full of zero bytes: its data were lost; copy it again"
         }
         head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
-            "it is a table of rates, as iostat and sar print it, and does not say what was asked: `iosched trace info` \
-             reads it, and `iosched record` makes a trace"
+            "it is a table of rates, as iostat and sar print it, and holds no requests: `iosched trace info` shows \
+             the rates of whole tables, and `iosched record` makes a trace"
         }
         head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), and no trace",
         head if head.trim_ascii_start().starts_with(b"{") => "it is JSON, and no trace; traces of requests are lines",
@@ -112,6 +121,11 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     if has_words([b"kr/s", b"kw/s"]) {
         return Some("it is a table of iostat of FreeBSD or Solaris; iosched reads iostat -x and sar -d of Linux");
     }
+    if let Some((_, known)) =
+        OTHER_TOOLS.iter().find(|(words, _)| has_words([words[0].as_bytes(), words[1].as_bytes()]))
+    {
+        return Some(known);
+    }
     let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
     let is_action = |word: &&[u8]| {
         [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
@@ -132,10 +146,44 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
         ),
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
-            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events at its \
-             beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
+            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events that can be \
+             read at its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
              `iosched record`",
+        ),
+        _ if lines().take(LINES_MAX).filter(|line| is_call(line)).count() > 1 => Some(
+            "it is a list of system calls, as strace prints it; the requests of the disk are other ones: record them \
+             with `iosched record`",
+        ),
+        _ if lines().take(LINES_MAX).filter(|line| is_formatted_event(line)).count() > 1 => Some(
+            "it looks like output of blkparse with -f; take its usual output, without -f, or the files of blktrace",
         ),
         _ => None,
     }
+}
+
+/// Two words of the headings of tools that print no requests, and what to do.
+const OTHER_TOOLS: [([&str; 2], &str); 7] = [
+    (["usecs", "distribution"], HISTOGRAM),
+    (["msecs", "distribution"], HISTOGRAM),
+    (["nsecs", "distribution"], HISTOGRAM),
+    (["swpd", "bi"], "it is the table of vmstat, which has sums of all disks; record requests with `iosched record`"),
+    (["IO>", "COMMAND"], "it is the table of iotop, which has rates; record requests with `iosched record`"),
+    (["kB_rd/s", "kB_wr/s"], "it is the table of pidstat, which has rates; record requests with `iosched record`"),
+    (["read", "writ"], "it is the table of dstat, which has sums of all disks; record requests with `iosched record`"),
+];
+const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
+                         bcc, or `iosched record`";
+
+/// `name(arguments) = result`, perhaps with a process and a time in front.
+fn is_call(line: &[u8]) -> bool {
+    let calls = [&b"read("[..], b"write(", b"pread64(", b"pwrite64(", b"fsync(", b"openat(", b"preadv(", b"pwritev("];
+    calls.iter().any(|call| line.windows(call.len()).any(|part| part == *call))
+        && line.windows(4).any(|part| part == b") = ")
+}
+
+/// A line that has a time in seconds with nine digits, and a letter of an event of blktrace behind it.
+fn is_formatted_event(line: &[u8]) -> bool {
+    let mut words = line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';')).filter(|word| !word.is_empty());
+    let is_time = |word: &[u8]| word.len() > 10 && word[word.len() - 10] == b'.' && decimal(word, 1).is_some();
+    words.any(is_time) && words.any(|word| matches!(word, b"Q" | b"G" | b"I" | b"D" | b"C" | b"M" | b"F"))
 }

@@ -106,8 +106,8 @@ const NAMES: [(&str, Column); 40] = [
 
 const KIB: u64 = 1_024;
 /// Names of columns in the headings of other tools, and of which of our columns they are: bcc's and libbpf's biosnoop,
-/// and the traces of Systor '17. A heading counts if all its names are of one tool.
-const TOOLS: [&[(&str, &str)]; 2] = [
+/// iosnoop of perf-tools with -ts, and the traces of Systor '17. A heading counts if all its names are of one tool.
+const TOOLS: [&[(&str, &str)]; 3] = [
     &[
         ("TIME(s)", "completed_s"),
         ("COMM", "process"),
@@ -121,6 +121,17 @@ const TOOLS: [&[(&str, &str)]; 2] = [
         ("LAT(ms)", "latency_ms"),
     ],
     &[
+        ("STARTs", "time_s"),
+        ("ENDs", IGNORED),
+        ("COMM", "process"),
+        ("PID", "pid"),
+        ("TYPE", "op"),
+        ("DEV", "device"),
+        ("BLOCK", "sector"),
+        ("BYTES", "length_bytes"),
+        ("LATms", "latency_ms"),
+    ],
+    &[
         ("Timestamp", "time_s"),
         ("Response", "latency_s"),
         ("IOType", "op"),
@@ -128,6 +139,19 @@ const TOOLS: [&[(&str, &str)]; 2] = [
         ("Offset", "offset_bytes"),
         ("Size", "length_bytes"),
     ],
+];
+
+/// Words that headings have for our columns, for proposals. A unit in the word itself, as `time_us`, counts first.
+const GUESSES: [(&str, &[&str]); 9] = [
+    ("time_s", &["time", "timestamp", "ts", "arrival", "start", "t"]),
+    ("op", &["op", "type", "rw", "opcode", "iotype", "operation", "action", "cmd", "r/w"]),
+    ("sector", &["sector", "lba", "lbn", "block", "blkno"]),
+    ("offset_bytes", &["offset", "off", "position", "addr", "address"]),
+    ("nr_sectors", &["sectors", "nr_sectors", "nsectors", "blocks"]),
+    ("length_bytes", &["size", "length", "len", "bytes", "nbytes", "io_size"]),
+    ("device", &["device", "dev", "disk", "volume", "lun", "disknumber", "device_id", "volumeid"]),
+    ("process", &["comm", "process", "command"]),
+    ("pid", &["pid", "tid"]),
 ];
 
 /// Stands for a column that is passed over.
@@ -260,6 +284,32 @@ impl Columns {
             Some((Self::new(columns, names).ok()?, delimiter))
         });
         delimiter.or_else(|| Self::of_tool(line))
+    }
+
+    /// What the words of a heading may mean, as `--columns` takes it; `None` if something that is needed is missing.
+    pub(crate) fn guess(line: &[u8]) -> Option<String> {
+        let of_word = |word: &[u8]| -> Option<String> {
+            let word = String::from_utf8(unquoted(word)?.to_ascii_lowercase()).ok()?;
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric()).replace(['(', '-', ' '], "_");
+            if Column::of_name(&word).is_some() {
+                return Some(word);
+            }
+            let (stem, unit) = word.rsplit_once('_').unwrap_or((&word, ""));
+            let of = |wanted: &str| GUESSES.iter().find(|(_, words)| words.contains(&wanted)).map(|(name, _)| *name);
+            let unit = Some(unit).filter(|unit| ["ns", "us", "ms", "s"].contains(unit));
+            let guessed = match (of(&word), of(stem), unit) {
+                (_, Some("time_s"), Some(unit)) => format!("time_{unit}"),
+                (_, None, Some(unit)) if ["latency", "lat", "response"].contains(&stem) => format!("latency_{unit}"),
+                (Some(known), ..) => known.to_owned(),
+                _ => IGNORED.to_owned(),
+            };
+            Some(guessed)
+        };
+        DELIMITERS.into_iter().find_map(|delimiter| {
+            let fields = Fields::new(line, delimiter).take(COLUMNS_MAX);
+            let names = fields.map(of_word).collect::<Option<Vec<_>>>()?.join(",");
+            Self::parse(&names).is_ok().then_some(names)
+        })
     }
 
     /// What is wrong with a heading that names some columns, two at least.

@@ -13,6 +13,7 @@ use iosched::Flags;
 
 use super::Times;
 use super::columns::{Column, Columns, Delimiter, Fields, unquoted};
+use super::detect::{is_passed_over, is_preamble};
 use super::row::{TableRow, flag_letters, ioprio_text};
 use crate::blktrace::ProcessName;
 use crate::input::excerpt;
@@ -76,7 +77,7 @@ impl LineFormat for Csv {
                 // fio's log has no heading.
                 return self.request(line, names).map_or(Line::Other, Line::Request);
             }
-            return if line.starts_with(b"#") { Line::Other } else { Line::Bad };
+            return if line.starts_with(b"#") || is_preamble(line) { Line::Other } else { Line::Bad };
         };
         if self.delimiter.is_none() {
             if line.starts_with(b"#") {
@@ -146,7 +147,7 @@ impl RecordFormat for Csv {
 /// The properties of a file's times, from its head.
 pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
-    let mut text = lines.clone().filter(|line| !line.starts_with(b"#") && !line.is_empty());
+    let mut text = lines.clone().filter(|line| !is_passed_over(line));
     let heading = text.next().and_then(Columns::of_heading);
     let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else {
         return Times { as_written: true, resolution_ns: 1, of_completions: false };
@@ -162,13 +163,13 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
 /// What a first line lacks that seems to be the heading of a table, for it names some of the columns.
 pub(crate) fn lacking(head: &[u8]) -> Option<String> {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
-    let first = lines.find(|line| !line.starts_with(b"#") && !line.is_empty())?;
+    let first = lines.find(|line| !is_passed_over(line))?;
     Columns::lacking(first)
 }
 
 /// Whether `head` is the start of such a file.
 pub(crate) fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
-    let first = lines.find(|line| !line.starts_with(b"#") && !line.is_empty());
+    let first = lines.find(|line| !is_passed_over(line));
     first.is_some_and(|line| Columns::of_heading(line).is_some())
 }

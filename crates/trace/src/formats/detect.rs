@@ -142,10 +142,15 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
 }
 
-/// Blank, or a comment.
+/// Blank, a comment, or what tracing tools print before their tables.
 pub(super) fn is_passed_over(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    line.is_empty() || line.starts_with(b"#")
+    line.is_empty() || line.starts_with(b"#") || is_preamble(line)
+}
+
+/// The first line of tools of perf-tools, bcc and bpftrace, as `Tracing block I/O. Ctrl-C to end.`
+pub(super) fn is_preamble(line: &[u8]) -> bool {
+    line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ")
 }
 
 /// Of a format that the shape of its lines tells. The first must be a record or what the format has above records: a

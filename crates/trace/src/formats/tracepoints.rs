@@ -3,7 +3,8 @@
 //!
 //! The tools differ in what stands before the name of the event: `process pid [cpu] seconds:` of
 //! perf, with `pid/tid` or without the cpu if asked, and `process-pid [cpu] flags seconds:` of the
-//! others. What follows is the kernel's: `major,minor RWBS bytes (command) sector + sectors
+//! others; `trace-cmd report -l` has `process-pid cpu-and-flags seconds:`, and `perf script -F time,event,trace` nothing
+//! before the time. What follows is the kernel's: `major,minor RWBS bytes (command) sector + sectors
 //! priority [process]` of requests. Completions and bios have no bytes, kernels before 6.12 no
 //! priority, and completions an error number instead of the process. Events without a device
 //! (plugs), those of buffers and those of other parts of the kernel are passed over.
@@ -249,7 +250,10 @@ struct Origin<'l> {
 
 impl<'l> Origin<'l> {
     fn of(text: &'l [u8]) -> Option<Self> {
-        let (task, cpu) = split_cpu(text);
+        if text.trim_ascii().is_empty() {
+            return Some(Self { process: None, pid: 0, cpu: 0 });
+        }
+        let (task, cpu) = split_cpu(text).or_else(|| split_latency(text)).unwrap_or((text, 0));
         let task = without_group(task.trim_ascii());
         let blank = task.iter().rposition(|&b| b == b' ' || b == b'\t');
         let last = &task[blank.map_or(0, |at| at + 1)..];
@@ -270,15 +274,26 @@ impl<'l> Origin<'l> {
     }
 }
 
-/// What stands before the last `[cpu]`, and the cpu; 0 if there is none.
-fn split_cpu(text: &[u8]) -> (&[u8], u32) {
-    let found = text.iter().enumerate().rev().filter(|(_, b)| **b == b'[').find_map(|(at, _)| {
+/// What stands before the last `[cpu]`, and the cpu.
+fn split_cpu(text: &[u8]) -> Option<(&[u8], u32)> {
+    text.iter().enumerate().rev().filter(|(_, b)| **b == b'[').find_map(|(at, _)| {
         let close = text[at..].iter().position(|&b| b == b']')?;
         let cpu = number_u32(&text[at + 1..at + close])?;
         let is_apart = at == 0 || text[at - 1].is_ascii_whitespace();
         is_apart.then_some((&text[..at], cpu))
-    });
-    found.unwrap_or((text, 0))
+    })
+}
+
+/// What stands before `1d..1.`, the cpu and the flags of the latency format, and the cpu.
+fn split_latency(text: &[u8]) -> Option<(&[u8], u32)> {
+    let text = text.trim_ascii_end();
+    let blank = text.iter().rposition(|b| b.is_ascii_whitespace())?;
+    let (task, word) = (&text[..blank], &text[blank + 1..]);
+    let digits = word.iter().take_while(|b| b.is_ascii_digit()).count();
+    let flags = &word[digits..];
+    let is_flag = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'#' | b'*' | b'!');
+    let are_flags = (4..=8).contains(&flags.len()) && flags.iter().all(is_flag);
+    Some((task, number_u32(&word[..digits]).filter(|_| are_flags)?))
 }
 
 /// Without the `( 1234)` or `(-----)` of the option `record-tgid` of tracefs.

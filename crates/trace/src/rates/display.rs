@@ -58,7 +58,7 @@ impl fmt::Display for RatesSummary {
         let device = busiest.map_or("DISK", |device| device.device.as_str());
         write!(
             f,
-            "\nIt says how busy devices were, not what was asked of them: no scheduler can be compared with it.\n\
+            "\nThis table holds rates and no requests, so schedulers cannot be compared with it. Record the requests:\n\
              next:  iosched record {device} --for 60"
         )
     }

@@ -1,5 +1,5 @@
-//! `iostat -x -o JSON`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the headings of the table
-//! as names.
+//! `iostat -x -o JSON` and `sadf -j -- -d`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the
+//! headings of the table as names. sadf writes `disk-device` where iostat writes `disk_device`.
 
 use serde_json::Value;
 
@@ -18,13 +18,22 @@ pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let reports = statistics
         .filter_map(|statistic| Some(statistic["disk"].as_array()?.iter().filter_map(row).collect::<Report>()));
     let reports: Vec<_> = reports.filter(|report| !report.is_empty()).collect();
-    (!reports.is_empty()).then_some((RatesTool::Iostat, reports))
+    let tool = if text.contains("\"disk-device\"") { RatesTool::Sar } else { RatesTool::Iostat };
+    (!reports.is_empty()).then_some((tool, reports))
 }
 
 fn row(disk: &Value) -> Option<Row> {
-    let device = disk["disk_device"].as_str()?.to_owned();
+    let device = ["disk_device", "disk-device"].into_iter().find_map(|name| disk[name].as_str())?.to_owned();
     let value = |(name, value): (&String, &Value)| {
-        let (field, unit) = Field::of(name)?;
+        let (field, unit) = match name.as_str() {
+            // sadf leaves "/s" out.
+            "rkB" => Field::of("rkB/s"),
+            "wkB" => Field::of("wkB/s"),
+            "rd_sec" => Field::of("rd_sec/s"),
+            "wr_sec" => Field::of("wr_sec/s"),
+            "util-percent" => Field::of("%util"),
+            name => Field::of(name),
+        }?;
         Some((field, value.as_f64()? * unit))
     };
     Some(Row { device, values: disk.as_object()?.iter().filter_map(value).collect() })

@@ -4,7 +4,7 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `table.rs` | tables in text, of any version: a column is what its heading says |
-//! | `document.rs` | `iostat -o JSON` |
+//! | `document.rs` | `iostat -o JSON`, `sadf -j` |
 //! | `display.rs` | how it is told |
 
 mod display;

@@ -5,27 +5,40 @@ use super::{Field, RatesTool, Report, Row};
 /// A heading that was read: where the device's name stands, and what else.
 struct Heading {
     tool: RatesTool,
+    /// Between the words: `;` in the output of `sadf -d`, else blanks.
+    semicolons: bool,
     words: usize,
     device: usize,
     columns: Vec<(usize, Field, f64)>,
 }
 
+fn words(line: &str, semicolons: bool) -> Vec<&str> {
+    if semicolons { line.split(';').map(str::trim).collect() } else { line.split_whitespace().collect() }
+}
+
 impl Heading {
-    /// Of a line, if it is one: it names devices and how busy they were.
+    /// Of a line, if it is one: it names devices and how busy they were. iostat translates the word for devices, which
+    /// stands first; sar does not.
     fn of(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_device = |word: &&str| matches!(*word, "Device" | "Device:" | "DEV");
-        let device = words.iter().position(is_device)?;
-        let tool = if words[device] == "DEV" { RatesTool::Sar } else { RatesTool::Iostat };
+        let semicolons = line.starts_with("# ") && line.contains(';');
+        let words = words(line, semicolons);
         let column = |(at, word): (usize, &&str)| Field::of(word).map(|(field, unit)| (at, field, unit));
         let columns: Vec<_> = words.iter().enumerate().filter_map(column).collect();
-        let is_extended = columns.iter().any(|&(_, field, _)| field == Field::Busy);
-        is_extended.then_some(Self { tool, words: words.len(), device, columns })
+        let has = |wanted: Field| columns.iter().any(|&(_, field, _)| field == wanted);
+        let (tool, device) = match words.iter().position(|word| *word == "DEV") {
+            Some(device) => (RatesTool::Sar, device),
+            None if Field::of(words.first()?).is_none() => (RatesTool::Iostat, 0),
+            None => return None,
+        };
+        let has_rates = has(Field::Requests) || has(Field::Reads) && has(Field::Writes);
+        let is_extended = has(Field::Busy) && has_rates;
+        is_extended.then_some(Self { tool, semicolons, words: words.len(), device, columns })
     }
 
-    /// What a line says; `None` if it is none of this table, or a sum of others.
+    /// What a line says; `None` if it is none of this table, or a sum of others. sar writes sums with `Average:` in
+    /// front, in any language and also as two words.
     fn row(&self, line: &str) -> Option<Row> {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = words(line, self.semicolons);
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
             return None;
         }
