@@ -81,7 +81,7 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0,
             0..=u32::MAX as u64,
             "4.10",
-            "writeback throttling, beside elevators of blk-mq: what reads may take beside buffered writes; 0: no throttling. Simulated disks have, as in Linux, 2000 where seeking costs nothing and 75000 where it does, under bfq 0; served disks have 0"
+            "writeback throttling, with schedulers of blk-mq only: target latency of reads beside buffered writes; 0: off. Default of simulated disks, as in Linux: 2000 without seek times, 75000 with seek times, 0 under bfq. Default of served disks: 0"
         ),
         tunable!(Attributes.iostats, "iostats", Switch, 1, 1, 0..=1, "2.6.29", "whether statistics are kept"),
     ],
