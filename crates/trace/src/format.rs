@@ -422,7 +422,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     recognised: "the heading `start ; sector; …`, or lines of its shape",
     record: "`seconds ; sector ; sectors ; op ; …`, of 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
-    read: "the first four columns; op also with blkparse's letters",
+    read: "the first four columns; op may also be blkparse's letters",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds { flags: Flags::AHEAD, ..PLAIN }),
