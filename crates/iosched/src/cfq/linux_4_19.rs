@@ -169,7 +169,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             100,
             1..=MAX,
             "2.6.13",
-            "base time slice of a sync queue (of level 4)",
+            "base time slice of a sync queue, at level 4",
             { tuning: Span::of(12, 800) }
         ),
         tunable!(
@@ -180,7 +180,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             40,
             1..=MAX,
             "2.6.13",
-            "base time slice of an async queue (of level 4)",
+            "base time slice of an async queue, at level 4",
             { tuning: Span::of(5, 320) }
         ),
         tunable!(
