@@ -130,6 +130,11 @@ fn linux_6_12_bfq() {
 }
 
 #[test]
+fn linux_6_12_adios() {
+    check_archive(include_bytes!("../runs/linux-6.12-adios.gz"), 102);
+}
+
+#[test]
 fn linux_6_12_rqos() {
     check_archive(include_bytes!("../runs/linux-6.12-rqos.gz"), 158);
 }

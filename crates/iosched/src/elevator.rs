@@ -6,7 +6,7 @@ use crate::context::{CgroupId, ContextId, WeightRange};
 use crate::env::Env;
 use crate::layer::Layer;
 use crate::request::{Bio, MergeSide, RequestId};
-use crate::tunable::{Spec, TunableSet};
+use crate::tunable::{Spec, TextSpec, TunableSet};
 
 /// A policy: which request next, and whether to wait for a better one.
 ///
@@ -15,8 +15,8 @@ use crate::tunable::{Spec, TunableSet};
 ///
 /// | what | methods |
 /// |---|---|
-/// | merging | `may_merge`, `find_front`, `former`, `latter`, `merged_front` |
-/// | a request on its way | `prepare`, `add`, `drain`, `start`, `requeue`, `complete` |
+/// | merging | `may_merge`, `find_front`, `former`, `latter`, `merged_front`, `merged_back` |
+/// | a request on its way | `prepare`, `insert_at_head`, `add`, `drain`, `start`, `requeue`, `complete` |
 /// | waiting for a better request | `timer`, `runs_after_timer`, with [`Env::set_timer`] |
 /// | the multi-queue layer | `find_merge`, `limit_depth`, `resized`, `absorb_new` |
 /// | tunables | `tunables`, `tunables_mut`, `tunable_changed` |
@@ -78,11 +78,22 @@ pub trait Elevator: Send {
         let _ = (env, id);
     }
 
+    /// A bio joined `id` behind, so that it ends later now.
+    fn merged_back(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
     // ---- a request on its way
 
     /// `id` was allocated for its process and will be inserted, or (multi-queue) offered for merging and then inserted.
     fn prepare(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
+    }
+
+    /// [`insert`](Self::insert), of a request that is to be served before those that wait:
+    /// [`Issued::at_head`](crate::Issued::at_head).
+    fn insert_at_head(&mut self, env: &mut Env, id: RequestId) {
+        self.insert(env, id);
     }
 
     /// [`prepare`](Self::prepare) and [`insert`](Self::insert) in one.
@@ -246,6 +257,10 @@ pub struct Registered {
     pub weights: WeightRange,
     /// Its tunables.
     pub tunables: fn() -> Vec<&'static Spec>,
+    /// Its files beside the tunables, which do not hold one number.
+    pub texts: &'static [TextSpec],
+    /// Where it comes from, if it is not in Linux but in kernels that others build.
+    pub out_of_tree: Option<&'static str>,
     /// Makes one.
     pub build: &'static Build,
 }
@@ -271,6 +286,8 @@ impl Registered {
             when: "",
             weights: WeightRange::BFQ,
             tunables: Vec::new,
+            texts: &[],
+            out_of_tree: None,
             build,
         }
     }
@@ -279,6 +296,6 @@ impl Registered {
     /// and for served disks.
     #[must_use]
     pub const fn is_in_linux(&self) -> bool {
-        !self.since.is_empty() && self.until.is_none()
+        !self.since.is_empty() && self.until.is_none() && self.out_of_tree.is_none()
     }
 }

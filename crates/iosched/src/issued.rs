@@ -27,4 +27,8 @@ pub struct Issued {
     pub ioprio: Option<IoPriority>,
     /// Which part of an I/O it is.
     pub part: Part,
+    /// Whether its request is inserted at the head: it merges with nothing, is on no plug and passes no controller, and
+    /// an elevator that knows heads serves it before those that wait. Linux does so with the data of a flush sequence
+    /// and with what a device gave back. Elevators of the single-queue layer see no difference.
+    pub at_head: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::context::{IoClass, IoPriority};
 use crate::env::Env;
-use crate::request::{Bio, MergeSide, RequestId};
+use crate::request::{Bio, Flags, MergeSide, Op, RequestId};
 
 /// The two request queues that Linux has had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ pub struct MultiQueueRules {
     pub unset_ioprio: IoPriority,
     /// Whether it is asked for each hardware queue, with queues and batches for each, or once for the device.
     pub per_hw_queue: bool,
+    /// Whether every read is sync to it, or only one that carries [`Flags::SYNC`](crate::Flags::SYNC).
+    pub reads_are_sync: bool,
 }
 
 impl MultiQueueRules {
@@ -44,7 +46,14 @@ impl MultiQueueRules {
         waking: Waking::OnePass,
         unset_ioprio: IoPriority { class: IoClass::None, level: 0 },
         per_hw_queue: false,
+        reads_are_sync: true,
     };
+
+    /// Whether an operation is sync to the elevator.
+    #[must_use]
+    pub const fn is_sync(&self, op: Op, flags: Flags) -> bool {
+        if self.reads_are_sync { op.is_sync(flags) } else { flags.contains(Flags::SYNC) }
+    }
 
     /// Whether requests of two processes may be one.
     #[must_use]

@@ -119,7 +119,7 @@
 //! | `controllers/` | what stands beside the elevator and decides before there is a request: wbt, io.max, io.latency, io.cost, and the trait for others |
 //! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
 //! | `env/` | what the queue shows its elevator (`Env`), and what they share: the merge hash, the dispatch list |
-//! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/` | one elevator each |
+//! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/` | one elevator each |
 //! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each; a file decides one thing, see the top of their `mod.rs`; `data/` is what they work on |
 //! | `parts/` | what elevators share: requests by sector and by age, the better request by head position, think times, seeks, what an ioprio means, jiffies, tags |
 //! | `request.rs` | requests and bios, and the one arena they live in; elevators hold ids |
@@ -153,6 +153,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod adios;
 mod anticipatory;
 #[cfg(any(test, feature = "bare"))]
 #[doc(hidden)]
@@ -186,8 +187,8 @@ pub use context::{
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
 pub use decision::{
-    ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, ControlledEvent,
-    Decision, DecisionLog, KyberEvent, LatencyKind, Log, MqDeadlineChoice, QueueName, Workload,
+    ActiveQueue, AdiosEvent, AdiosList, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event,
+    ControlledEvent, Decision, DecisionLog, KyberEvent, LatencyKind, Log, MqDeadlineChoice, QueueName, Workload,
 };
 pub use driver::{Driver, Due, Rerun, Step, recording};
 pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};
@@ -200,4 +201,6 @@ pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, BioError, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use setting::{Assignment, Owner, Setting, SettingError};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Reads, Span, Spec, StoredAs, Tunable, TunableError, TunableSet, Tuned, Unit, Value};
+pub use tunable::{
+    Declarations, Reads, Span, Spec, StoredAs, TextSpec, Tunable, TunableError, TunableSet, Tuned, Unit, Value,
+};

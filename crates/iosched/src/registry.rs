@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::elevator::Registered;
-use crate::{anticipatory, bfq, cfq, deadline, kyber, mq_deadline, none, noop};
+use crate::{adios, anticipatory, bfq, cfq, deadline, kyber, mq_deadline, none, noop};
 
-/// The elevators of Linux, in the order `queue/scheduler` lists them.
+/// The elevators of Linux, in the order `queue/scheduler` lists them; those that are not in Linux come last.
 static LINUX: &[Registered] = &[
     noop::REGISTERED,
     anticipatory::REGISTERED,
@@ -18,6 +18,7 @@ static LINUX: &[Registered] = &[
     kyber::REGISTERED,
     none::REGISTERED,
     bfq::REGISTERED,
+    adios::REGISTERED,
 ];
 
 /// A set of elevators with different names.

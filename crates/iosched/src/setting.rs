@@ -9,7 +9,7 @@ use crate::elevator::Registered;
 use crate::queue::{QueueConfig, RequestQueue};
 use crate::registry::{Registry, UnknownElevator};
 use crate::time::Time;
-use crate::tunable::{Spec, TunableError};
+use crate::tunable::{Spec, TextSpec, TunableError};
 
 /// Stands for the elevator that is there.
 const PRESENT: &str = "present";
@@ -62,6 +62,12 @@ impl Choice {
     fn tunable(&self, name: &str) -> Option<&'static Spec> {
         let Self::Registered(registered) = self else { return None };
         (registered.tunables)().into_iter().find(|spec| spec.name == name)
+    }
+
+    /// The declaration of the file `name`, which does not hold one number.
+    fn text(&self, name: &str) -> Option<&'static TextSpec> {
+        let Self::Registered(registered) = self else { return None };
+        registered.texts.iter().find(|spec| spec.name == name)
     }
 }
 
@@ -175,7 +181,7 @@ pub enum SettingError {
         attributes: String,
     },
     /// A file of a controller, beside an elevator that has none beside it.
-    #[error("{elevator}: {name} is beside elevators of blk-mq only: none, mq-deadline, kyber, bfq")]
+    #[error("{elevator}: {name} is beside elevators of blk-mq only: none, mq-deadline, kyber, bfq, adios")]
     NoControllers {
         /// The elevator.
         elevator: String,
@@ -311,6 +317,9 @@ impl Setting {
         let refused = |source| SettingError::Value { elevator: registered.name.to_owned(), source };
         if let Some(spec) = self.elevator.tunable(name) {
             self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
+        } else if let Some(spec) = self.elevator.text(name) {
+            spec.check(value).map_err(refused)?;
+            self.tunables.push(Assignment::recorded(name, None, value));
         } else if let Some(spec) = attribute(name) {
             self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
         } else if controllers::is_file(name) {
@@ -326,7 +335,12 @@ impl Setting {
             return Err(SettingError::UnknownName {
                 elevator: registered.name.to_owned(),
                 name: name.to_owned(),
-                tunables: list((registered.tunables)().iter().map(|spec| spec.name)),
+                tunables: list(
+                    (registered.tunables)()
+                        .iter()
+                        .map(|spec| spec.name)
+                        .chain(registered.texts.iter().filter(|spec| !spec.takes.is_empty()).map(|spec| spec.name)),
+                ),
                 attributes: list(
                     RequestQueue::attribute_specs()
                         .filter(|s| !s.read_only)
@@ -341,8 +355,11 @@ impl Setting {
     /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the
     /// elevator does not declare are attributes.
     pub fn set_of_kernel(&mut self, name: &str, value: &str) {
-        if let Some(spec) = self.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name)) {
+        let bare = name.strip_prefix(ELEVATOR).unwrap_or(name);
+        if let Some(spec) = self.elevator.tunable(bare) {
             self.tunables.push(Assignment::recorded(name, Some(spec), value));
+        } else if self.elevator.text(bare).is_some() {
+            self.tunables.push(Assignment::recorded(name, None, value));
         } else {
             self.attributes.push(Assignment::recorded(name, attribute(name), value));
         }

@@ -132,6 +132,39 @@ pub struct Spec {
     pub tuning: Option<Span>,
 }
 
+/// The declaration of a file of an elevator that does not hold one number.
+#[derive(Clone, Copy, Debug)]
+pub struct TextSpec {
+    /// Its file name in sysfs.
+    pub name: &'static str,
+    /// What is written to it, in words; empty: nothing, it is read-only.
+    pub takes: &'static str,
+    /// Whether it can be read.
+    pub readable: bool,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// The first version that had it.
+    pub since: &'static str,
+    /// Whether it takes a text.
+    pub accepts: fn(&str) -> bool,
+}
+
+impl TextSpec {
+    /// Whether `text` may be written.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn check(&self, text: &str) -> Result<(), TunableError> {
+        if self.takes.is_empty() {
+            Err(TunableError::ReadOnly { name: self.name })
+        } else if (self.accepts)(text) {
+            Ok(())
+        } else {
+            Err(TunableError::NotTaken { name: self.name, value: text.to_owned(), takes: self.takes })
+        }
+    }
+}
+
 /// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it
 /// does at their end, or what nobody wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,6 +237,16 @@ pub enum TunableError {
         /// Smallest and largest value, and the unit if there is one.
         takes: String,
     },
+    /// Not a text that the file takes.
+    #[error("{name} does not take {value:?}; it takes {takes}")]
+    NotTaken {
+        /// The file.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes, in words.
+        takes: &'static str,
+    },
     /// A controller's file that does not take what is written.
     #[error(transparent)]
     CgroupFile(#[from] CgroupFileError),
@@ -211,6 +254,18 @@ pub enum TunableError {
     #[error("{name} is read-only")]
     ReadOnly {
         /// The attribute.
+        name: &'static str,
+    },
+    /// It can be written only.
+    #[error("{name} is write-only")]
+    WriteOnly {
+        /// The file.
+        name: &'static str,
+    },
+    /// It reads as text: see [`TunableSet::text`].
+    #[error("{name} does not hold one number")]
+    NoNumber {
+        /// The file.
         name: &'static str,
     },
 }
@@ -238,10 +293,14 @@ impl Spec {
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
         let Some(number) = self.reads.whole(text) else {
-            return Err(TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() });
+            return Err(self.not_a_number(text));
         };
         let is_read = self.reads.holds(number) && !(self.reads == Reads::U64 && text.starts_with('-'));
         if is_read || self.read_only { self.nearest(number, text) } else { Err(self.out_of_range(text.to_owned())) }
+    }
+
+    pub(crate) fn not_a_number(&self, text: &str) -> TunableError {
+        TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() }
     }
 
     /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be
@@ -591,8 +650,16 @@ pub trait TunableSet {
     /// The value called `name`, in the unit of its declaration, rounded down.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is none of that name, or it is not one number.
     fn get(&self, name: &str) -> Result<u64, TunableError>;
+
+    /// What the file `name` reads as, without the last line end.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it can be written only.
+    fn text(&self, name: &str) -> Result<String, TunableError> {
+        self.get(name).map(|value| value.to_string())
+    }
 
     /// Gives `name` the value that `text` says. On error nothing has changed.
     ///
@@ -604,6 +671,11 @@ pub trait TunableSet {
 impl<T> TunableSet for Tuned<T> {
     fn get(&self, name: &str) -> Result<u64, TunableError> {
         self.declarations.get(&self.values, name)
+    }
+
+    fn text(&self, name: &str) -> Result<String, TunableError> {
+        let tunable = self.declarations.find(name)?;
+        Ok(tunable.spec.number(tunable.read(&self.values)).to_string())
     }
 
     fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {

@@ -46,7 +46,7 @@ fn differ(ioprios: impl Iterator<Item = IoPriority>) -> (bool, bool) {
 fn of_tasks(set: &TaskSet) -> Demand {
     let working = || set.tasks.iter().filter(|task| task.has_program());
     let writes_as = |sync: bool| {
-        working().any(|task| task.op == TaskOp::Write && task.sync == sync)
+        working().any(|task| task.op == TaskOp::Write && task.is_flagged_sync() == sync)
             || set.arrivals.iter().any(|arrival| arrival.2 == TaskOp::Write && arrival.3 == sync)
     };
     let depth = |task: &iosched_workload::Task| task.iodepth.saturating_mul(task.copies.max(1));

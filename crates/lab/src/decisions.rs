@@ -1,5 +1,6 @@
 //! Every decision of the first run of each setting on each device, as JSON lines.
 
+mod adios;
 mod anticipatory;
 mod bfq;
 mod cfq_2_6_16;
@@ -137,6 +138,7 @@ fn event(decision: &Decision) -> Value {
         Decision::Bfq(of) => bfq::event(of),
         Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
         Decision::Kyber(of) => multi_queue::kyber(of),
+        Decision::Adios(of) => adios::event(of),
         Decision::Controlled(of) => controlled::event(of),
         Decision::Noted { what, values } => {
             let mut event = json!({ "ev": what });

@@ -1,6 +1,6 @@
 //! Who watches a run. The engine is compiled twice: for nobody, where watching is nothing at all, and for whoever does.
 
-use iosched::{Decision, Flags, IoPriority, Op};
+use iosched::{Decision, Flags, IoPriority, Op, TunableError};
 
 /// What the queue did with a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,11 +97,6 @@ pub enum Change {
         /// Number of the cgroup in the workload's list.
         cgroup: usize,
     },
-    /// A tunable of the elevator.
-    Tunable {
-        /// Number of the change in the scenario's list.
-        change: usize,
-    },
 }
 
 /// Watches a run. Every method does nothing unless written; moments are ns since the run's start.
@@ -169,6 +164,12 @@ pub trait Observer {
         let _ = (now_ns, change);
     }
 
+    /// A tunable was written, or read: the change of that number in the scenario's list. What it was when it is read, or
+    /// nothing; or why it was refused.
+    fn tunable(&mut self, now_ns: u64, change: usize, answer: &Result<String, TunableError>) {
+        let _ = (now_ns, change, answer);
+    }
+
     /// The queue is run once more although nothing has happened: the elevator gave nothing before.
     fn rerun(&mut self, now_ns: u64) {
         let _ = now_ns;
@@ -201,6 +202,7 @@ macro_rules! hand_on {
         hand_on! { method bio_done(now_ns: u64, bio: u64), $this, $first, $second }
         hand_on! { method completed(now_ns: u64, io: &Completed), $this, $first, $second }
         hand_on! { method change(now_ns: u64, change: &Change), $this, $first, $second }
+        hand_on! { method tunable(now_ns: u64, change: usize, answer: &Result<String, TunableError>), $this, $first, $second }
         hand_on! { method rerun(now_ns: u64), $this, $first, $second }
         hand_on! { method end(finished_ns: u64), $this, $first, $second }
     };

@@ -77,6 +77,7 @@ fn run_watched(scenario: &Scenario, observer: &mut dyn Observer) -> Result<RunRe
         warm_up_ns: 0,
         limit: Limit::default(),
         reruns_among_tasks,
+        takes_whole: true,
         interrupt: None,
     };
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
@@ -91,12 +92,15 @@ fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     })
 }
 
-/// What is written to tunables while the scenario runs, every value checked.
+/// What is written to tunables while the scenario runs, or read. Every value is checked, but not in recordings that also
+/// have what is refused.
 fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError> {
     let mut all = Setting::defaults(&scenario.sched);
     let write = |change: &TunableChange| {
         let (t_ns, name, value) = (change.t_ns, change.name.clone(), change.text());
-        all.set(&name, &value)?;
+        if let Some(value) = value.as_deref().filter(|_| scenario.sched != "adios") {
+            all.set(&name, value)?;
+        }
         Ok(TunableWrite { t_ns, name, value })
     };
     scenario.tunable_changes.iter().map(write).collect()
@@ -111,11 +115,12 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
     };
     let config = QueueConfig {
         hz: scenario.hz,
-        rotational: scenario.rotational,
+        rotational: scenario.is_rotational(),
         groups: scenario.group_iosched,
         write_cache: false,
         fua: false,
-        max_hw_sectors_kb: max_sectors_kb,
+        // What merging makes is limited, not what is submitted.
+        max_hw_sectors_kb: u32::MAX / 2,
         depth: device.card().depth,
         tag_layout,
         ..QueueConfig::default()

@@ -4,7 +4,7 @@ use iosched::{IoPriority, LEVEL_DEFAULT};
 use serde::Deserialize;
 
 use crate::error::WorkloadError;
-use crate::tasks::{Arrival, Cgroup, CgroupMove, CgroupRemoval, PriorityChange, Task, TaskSet, WeightChange};
+use crate::tasks::{Arrival, Cgroup, CgroupMove, CgroupRemoval, Hints, PriorityChange, Task, TaskSet, WeightChange};
 
 /// A scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,9 +23,9 @@ pub struct Scenario {
     /// Whether nothing is merged.
     #[serde(default = "yes")]
     pub nomerge: bool,
-    /// Whether seeking costs.
-    #[serde(default = "yes")]
-    pub rotational: bool,
+    /// Whether seeking costs; if missing, it does, but not in recordings of ADIOS.
+    #[serde(default)]
+    pub rotational: Option<bool>,
     /// Largest request that merging makes, sectors; 2560 if missing.
     #[serde(default = "max_sectors_default")]
     pub max_sectors: u32,
@@ -91,7 +91,7 @@ pub struct TunableChange {
     pub t_ns: u64,
     /// Which.
     pub name: String,
-    /// What, in the unit of sysfs.
+    /// What, in the unit of sysfs; `null`: its file is read.
     pub value: serde_json::Value,
 }
 
@@ -187,6 +187,11 @@ impl Scenario {
         let mut scenario: Self =
             serde_json::from_slice(json).map_err(|source| WorkloadError::Json { file: file.to_owned(), source })?;
         let mut tasks = scenario.take_tasks();
+        if scenario.sched == "adios" {
+            for Arrival(.., hints) in &mut tasks.arrivals {
+                *hints = Hints { at_head: hints.noidle || hints.at_head, ..Hints::default() };
+            }
+        }
         tasks.complete(file)?;
         scenario.put_tasks(tasks);
         Ok(scenario)
@@ -220,6 +225,12 @@ impl Scenario {
         (self.cgroup_moves, self.cgroup_removals) = (set.cgroup_moves, set.cgroup_removals);
     }
 
+    /// Whether seeking costs.
+    #[must_use]
+    pub fn is_rotational(&self) -> bool {
+        self.rotational.unwrap_or(self.sched != "adios")
+    }
+
     /// The tunables as `name`, `value` in the unit of sysfs.
     #[must_use]
     pub fn tunables(&self) -> Vec<(String, String)> {
@@ -228,10 +239,10 @@ impl Scenario {
 }
 
 impl TunableChange {
-    /// What is written to the tunable.
+    /// What is written to the tunable; `None`: nothing, its file is read.
     #[must_use]
-    pub fn text(&self) -> String {
-        as_written(&self.value)
+    pub fn text(&self) -> Option<String> {
+        (!self.value.is_null()).then(|| as_written(&self.value))
     }
 }
 

@@ -62,9 +62,10 @@ pub struct Task {
     /// Read (if missing), write, discard, or other: zeroes are written without being sent.
     #[serde(default)]
     pub op: TaskOp,
-    /// Whether it waits for its writes; true if missing. Reads are always sync.
-    #[serde(default = "yes")]
-    pub sync: bool,
+    /// Whether it waits for its writes; true if missing. Reads are always sync; `true` gives them the flag that Linux
+    /// gives only to reads that their submitter waits for itself, which ADIOS looks at.
+    #[serde(default)]
+    pub sync: Option<bool>,
     /// Whether its sync writes come without the hint that more follow (fsync style).
     #[serde(default)]
     pub noidle: bool,
@@ -237,7 +238,8 @@ pub struct Arrival(
     pub u32,
     /// What.
     pub TaskOp,
-    /// Whether somebody waits for it.
+    /// Whether somebody waits for it. Reads are always sync; `true` gives them the flag: see [`Task::sync`].
+    #[serde(deserialize_with = "flag")]
     pub bool,
     /// First sector.
     pub u64,
@@ -248,8 +250,8 @@ pub struct Arrival(
     pub Hints,
 );
 
-/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata). Recordings
-/// have `true` for 1, too.
+/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style), 2 (metadata) and 4 (inserted
+/// at the head). Recordings have `true` for 1, too; those of ADIOS have 1 for 4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
 pub struct Hints {
@@ -257,10 +259,12 @@ pub struct Hints {
     pub noidle: bool,
     /// It carries the metadata hint.
     pub prio: bool,
+    /// Its request is inserted at the head: see [`iosched::Issued::at_head`].
+    pub at_head: bool,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "hints: 0 to 3")]
+#[serde(untagged, expecting = "true or false, or a sum of hints from 0 to 7")]
 enum WrittenHints {
     Sum(u8),
     Flag(bool),
@@ -271,10 +275,21 @@ impl TryFrom<WrittenHints> for Hints {
 
     fn try_from(written: WrittenHints) -> Result<Self, Self::Error> {
         match written {
-            WrittenHints::Sum(sum @ 0..=3) => Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0 }),
-            WrittenHints::Sum(sum) => Err(format!("hints {sum} are out of range 0..=3")),
-            WrittenHints::Flag(noidle) => Ok(Self { noidle, prio: false }),
+            WrittenHints::Sum(sum @ 0..=7) => {
+                Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0, at_head: sum & 4 != 0 })
+            }
+            WrittenHints::Sum(sum) => Err(format!("hints {sum} are out of range 0..=7")),
+            WrittenHints::Flag(noidle) => Ok(Self { noidle, ..Self::default() }),
         }
+    }
+}
+
+/// `true` or `false`; recordings also have 1 and 0.
+fn flag<'de, D: serde::Deserializer<'de>>(written: D) -> Result<bool, D::Error> {
+    match WrittenHints::deserialize(written)? {
+        WrittenHints::Flag(flag) => Ok(flag),
+        WrittenHints::Sum(sum @ 0..=1) => Ok(sum == 1),
+        WrittenHints::Sum(sum) => Err(serde::de::Error::custom(format!("{sum} is neither true nor false"))),
     }
 }
 
@@ -353,10 +368,6 @@ const fn level_default() -> u8 {
     iosched::LEVEL_DEFAULT
 }
 
-const fn yes() -> bool {
-    true
-}
-
 const fn one() -> u32 {
     1
 }
@@ -417,7 +428,7 @@ impl Task {
             level: iosched::LEVEL_DEFAULT,
             start_ns: 0,
             op: TaskOp::Read,
-            sync: true,
+            sync: None,
             noidle: false,
             prio: false,
             fs_excl: false,
@@ -463,10 +474,11 @@ impl Task {
     #[must_use]
     pub fn flags(&self) -> Flags {
         let mut flags = Flags::empty();
-        if self.op == TaskOp::Read || self.sync {
+        let sync = self.is_flagged_sync();
+        if sync {
             flags |= Flags::SYNC;
         }
-        if self.op == TaskOp::Write && self.sync && !self.noidle {
+        if self.op == TaskOp::Write && sync && !self.noidle {
             flags |= Flags::IDLE;
         }
         if self.prio {
@@ -476,6 +488,12 @@ impl Task {
             flags |= Flags::FS_EXCL;
         }
         flags
+    }
+
+    /// Whether its I/Os carry the flag that somebody waits for them.
+    #[must_use]
+    pub fn is_flagged_sync(&self) -> bool {
+        self.sync.unwrap_or(self.op != TaskOp::Read)
     }
 
     /// I/Os it does altogether.
@@ -495,7 +513,7 @@ impl Arrival {
     pub fn flags(&self) -> Flags {
         let Self(_, _, op, sync, _, _, hints) = *self;
         let mut flags = Flags::empty();
-        flags.set(Flags::SYNC, op == TaskOp::Read || sync);
+        flags.set(Flags::SYNC, sync);
         flags.set(Flags::IDLE, op == TaskOp::Write && sync && !hints.noidle);
         flags.set(Flags::PRIO, hints.prio);
         flags

@@ -1,8 +1,8 @@
 //! Recordings of BFQ: its queues by number, what it knows of them where that changed, and its tags.
 
-use iosched::{BfqEvent, BfqReason, BfqState, Decision, IoClass};
+use iosched::{BfqEvent, BfqReason, BfqState, Decision, IoClass, TunableError};
 use iosched_sim::Change;
-use iosched_workload::Scenario;
+use iosched_workload::{Scenario, TunableChange};
 
 use super::{Family, append, cgroup_name, common_change, common_decision};
 
@@ -119,11 +119,12 @@ impl Family for Bfq {
                 let name = cgroup_name(scenario, cgroup + 1);
                 append(line, format_args!("\"cg_weight\",\"cg\":\"{name}\",\"weight\":{weight}"))
             }
-            Change::Tunable { change } => {
-                let change = &scenario.tunable_changes[change];
-                append(line, format_args!("\"tunable\",\"name\":\"{}\",\"v\":\"{}\"", change.name, change.value))
-            }
             ref other => common_change(line, scenario, other),
         }
+    }
+
+    fn tunable(&mut self, line: &mut String, change: &TunableChange, answer: &Result<String, TunableError>) -> bool {
+        let refused = if answer.is_err() { ",\"refused\":1" } else { "" };
+        append(line, format_args!("\"tunable\",\"name\":\"{}\",\"v\":\"{}\"{refused}", change.name, change.value))
     }
 }

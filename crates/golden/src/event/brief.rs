@@ -36,16 +36,21 @@ impl Sum {
 pub(super) struct Lines {
     brief: Brief,
     sum: Sum,
+    /// Names of the events that it has in any case.
+    always: &'static [&'static str],
 }
 
 impl Lines {
     pub(super) fn of(scenario: &Scenario) -> Self {
-        Self { brief: scenario.brief, sum: Sum::default() }
+        let always: &[&str] = match scenario.sched.as_str() {
+            "adios" => &["model", "timer", "stable", "tunable", "show", "setprio", "exit"],
+            _ => &["lat", "depth", "tunable", "setprio", "exit"],
+        };
+        Self { brief: scenario.brief, sum: Sum::default(), always }
     }
 
     /// Adds the line of an event, what the recording has of it, or the sum that is due.
     pub(super) fn add(&mut self, lines: &mut Vec<String>, now_ns: u64, event: &Event, line: String) {
-        const ALWAYS: [&str; 5] = ["lat", "depth", "tunable", "setprio", "exit"];
         const MERGES: [&str; 2] = ["merge", "rq_merge"];
         if self.brief == Brief::No {
             lines.push(line);
@@ -61,7 +66,7 @@ impl Lines {
                     lines.push(format!("{{\"t\":{now_ns},\"ev\":\"sum\",\"n\":{n},\"fnv\":\"{sum:016x}\"}}"));
                 }
             }
-            _ if ALWAYS.contains(&name) || (self.brief == Brief::Dispatches && MERGES.contains(&name)) => {
+            _ if self.always.contains(&name) || (self.brief == Brief::Dispatches && MERGES.contains(&name)) => {
                 lines.push(line);
             }
             _ => {}

@@ -3,6 +3,7 @@
 //! What the recordings of all elevators have in common is here. What a family of elevators adds, or writes in its own
 //! way, is in a file of its own.
 
+mod adios;
 mod anticipatory;
 mod bfq;
 mod brief;
@@ -12,19 +13,21 @@ mod mq;
 
 use std::fmt::Write as _;
 
-use iosched::{BfqEvent, Decision, IoClass, MergeSide, Op};
+use iosched::{BfqEvent, Decision, IoClass, MergeSide, Op, TunableError};
 use iosched_sim::{Change, Completed, Observer};
-use iosched_workload::Scenario;
+use iosched_workload::{Scenario, TunableChange};
 
 pub(crate) use brief::Sum;
 
 /// One event.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Of the queue or its elevator.
     Decision(Decision),
     /// Of the workload.
     Change(Change),
+    /// A tunable was written, or read: the change of that number in the scenario, and what came of it.
+    Tunable(usize, Result<String, TunableError>),
     /// The queue is run once more although nothing has happened.
     Rerun,
 }
@@ -94,6 +97,10 @@ impl Observer for Events {
         self.events.push((now_ns, Event::Change(*change)));
     }
 
+    fn tunable(&mut self, now_ns: u64, change: usize, answer: &Result<String, TunableError>) {
+        self.events.push((now_ns, Event::Tunable(change, answer.clone())));
+    }
+
     fn rerun(&mut self, now_ns: u64) {
         self.events.push((now_ns, Event::Rerun));
     }
@@ -102,6 +109,11 @@ impl Observer for Events {
 /// How the recordings of a family of elevators are written. It sees the events in their order, so that a line may have
 /// what an event before it said.
 trait Family {
+    /// The events in the order that recordings have.
+    fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
+        events.to_vec()
+    }
+
     /// Appends the event's name in quotes and its fields to the line. `false`: there is no line for it.
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
         common_decision(line, scenario, decision)
@@ -111,6 +123,13 @@ trait Family {
     fn change(&mut self, line: &mut String, scenario: &Scenario, change: &Change) -> bool {
         common_change(line, scenario, change)
     }
+
+    /// Likewise, of a tunable that was written or read.
+    fn tunable(&mut self, line: &mut String, change: &TunableChange, answer: &Result<String, TunableError>) -> bool {
+        // No recording of these families has a write that is refused: a line of one differs.
+        let refused = if answer.is_err() { ",\"refused\":1" } else { "" };
+        append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}{refused}", change.name, change.value))
+    }
 }
 
 /// The family an elevator belongs to.
@@ -119,6 +138,7 @@ fn family(elevator: &str) -> Box<dyn Family> {
         "bfq" => Box::new(bfq::Bfq::default()),
         "anticipatory" => Box::new(anticipatory::Anticipatory),
         "cfq-2.6.16" => Box::new(cfq_2_6_16::Cfq2616),
+        "adios" => Box::new(adios::Adios::default()),
         "mq-deadline" | "kyber" => Box::new(mq::MultiQueue::default()),
         _ => Box::new(cfq::Cfq),
     }
@@ -129,11 +149,12 @@ pub fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
     let mut family = family(&scenario.sched);
     let mut brief = brief::Lines::of(scenario);
     let mut lines = Vec::with_capacity(events.len());
-    for (now_ns, event) in events {
+    for (now_ns, event) in &family.arranged(events) {
         let mut line = format!("{{\"t\":{now_ns},\"ev\":");
         let shown = match event {
             Event::Decision(decision) => family.decision(&mut line, scenario, decision),
             Event::Change(change) => family.change(&mut line, scenario, change),
+            Event::Tunable(change, answer) => family.tunable(&mut line, &scenario.tunable_changes[*change], answer),
             Event::Rerun => append(&mut line, format_args!("\"rerun\"")),
         };
         line.push('}');
@@ -182,10 +203,6 @@ fn common_change(line: &mut String, scenario: &Scenario, change: &Change) -> boo
         }
         Change::CgroupRemoval { cgroup } => {
             append(line, format_args!("\"cg_offline\",\"cg\":\"{}\"", cgroup_name(scenario, cgroup + 1)))
-        }
-        Change::Tunable { change } => {
-            let written = &scenario.tunable_changes[change];
-            append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}", written.name, written.value))
         }
     }
 }

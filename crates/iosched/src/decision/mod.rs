@@ -3,6 +3,7 @@
 //! Off by default; when off, a decision costs one predictable branch. Tests, traces and reports read these;
 //! nothing parses log text.
 
+mod adios;
 mod anticipatory;
 mod bfq;
 mod cfq;
@@ -13,6 +14,7 @@ mod log;
 mod mq_deadline;
 mod wbt;
 
+pub use adios::{AdiosEvent, AdiosList};
 pub use anticipatory::{Anticipation, AnticipatoryEvent};
 pub use bfq::{BfqEvent, BfqReason, BfqState};
 pub use cfq::{ActiveQueue, Cfq2616Event, QueueName, Workload};
@@ -217,6 +219,8 @@ pub enum Decision {
     MqDeadline(MqDeadlineChoice),
     /// What only kyber decides.
     Kyber(KyberEvent),
+    /// What only ADIOS decides.
+    Adios(AdiosEvent),
     /// What a controller beside the elevator decides.
     Controlled(ControlledEvent),
     /// What an elevator from outside of this crate decides: see [`Decision::noted`].
@@ -246,6 +250,7 @@ impl Decision {
     #[must_use]
     pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {
+            Self::Adios(event) => event.tell(beginning, renamed),
             Self::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(beginning)),
             Self::Insert { cookie, .. }
             | Self::Wait { cookie, .. }

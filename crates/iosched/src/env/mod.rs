@@ -88,6 +88,17 @@ impl Env {
         Time::from_ns(jiffy.max(self.jiffies() + 1).saturating_mul(self.jiffy_ns))
     }
 
+    /// The moment at which a timer fires that is set now to go off in `delay` jiffies: the wheel it stands on is coarser
+    /// the longer that is.
+    pub(crate) fn wheel(&self, delay: u64) -> Time {
+        let (mut granularity, mut reach) = (1, 63);
+        while delay >= reach {
+            (granularity, reach) = (granularity * 8, reach * 8);
+        }
+        let jiffy = ((self.jiffies() + delay) / granularity + 1) * granularity;
+        Time::from_ns(jiffy * self.jiffy_ns)
+    }
+
     /// Asks to be called back at the [`tick`](Self::tick) of `jiffy`, to wait for a process' next request until then.
     pub(crate) fn idle_until(&mut self, jiffy: u64) {
         let at = self.tick(jiffy);
@@ -126,6 +137,13 @@ impl Env {
         debug_assert_eq!(request.stage, RequestStage::Queued, "only what is queued is given out or released");
         request.stage = RequestStage::Released;
         self.queued -= 1;
+        self.hide(id);
+    }
+
+    /// Nothing may merge with `id` any more, though it stays queued.
+    #[inline(always)]
+    pub(crate) fn hide(&mut self, id: RequestId) {
+        let request = &self.requests[id];
         if request.hashed {
             let end = request.end();
             self.merging.hash.remove(&mut self.requests, id, end);

@@ -14,7 +14,6 @@ use crate::layer::{Layer, Merging, MultiQueueRules};
 use crate::parts::software_queue;
 use crate::parts::tags::{TagLayout, TagMap};
 use crate::request::{Bio, Fifo, MergeSide, Op, RequestId};
-use crate::time::Time;
 use crate::tunable::{Declarations, Reads, Span, TunableSet, Tuned, tunable};
 use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 
@@ -112,17 +111,6 @@ struct Kyber {
     latencies: [Latencies; TIMED],
     hw_queues: Vec<HwQueue>,
     hz: u32,
-}
-
-/// The moment at which a timer fires that is set to go off in `delay` jiffies: the wheel it stands on is coarser the
-/// longer that is.
-fn fires_at(env: &Env, delay: u64) -> Time {
-    let (mut granularity, mut reach) = (1, 63);
-    while delay >= reach {
-        (granularity, reach) = (granularity * 8, reach * 8);
-    }
-    let jiffy = ((env.jiffies() + delay) / granularity + 1) * granularity;
-    Time::from_ns(jiffy * env.jiffy_ns)
 }
 
 impl Kyber {
@@ -272,7 +260,7 @@ impl Elevator for Kyber {
             latencies.record(LatencyKind::Total, env.now.since(allocated), target_ns);
             latencies.record(LatencyKind::Device, env.now.since(dispatched), target_ns);
             if env.timer.is_none() {
-                let at = fires_at(env, u64::from(self.hz / 10));
+                let at = env.wheel(u64::from(self.hz / 10));
                 env.timer = Some(at);
                 env.note(|| Decision::Kyber(KyberEvent::TimerArm { at }));
             }

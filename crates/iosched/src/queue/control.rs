@@ -101,6 +101,18 @@ impl RequestQueue {
         }
     }
 
+    /// What a tunable or another file of the elevator reads as, while switching of the new one, without the last line
+    /// end.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it can be written only.
+    pub fn tunable_text(&self, name: &str) -> Result<String, TunableError> {
+        match self.incoming().tunables() {
+            Some(tunables) => tunables.text(name),
+            None => Err(TunableError::none(name, self.scheduler())),
+        }
+    }
+
     /// Writes a tunable of the elevator, while switching of the new one. On error nothing has changed.
     ///
     /// # Errors

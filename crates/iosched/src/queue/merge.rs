@@ -101,7 +101,8 @@ impl RequestQueue {
         self.env.contexts.get_mut(bio.context).bios += 1;
         if self.env.log.is_on() {
             let Bio { op, sector, nr_sectors, context, cookie, .. } = *bio;
-            let (pid, sync, into) = (self.env.pid(context), bio.is_sync(), self.env.requests.cookie(into));
+            let (pid, sync) = (self.env.pid(context), self.seen_as_sync(op, bio.flags));
+            let into = self.env.requests.cookie(into);
             self.env.note(|| Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side });
         }
         if self.attributes.iostats {
@@ -136,8 +137,9 @@ impl RequestQueue {
             Some((survivor, absorbed)) => self.merge_requests(survivor, absorbed),
             None => {
                 self.env.merging.last = Some(into);
-                if side == MergeSide::Front {
-                    self.elevator.merged_front(&mut self.env, into);
+                match side {
+                    MergeSide::Front => self.elevator.merged_front(&mut self.env, into),
+                    MergeSide::Back => self.elevator.merged_back(&mut self.env, into),
                 }
             }
         }

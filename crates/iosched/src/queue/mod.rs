@@ -274,7 +274,9 @@ impl RequestQueue {
         if self.is_multi_queue() {
             self.env.bio_ioprio = issued.ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
         }
-        let submit = if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
+        let submit = if issued.at_head && self.may_go_to_head(bio) {
+            self.submit_at_head(bio)
+        } else if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
             self.submit_flush(bio, issued.part)
         } else {
             self.submit_data(bio, issued.part)
@@ -410,8 +412,13 @@ impl RequestQueue {
         let request = &self.env.requests[id];
         let &Request { context, sector, nr_sectors, op, .. } = request;
         let cookie = self.env.requests.cookie(id);
-        let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
+        let (pid, sync, tag) = (self.env.pid(context), self.seen_as_sync(op, request.flags), request.tag());
         self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
+    }
+
+    /// Whether an operation is sync to the elevator.
+    fn seen_as_sync(&self, op: Op, flags: Flags) -> bool {
+        self.allocation.multi().map_or_else(|| op.is_sync(flags), |multi| multi.rules.is_sync(op, flags))
     }
 
     /// From now on, requests of `context` collect on its plug until [`RequestQueue::unplug`].

@@ -114,7 +114,7 @@ impl<'t> PreparedTasks<'t> {
             let what = "leaf weights".to_owned();
             notes.push(Note::NotCarriedOut { what, why: "only CFQ used them".to_owned() });
         }
-        let tasks = set.tasks.iter().filter(|task| is_async_write(task.op, task.sync)).count() as u64;
+        let tasks = set.tasks.iter().filter(|task| is_async_write(task.op, task.is_flagged_sync())).count() as u64;
         if tasks > 0 {
             notes.push(Note::ThroughPageCache { tasks });
         }
@@ -132,7 +132,7 @@ fn is_async_write(op: TaskOp, sync: bool) -> bool {
 }
 
 fn has_async_writes(set: &TaskSet) -> bool {
-    set.tasks.iter().any(|task| is_async_write(task.op, task.sync))
+    set.tasks.iter().any(|task| is_async_write(task.op, task.is_flagged_sync()))
         || set.arrivals.iter().any(|arrival| is_async_write(arrival.2, arrival.3))
 }
 
@@ -323,7 +323,7 @@ impl<'a> TaskPart<'a> {
                 if self.task_loop.arrive(ios) {
                     for _ in 0..ios {
                         let Some(place) = self.task_loop.next_place() else { break };
-                        self.submit(port, (self.task.op, self.task.sync), place, (PROGRAM, now_ns));
+                        self.submit(port, (self.task.op, self.task.is_flagged_sync()), place, (PROGRAM, now_ns));
                     }
                 }
             }

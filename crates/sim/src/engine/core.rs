@@ -2,7 +2,7 @@
 
 use iosched::controllers::ControllerWaits;
 use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step};
-use iosched::{Submit, Time};
+use iosched::{Submit, Time, TunableError};
 use iosched_disk::{Command, Device};
 
 use super::tally::Tally;
@@ -71,6 +71,7 @@ struct Partial {
     /// What the bio that is next has got, if it was issued.
     issued: Option<Issued>,
     part: Part,
+    at_head: bool,
     op: Op,
     flags: Flags,
     sector: u64,
@@ -297,6 +298,12 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// task is to submit nothing more until it is woken and [`resume`](Self::resume) has succeeded.
     #[inline]
     pub(super) fn submit(&mut self, task: u32, io: &NewIo) -> bool {
+        self.submit_to(task, io, false)
+    }
+
+    /// The same; `at_head`: its requests are inserted at the head.
+    #[inline]
+    pub(super) fn submit_to(&mut self, task: u32, io: &NewIo, at_head: bool) -> bool {
         let (sector, nr_sectors) = self.place(io);
         let &NewIo { op, flags, tag, asked_ns, .. } = io;
         let parts = if nr_sectors <= self.part_max(op) { 1 } else { self.count_parts(nr_sectors) };
@@ -304,7 +311,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
-        self.send(task, Partial { slot, issued: io.issued, part: io.part, op, flags, sector, nr_sectors }, false)
+        let (issued, part) = (io.issued, io.part);
+        self.send(task, Partial { slot, issued, part, at_head, op, flags, sector, nr_sectors }, false)
     }
 
     /// Bios of `task` are issued now and submitted later; what the first of them got.
@@ -360,7 +368,8 @@ impl<D: Device, O: Observer> Core<D, O> {
                 Part::Whole if nr_sectors < left.nr_sectors => Part::First { of_sectors: left.nr_sectors },
                 part => part,
             };
-            let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, &iosched::Issued { ioprio, part });
+            let issued = iosched::Issued { ioprio, part, at_head: left.at_head };
+            let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, &issued);
             self.observe(task, &bio, again, submit);
             match submit {
                 Submit::Queued(_) | Submit::Merged | Submit::Held => {}
@@ -590,15 +599,17 @@ impl<D: Device, O: Observer> Core<D, O> {
     }
 
     /// Writes a tunable of the elevator, or an attribute of the queue if it has none of that name.
-    pub(super) fn write_tunable(&mut self, name: &str, value: &str) {
-        // Refused: as a write to the file would be.
+    ///
+    /// # Errors
+    /// It is refused, as a write to the file would be.
+    pub(super) fn write_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
         let (now, driver) = (self.now(), &mut self.driver);
-        if driver.queue().tunable(name).is_ok() {
-            let _ = driver.set_tunable(now, name, value);
-        } else {
-            let _ = driver.set_attribute(now, name, value);
+        match driver.set_tunable(now, name, value) {
+            Err(TunableError::Unknown { .. }) if driver.queue().attribute(name).is_ok() => {
+                driver.set_attribute(now, name, value)
+            }
+            written => written,
         }
-        self.report_decisions();
     }
 
     /// The elevator's timer is due. Whether the queue is to be run because of it.

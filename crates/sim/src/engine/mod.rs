@@ -42,6 +42,8 @@ pub(crate) struct Machine<'a, D> {
     /// A queue that is run once more has its place among the workload's events of that time, by the order of
     /// scheduling, as in some recordings; or it comes last.
     pub(crate) reruns_among_tasks: bool,
+    /// I/Os are not split, however long they are, as in some recordings.
+    pub(crate) takes_whole: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
 
@@ -201,6 +203,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
             ..plan.limit
         },
         reruns_among_tasks: false,
+        takes_whole: false,
         interrupt: plan.interrupt,
     })
 }
@@ -212,9 +215,14 @@ pub(crate) fn run_tasks<D: Device>(
     tunables: &[TunableWrite],
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { mut driver, device, plug_from, warm_up_ns, limit, reruns_among_tasks, interrupt, .. } = machine;
+    let Machine {
+        mut driver, device, plug_from, warm_up_ns, limit, reruns_among_tasks, takes_whole, interrupt, ..
+    } = machine;
     let cgroups = tasks::create_cgroups(&mut driver, set)?;
     let mut core = Core::new(driver, device, observer);
+    if takes_whole {
+        core.take_whole();
+    }
     core.tally.warm_up_ns = warm_up_ns;
     for task in &set.tasks {
         let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));

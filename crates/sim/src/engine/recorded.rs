@@ -380,9 +380,11 @@ impl<R: Recording> Recorded<'_, R> {
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;
-        if !core
-            .submit(task, &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part })
-        {
+        if !core.submit_to(
+            task,
+            &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part },
+            issued.at_head,
+        ) {
             // What comes of it once there is room is recorded, too.
             core.give_up(task);
         }

@@ -104,11 +104,12 @@ pub(super) struct Tasks<'a> {
     heap: Heap,
 }
 
-/// A tunable or attribute that is written while running. Checked: the queue takes it.
+/// A tunable or attribute that is written while running, or read.
 pub(crate) struct TunableWrite {
     pub(crate) t_ns: u64,
     pub(crate) name: String,
-    pub(crate) value: String,
+    /// `None`: it is read.
+    pub(crate) value: Option<String>,
 }
 
 impl<'a> Tasks<'a> {
@@ -167,9 +168,13 @@ impl<'a> Tasks<'a> {
 
     fn write_tunable<D: Device, O: Observer>(&self, core: &mut Core<D, O>, change: usize) {
         let now_ns = core.now_ns;
-        core.observer().change(now_ns, &Change::Tunable { change });
         let TunableWrite { name, value, .. } = &self.tunables[change];
-        core.write_tunable(name, value);
+        let answer = match value {
+            Some(value) => core.write_tunable(name, value).map(|()| String::new()),
+            None => core.driver.queue().tunable_text(name),
+        };
+        core.observer().tunable(now_ns, change, &answer);
+        core.report_decisions();
     }
 
     /// Number and id of a cgroup; the root has an id only.
@@ -289,9 +294,10 @@ impl<'a> Tasks<'a> {
                     let arrival = self.set.arrivals[index as usize];
                     let (op, flags) = (arrival.2.into(), arrival.flags());
                     let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
-                    core.submit(
+                    core.submit_to(
                         task,
                         &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, issued, part: Part::Whole },
+                        arrival.6.at_head,
                     );
                 }
                 None

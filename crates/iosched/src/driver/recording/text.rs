@@ -126,7 +126,7 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
             What::Requeue(request) => write!(f, "requeue {request}"),
             What::Timer => f.write_str("timer"),
             What::Rerun => f.write_str("rerun"),
-            What::Submit(bio, Issued { ioprio, part }) => {
+            What::Submit(bio, Issued { ioprio, part, at_head }) => {
                 let &Bio { op, flags, sector, nr_sectors, context, cookie } = bio;
                 write!(f, "submit {} {} {sector} {nr_sectors}", op.letter(), flags.bits())?;
                 write!(f, " {} {cookie} {}", context.index(), Maybe(*ioprio))?;
@@ -134,7 +134,8 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
                     Part::Whole => Ok(()),
                     Part::First { of_sectors } => write!(f, " of {of_sectors}"),
                     Part::Rest => f.write_str(" rest"),
-                }
+                }?;
+                f.write_str(if *at_head { " head" } else { "" })
             }
             What::Plug(context) => write!(f, "plug {}", context.index()),
             What::Unplug(context) => write!(f, "unplug {}", context.index()),
@@ -264,13 +265,16 @@ impl<'a> Parts<'a> {
                 let (sector, nr_sectors) = (self.next("sector")?, self.next("number of sectors")?);
                 let (context, cookie) = (self.context()?, self.next("cookie")?);
                 let ioprio = self.maybe("ioprio")?;
-                let part = match self.words.next() {
-                    None => Part::Whole,
-                    Some("of") => Part::First { of_sectors: self.next("number of sectors")? },
-                    Some("rest") => Part::Rest,
-                    Some(other) => return Err(self.wrong("of or rest", other)),
-                };
-                What::Submit(Bio { op, flags, sector, nr_sectors, context, cookie }, Issued { ioprio, part })
+                let (mut part, mut at_head) = (Part::Whole, false);
+                while let Some(word) = self.words.next() {
+                    match word {
+                        "of" => part = Part::First { of_sectors: self.next("number of sectors")? },
+                        "rest" => part = Part::Rest,
+                        "head" => at_head = true,
+                        other => return Err(self.wrong("of, rest or head", other)),
+                    }
+                }
+                What::Submit(Bio { op, flags, sector, nr_sectors, context, cookie }, Issued { ioprio, part, at_head })
             }
             "plug" => What::Plug(self.context()?),
             "unplug" => What::Unplug(self.context()?),

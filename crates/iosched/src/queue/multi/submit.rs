@@ -84,8 +84,8 @@ impl RequestQueue {
     }
 
     fn note_wait(&mut self, waiter: &Waiter) {
-        let Waiter { bio: Bio { op, sector, nr_sectors, context, cookie, .. }, limit, .. } = *waiter;
-        let (pid, sync) = (self.env.pid(context), waiter.bio.is_sync());
+        let Waiter { bio: Bio { op, flags, sector, nr_sectors, context, cookie }, limit, .. } = *waiter;
+        let (pid, sync) = (self.env.pid(context), self.seen_as_sync(op, flags));
         self.env.note(|| Decision::Wait { cookie, pid, sector, nr_sectors, op, sync, limit });
     }
 
@@ -177,6 +177,23 @@ impl RequestQueue {
         }
         self.elevator.insert(&mut self.env, id);
         true
+    }
+
+    /// Whether `bio` may be inserted at the head: there is an elevator that may have it now.
+    pub(in crate::queue) fn may_go_to_head(&self, bio: &Bio) -> bool {
+        bio.op.has_data() && self.next.is_none() && self.is_multi_queue()
+    }
+
+    /// A bio that is inserted at the head.
+    pub(in crate::queue) fn submit_at_head(&mut self, bio: &Bio) -> Submit {
+        let Some(id) = self.allocate(bio) else { return Submit::Full };
+        self.note_insert(id);
+        self.join_elevator(id);
+        self.elevator.prepare(&mut self.env, id);
+        self.env.requests[id].mergeable = false;
+        self.env.enqueue(id);
+        self.elevator.insert_at_head(&mut self.env, id);
+        Submit::Queued(id)
     }
 
     /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins,

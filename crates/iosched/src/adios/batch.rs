@@ -1,0 +1,131 @@
+//! Batches: requests that have left the order of deadlines together, and the predicted time that reads and the rest have
+//! had of them.
+
+use crate::collections::List;
+use crate::request::{Fifo, RequestId, Requests};
+
+/// Lists of a page.
+pub(super) const LISTS: usize = 4;
+/// What is served in sector order, on a page with `batch_order` 1.
+pub(super) const BY_SECTOR: usize = 1;
+
+/// A batch.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    /// `batch_order` as it was when the batch was put together.
+    pub(super) order: u32,
+    pub(super) lists: [List<Fifo>; LISTS],
+    pub(super) len: usize,
+}
+
+impl Page {
+    pub(super) fn push(&mut self, requests: &mut Requests, list: usize, id: RequestId) {
+        self.lists[list].push_back(requests.list_nodes(), id);
+        self.len += 1;
+    }
+
+    /// Takes out the next request: of the first list that has one its first, or its last if that list is sorted by
+    /// sector and the head moves backward. Also which list that is.
+    #[inline]
+    pub(super) fn pop(&mut self, requests: &mut Requests, backward: bool) -> Option<(RequestId, usize)> {
+        let (place, list) = self.lists.iter_mut().enumerate().find(|(_, list)| !list.is_empty())?;
+        let from_end = place == BY_SECTOR && self.order == 1 && backward;
+        let id = if from_end { list.last() } else { list.first() }?;
+        list.remove(requests.list_nodes(), id);
+        self.len -= 1;
+        Some((id, place))
+    }
+
+    /// The requests of a list in its order.
+    pub(super) fn ids<'a>(&self, requests: &'a Requests, list: usize) -> impl Iterator<Item = RequestId> + 'a {
+        std::iter::successors(self.lists[list].first(), |&id| requests.list_links(id).next())
+    }
+
+    /// Sorts what is served in sector order; equal sectors stay as they are. `places` keeps its memory.
+    pub(super) fn sort(&mut self, requests: &mut Requests, places: &mut Vec<(u64, u32, RequestId)>) {
+        places.clear();
+        places.extend(self.ids(requests, BY_SECTOR).zip(0..).map(|(id, place)| (requests[id].sector(), place, id)));
+        places.sort_unstable_by_key(|&(sector, place, _)| (sector, place));
+        let list = &mut self.lists[BY_SECTOR];
+        *list = List::default();
+        for &(_, _, id) in places.iter() {
+            list.push_back(requests.list_nodes(), id);
+        }
+    }
+
+    /// Whether a head at `sector` moves backward through what is served in sector order.
+    pub(super) fn is_backward_from(&self, requests: &Requests, sector: u64) -> bool {
+        let list = &self.lists[BY_SECTOR];
+        match (list.first(), list.last()) {
+            (Some(first), Some(last)) if self.order == 1 => {
+                sector > requests[first].sector().wrapping_add(requests[last].sector()) / 2
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whose turn it is when reads and others wait: each is charged with the predicted time that it takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bias(pub(super) i64);
+
+impl Bias {
+    /// The side whose turn it is: 0 reads, 1 the rest.
+    pub(super) fn side(self) -> usize {
+        usize::from(self.0 < 0)
+    }
+
+    /// Charges `side` with a request that is predicted to take so long, by the weight of its nice value.
+    pub(super) fn charge(&mut self, side: usize, predicted_ns: u64, nice: i32) {
+        let sign = if side == 0 { -1 } else { 1 };
+        self.0 = match predicted_ns {
+            0 => sign,
+            _ => {
+                let charge = predicted_ns.wrapping_mul(weight_of(nice)) / WEIGHT_OF_ZERO;
+                self.0.wrapping_add((charge as i64).wrapping_mul(sign))
+            }
+        };
+    }
+}
+
+/// The weight of nice 0.
+const WEIGHT_OF_ZERO: u64 = 1024;
+const NICE_MIN: i32 = -20;
+/// The weights of nice values, as Linux has them for processes: each is about 1.25 times the next.
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
+    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+fn weight_of(nice: i32) -> u64 {
+    let place = usize::try_from(nice - NICE_MIN).unwrap_or(0).min(WEIGHTS.len() - 1);
+    WEIGHTS[place].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_charged_by_their_nice_value_and_others_in_full() {
+        let mut bias = Bias::default();
+        bias.charge(0, 1_024_000, 8);
+        assert_eq!((bias.0, bias.side()), (-172_000, 1));
+        bias.charge(1, 1_024_000, 0);
+        assert_eq!((bias.0, bias.side()), (852_000, 0));
+    }
+
+    #[test]
+    fn without_a_prediction_sides_take_turns() {
+        let mut bias = Bias(12_345);
+        bias.charge(0, 0, 8);
+        assert_eq!(bias.0, -1);
+        bias.charge(1, 0, 0);
+        assert_eq!(bias.0, 1);
+    }
+
+    #[test]
+    fn weights_are_those_of_nice_values() {
+        assert_eq!([-20, 0, 8, 19].map(weight_of), [88_761, 1024, 172, 15]);
+    }
+}
