@@ -173,9 +173,9 @@ def twice(self, now_ns):
         ("complete", raises, r"complete at .* ms raised ZeroDivisionError"),
         ("batch", raises, r"batch at .* ms raised ZeroDivisionError"),
         ("dispatch", twice, r"dispatch at .* returned <iosched.Request 0: .*>, which is not queued"),
-        ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; right are a queued request, None, or a time"),
+        ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; it must return a queued request, None, or a time"),
         ("dispatch", lambda self, now_ns: True, "returned True; right are"),
-        ("dispatch", lambda self, now_ns: now_ns, "it is that time in ns already"),
+        ("dispatch", lambda self, now_ns: now_ns, "is not in the future"),
         ("batch", lambda self, now_ns, arrived: arrived * 2, "which is not queued"),
         ("batch", lambda self, now_ns, arrived: [None], "returned None; right are"),
         ("dispatch", lambda self: None, r"raised TypeError"),
@@ -214,7 +214,7 @@ def test_a_request_of_another_run_is_none():
             super().insert(now_ns, request)
 
     iosched.simulate(TASKS, "sata-7200", Keeping)
-    with pytest.raises(iosched.PolicyError, match="is of another run"):
+    with pytest.raises(iosched.PolicyError, match="is from another run"):
         iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: kept[5]))
 
 
@@ -228,9 +228,10 @@ def test_one_that_keeps_everything_is_told_and_does_not_hang():
     [
         (Fifo(), TypeError, "give the class"),
         (7, TypeError, "not int"),
-        (dict, iosched.UsageError, "dict is no elevator: it has methods insert and dispatch, or batch"),
+        (dict, iosched.UsageError, "dict is not an elevator; an elevator has the methods insert and dispatch, or \
+         batch"),
         (type("noop", (Fifo,), {}), iosched.UsageError, 'there is an elevator "noop" already'),
-        (type("A b", (Fifo,), {}), iosched.UsageError, "is not the name of an elevator"),
+        (type("A b", (Fifo,), {}), iosched.UsageError, "is not a valid scheduler name"),
         (functools.partial(Elevator, end=1), TypeError, "unexpected keyword argument 'end'"),
     ],
 )

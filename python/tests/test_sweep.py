@@ -325,7 +325,7 @@ def test_the_command_line(made, tmp_path):
     assert "comparisons   12\n" in done.stdout
     done = main(str(file), "-o", "o", "--report", "page.html", "--figure", "sync_p99")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("12 comparisons made in ")
+    assert done.stdout.startswith("12 comparisons ran in ")
     assert files(tmp_path / "o") == files(dataset)
     assert (tmp_path / "page.html").exists()
     assert main(str(file)).returncode == 2

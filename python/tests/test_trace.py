@@ -113,7 +113,7 @@ def test_files_are_read_as_they_come(tmp_path):
 def test_what_cannot_be_read_says_so_itself(tmp_path):
     with pytest.raises(PermissionError, match="not yours"):
         iosched.read_trace(Broken())
-    with pytest.raises(TypeError, match="binary mode: it gives str"):
+    with pytest.raises(TypeError, match="binary mode: it returns str"):
         iosched.read_trace(io.StringIO("time_us,op"))
 
 
@@ -139,10 +139,10 @@ def test_a_loss_in_writing_is_told(tmp_path):
         {"time_ns": [0, 1], "op": ["R", "D"], "sector": [0, 8], "nr_sectors": [8, 8], "latency_ns": [5, 6]}
     )
     trace = iosched.Trace.from_arrow(table)
-    told = r"x\.spc: the format spc does not hold all of the trace. I/Os: 1 left out.*; 1 without their latency"
+    told = r"x\.spc: the format spc cannot represent the whole trace. I/Os: 1 left out.*; 1 without their latency"
     with pytest.warns(iosched.IoschedWarning, match=told):
         assert trace.write(tmp_path / "x.spc") == 1
-    with pytest.raises(iosched.UsageError, match="names no format") as caught:
+    with pytest.raises(iosched.UsageError, match="is not a format") as caught:
         trace.write(tmp_path / "x.spc", format="sideways")
     assert caught.value.argument == "format"
 
@@ -281,7 +281,7 @@ def test_timedeltas_have_their_own_unit(table):
     frame = frame.drop(columns=["time_us", "latency_ns"])
     with pytest.raises(iosched.TraceError, match="row 1, column latency: found -"):
         iosched.Trace.from_arrow(frame.assign(latency=pd.to_timedelta([1, -1, 2], unit="us")))
-    with pytest.raises(iosched.TraceError, match="column time is of type Int64, which has no unit; call it time_ns"):
+    with pytest.raises(iosched.TraceError, match="column time has type Int64, which has no unit; rename it to time_ns"):
         iosched.Trace.from_arrow(table.set_column(0, "time", table["time_us"]))
     with pytest.raises(iosched.TraceError, match="row 1, column time: found nothing"):
         iosched.Trace.from_arrow(frame.assign(time=pd.to_timedelta([0, None, 10], unit="ms")))
@@ -295,7 +295,7 @@ def test_an_index_of_datetimes_is_a_column():
 
 def test_unsorted_rows_are_sorted_with_a_warning(table):
     order = [2, 0, 1]
-    with pytest.warns(iosched.IoschedWarning, match="mine: 2 of 3 rows are older than a row before them.*row 1"):
+    with pytest.warns(iosched.IoschedWarning, match="mine: 2 of 3 rows are older than an earlier row.*row 1"):
         trace = iosched.Trace.from_arrow(table.take(order), "mine")
     assert trace.to_arrow().to_dict()["arrival_ns"] == [0, 150_000, 300_000]
     assert trace.to_arrow().to_dict()["sector"] == [8, 16, 0]
@@ -315,8 +315,8 @@ def test_a_misspelt_column_is_told(table):
         iosched.Trace.from_arrow(table.rename_columns(names).append_column("note", pa.array(["x", "y", "z"])))
     told = sorted(str(warning.message) for warning in caught)
     assert told == [
-        'table: column "Pid" is not known and was passed over; did you mean pid?',
-        'table: column "proces" is not known and was passed over; did you mean process?',
+        'table: column "Pid" is unknown and was ignored; did you mean pid?',
+        'table: column "proces" is unknown and was ignored; did you mean process?',
     ]
 
 
@@ -349,7 +349,7 @@ def test_other_types_of_a_column_are_taken(table, kind, cast):
 def test_records_that_a_file_loses_are_told(tmp_path):
     path = tmp_path / "zero.csv"
     path.write_text("time_us,op,offset_bytes,length_bytes\n1,R,0,4096\n2,R,0,0\n3,W,0,4096\n")
-    told = r"1 of 3 records \(33.3 %\) are no I/O and were passed over; the first: .*line 3"
+    told = r"1 of 3 records \(33.3 %\) are not I/O and were skipped; the first: .*line 3"
     for read in [iosched.read_trace, iosched.Workload]:
         with pytest.warns(iosched.IoschedWarning, match=told):
             read(path)
@@ -416,7 +416,7 @@ def test_numbers_stand_for_operations_as_in_the_command(table):
             assert trace.to_arrow().to_dict()["op"] == expected
     with pytest.raises(iosched.TraceError, match=r"row 1, column op=1:read: found 2, expected an operation \(1, 0\)"):
         iosched.Trace.from_arrow(table.set_column(1, "op=1:read", pa.array([1, 2, 1])))
-    with pytest.raises(iosched.TraceError, match="gives no word its meaning"):
+    with pytest.raises(iosched.TraceError, match="is not WORD:MEANING"):
         iosched.Trace.from_arrow(table.set_column(1, "op=1:look", ops))
 
 

@@ -67,7 +67,7 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
         Some(name) => match elevator_index(name) {
             Some(home) => vec![home],
             None => bail!(
-                "{name:?} is not a scheduler; schedulers are {}",
+                "there is no scheduler {name:?}; available: {}",
                 elevators().iter().map(|elevator| elevator.name).collect::<Vec<_>>().join(", ")
             ),
         },

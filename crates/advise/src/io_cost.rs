@@ -106,7 +106,7 @@ impl IoCost {
             ([bytes, sequential, random], latency)
         };
         let ((reads, rlat), (writes, wlat)) = (of(false), of(true));
-        let not_measured = |origin: &Origin| format!("not measured; of the model, {}", origin.from);
+        let not_measured = |origin: &Origin| format!("not measured; from the model, {}", origin.from);
         let mut figures = simulated.model.figures();
         let mut rates: Vec<String> = simulated.origins.iter().take(6).map(not_measured).collect();
         for (place, found) in reads.into_iter().chain(writes).enumerate() {
@@ -215,7 +215,7 @@ mod tests {
         let own = IoCost::of_measurements(&measured(&profile, false), &profile);
         let from = |name: &str| own.origins.iter().find(|own| own.name == name).unwrap().from.clone();
         for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
-            assert!(from(name).starts_with("not measured; of the model, simulated: "), "{}", from(name));
+            assert!(from(name).starts_with("not measured; from the model, simulated: "), "{}", from(name));
         }
         assert!(from("rrandiops").starts_with("random read 4 KiB, depth "), "{}", from("rrandiops"));
     }

@@ -69,8 +69,8 @@ impl Advice<'_> {
         }
         if self.model_fits == Some(false) {
             doubts.push(
-                "no model fits the device, so the search in simulation is a weak hint: all schedulers were tried on the device, but other values \
-                 than their defaults may be better"
+                "no model fits the device, so the search in simulation is only a weak hint. All schedulers were \
+                 tried on the device, but values other than their defaults may be better"
                     .to_owned(),
             );
         }
@@ -78,7 +78,7 @@ impl Advice<'_> {
         doubts.extend(self.predictions.iter().filter_map(|own| self.missed(own)));
         if self.measured.finding == Finding::CannotTell {
             let runs = self.measured.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
-            doubts.push(format!("more runs on the device may tell what these do not: --runs{runs}, or --until-sure"));
+            doubts.push(format!("more runs on the device may decide the open verdicts: --runs{runs}, or --until-sure"));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
         doubts
@@ -95,7 +95,8 @@ impl Advice<'_> {
             let measure = &self.measured.header.measures[goal];
             opposite.then(|| {
                 format!(
-                    "of {} the model predicted {} {}, and it was {}: trust it less than the device",
+                    "for {} the model predicted {} {}, and the device measured {}: trust the device more than the \
+                     model",
                     own.label,
                     measure.name,
                     measure.describe(predicted),

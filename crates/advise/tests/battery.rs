@@ -106,11 +106,14 @@ fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
     let text = String::from_utf8(text).unwrap();
     for (text, said) in [
         (String::new(), "is no file of a validation: it is empty"),
-        ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is no file of a validation"),
-        (text.replace("\"format\":1", "\"format\":9"), "it is of format 9"),
-        (text.replace("\"trial\":3", "\"trial\":12"), "line 2: a run of what the header does not have"),
+        ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is not a file of a validation"),
+        (text.replace("\"format\":1", "\"format\":9"), "it has format 9"),
+        (
+            text.replace("\"trial\":3", "\"trial\":12"),
+            "line 2: the header does not have the workload or scheduler of this run",
+        ),
         (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: no run"),
-        (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run"),
+        (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),
     ] {
         let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();
         assert!(error.contains(said) && error.starts_with("v.jsonl"), "{error}");

@@ -291,7 +291,7 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
     let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     assert!(!calibration.verdict.fits);
     let said = calibration.verdict.to_string();
-    assert!(said.starts_with("no model fits: ") && said.contains("furthest off is "), "{said}");
+    assert!(said.starts_with("no model fits: ") && said.contains("the largest error is "), "{said}");
     assert!(calibration.to_toml(&measurements.header).unwrap().contains("no model fits"));
 }
 
@@ -306,7 +306,7 @@ fn what_was_measured_before_an_interruption_is_kept_and_what_is_missing_is_named
     let measurements = measurements.unwrap();
     assert_eq!(measurements.samples.len(), 1);
     let error = Calibration::of(&measurements, "mine", None).unwrap_err().to_string();
-    assert!(error.starts_with("too little was measured for a fit: there is no probe of role"), "{error}");
+    assert!(error.starts_with("there are too few measurements for a fit: probe of role"), "{error}");
 }
 
 #[test]

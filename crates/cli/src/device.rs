@@ -65,7 +65,7 @@ pub(crate) enum DeviceCommand {
 fn family(text: &str) -> Result<&'static Family, String> {
     Family::named(text).ok_or_else(|| {
         let known: Vec<&str> = Family::ALL.iter().map(|own| own.name).collect();
-        format!("{text:?} is not a family; families are {}", known.join(", "))
+        format!("there is no family {text:?}; available: {}", known.join(", "))
     })
 }
 

@@ -22,8 +22,8 @@ use crate::tree::SYS_BLOCK;
 ///
 /// doctor examines everything between a process and the disk. This includes the scheduler, ionice, writeback
 /// throttling, settings of cgroups, the disk itself, and layers such as LVM, dm-crypt and RAID. For each finding it
-/// says what it means, how certain it is, what to do, and which file shows it. It only reads, and needs no root.
-/// Without DISK, it lists all disks briefly, with the findings that matter.
+/// says what it means, how certain it is, what to do, and which file shows it. doctor changes nothing, and does not
+/// need root. Without DISK, it lists all disks briefly, with the most important findings.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -42,8 +42,7 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched doctor
   iosched doctor sda
   iosched doctor /srv/data
@@ -94,8 +93,7 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
         let disks: Vec<&str> = machine.disks.iter().map(|own| own.name.as_str()).collect();
         let (seen, disks) = (seen.join(", "), disks.join(", "));
         return Err(usage(format!(
-            "{shown}: shows {seen}; none of these has a scheduler on this machine, whose disks \
-             are {disks}"
+            "{shown}: has {seen}, but none of these has a scheduler on this machine; its disks are {disks}"
         )));
     }
     Ok(found)
@@ -295,7 +293,7 @@ fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
     let sure = match finding.sure {
         Sure::Certain => "",
         Sure::Likely => " (likely)",
-        Sure::CannotKnow => " (cannot be known from here)",
+        Sure::CannotKnow => "(unknown from here)",
     };
     let mut text = format!("  {}{sure}\n", look.paint(&head, tone));
     let indent = "    ";

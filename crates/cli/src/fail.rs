@@ -56,7 +56,7 @@ impl std::error::Error for Usage {}
 
 /// Whoever read standard output has seen enough.
 #[derive(Debug, thiserror::Error)]
-#[error("nobody reads standard output any more")]
+#[error("the reader of standard output has ended")]
 pub(crate) struct Unread;
 
 /// An error of usage.

@@ -16,8 +16,8 @@ use crate::tree::{Disks, Named};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// A disk, then attributes of it [default: all disks of the kernel; all attributes, but of cgroups only those that
-    /// are set]
+    /// A disk, then names of its attributes [default: all disks of the kernel with all attributes; cgroup attributes
+    /// only if they are set]
     ///
     /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
     /// live:NAME, by the directory it is mounted on, or by its control socket.
@@ -28,7 +28,7 @@ pub(crate) struct GetArgs {
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 
-    /// Where to look for disks: a directory of disks, or any DISK
+    /// Directory of disks, or any DISK, to search instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
@@ -37,8 +37,7 @@ pub(crate) struct GetArgs {
     values: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched get scheduler
   iosched get /srv/data scheduler nr_requests
   iosched get sda/scheduler sda/nr_requests

@@ -40,8 +40,7 @@ pub(crate) struct MountArgs {
     read_only: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched mount disk.img /mnt/disk
   iosched mount model:sata-7200,size=4G /mnt/disk --scheduler deadline
   echo cfq > /mnt/disk/block/sata-7200/queue/scheduler
@@ -98,7 +97,7 @@ fn unmount(unmounter: &Unmounter) -> bool {
         Ok(Unmounted::InUse(users)) => {
             let users: Vec<_> = users.iter().map(ToString::to_string).collect();
             let by = if users.is_empty() { String::new() } else { format!(" by {}", users.join(", ")) };
-            say!("in use{by}: serving until it is closed; a second signal ends it at once");
+            say!("the disk is in use{by}: serving until it is closed; a second signal ends the server at once");
             true
         }
         Err(error) => {
@@ -111,8 +110,7 @@ fn unmount(unmounter: &Unmounter) -> bool {
 fn announce(served: &Served, chosen: &Chosen, mounted: &Mounted) {
     let (name, directory) = (served.handle.name(), mounted.directory());
     output::announce(&format!(
-        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\n\
-         stop with Ctrl-C or: umount {at}\n",
+        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\nstop with Ctrl-C or: umount {at}\n",
         disk = directory.join(name).display(),
         about = about(served, chosen),
         control = directory.join("block").join(name).display(),

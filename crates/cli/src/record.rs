@@ -30,12 +30,12 @@ const TICK: Duration = Duration::from_millis(5);
 /// Record the requests of a disk as a trace for compare, tune and advise
 ///
 /// The trace has every request of every process, from its submission to its completion, as blktrace records it. iosched
-/// uses the kernel's tracer `blk` and puts it back as it was. It also records the priority (ionice) of each process,
-/// which blktrace does not. The disk continues to work as before. At the end, the command prints a summary. It needs
-/// root.
+/// uses the kernel's tracer `blk` and restores its state at the end. It also records the priority (ionice) of each
+/// process, which blktrace does not. The disk keeps working during the recording. At the end, the command prints a
+/// summary. It needs root.
 ///
 /// Ctrl-C ends the recording early and keeps it; the exit status is 0. If the file system of the trace is full, the
-/// recording ends too and is kept; the exit status is 1. If there was no request, no trace is written.
+/// recording ends, is kept, and the exit status is 1. If there was no request, no trace is written.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
@@ -59,8 +59,7 @@ pub(crate) struct RecordArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched record /dev/sdb --for 60
   iosched record /srv/data --for 600 -o data.blktrace.0
   iosched compare --workload data.blktrace.0 --device sata-ssd";
@@ -85,29 +84,29 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
     if recorded.events() == 0 && out.is_file() && !args.json {
         let seconds = recorded_for.as_secs_f64();
-        output::print(&format!("{}: no request in {seconds:.1} s; no trace is written\n", device.name()))?;
+        output::print(&format!("{}: no requests in {seconds:.1} s; no trace was written\n", device.name()))?;
         return Ok(ExitCode::SUCCESS);
     }
     out.write(|out| Ok(recorded.write(out)?))?;
     if let Some(error) = &no_room {
         let seconds = recorded_for.as_secs_f64();
         eprintln!(
-            "warning: {error}: recording ended after {seconds:.1} s and is kept up to there. Free some space, or name \
-             a file on another disk with -o"
+            "warning: {error}: the recording ended after {seconds:.1} s and is kept. Free some space, or give a \
+             file on another disk with -o"
         );
     } else if recorded_for.as_secs_f64() < args.seconds {
         let (recorded, asked) = (recorded_for.as_secs_f64(), args.seconds);
-        eprintln!("ended early: {recorded:.1} s of {asked} s were recorded and are kept");
+        eprintln!("the recording ended early, after {recorded:.1} s of {asked} s, and is kept");
     }
     if lost > 0 {
         eprintln!(
-            "warning: the kernel dropped {} events for lack of room, so the trace is incomplete; record for a shorter \
-             time, or when the machine is less busy",
+            "warning: the kernel's buffer was full and {} events were lost, so the trace is incomplete; record for \
+             a shorter time, or when the machine is less busy",
             grouped(lost)
         );
     }
     if foreign_bytes > 0 {
-        eprintln!("warning: another program began to trace too; {foreign_bytes} bytes of its events were left out");
+        eprintln!("warning: another program also began to trace; {foreign_bytes} bytes of its events were left out");
     }
     let code = if lost > 0 || no_room.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     if !out.is_file() {
@@ -155,7 +154,7 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
     let name = device.name();
     let seconds = recorded_for.as_secs_f64();
     if seen.all.requests == 0 {
-        return format!("{name}: no request in {seconds:.1} s; {} has none\n", path.display());
+        return format!("{name}: no requests in {seconds:.1} s; {} is empty\n", path.display());
     }
     let mut lines = vec![format!(
         "{name}: {} requests in {seconds:.1} s ({:.0} per second): {} reads, {} writes, {} MB{}",

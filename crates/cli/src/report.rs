@@ -15,8 +15,8 @@ use crate::show::{self, Page};
 /// Make a report from records, without running anything again
 ///
 /// The report is one HTML page without external files. It has tables, verdicts, latency distributions, throughput and
-/// shares over time, slices, and the command that makes the records again. In a browser you can zoom plots and sort
-/// tables. Without scripts, the page still shows everything. The same records give the same page.
+/// shares over time, slices, and the command that produced the records. You can zoom plots and sort tables. Without
+/// scripts, the page still shows everything. The same records give the same page.
 ///
 /// With --plot, the result is one plot as a picture for a paper or a slide.
 #[derive(Args, Debug)]
@@ -93,7 +93,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let names = || iosched_report::plots().map(|(name, _)| name);
     if !names().any(|name| name == plot) {
         let (all, meant) = (names().collect::<Vec<_>>().join(", "), did_you_mean(plot, names()));
-        return Err(usage(format!("--plot {plot}: there is no plot of that name; plots are {all}{meant}")));
+        return Err(usage(format!("--plot {plot}: there is no plot with this name; available: {all}{meant}")));
     }
     let (path, default) = match &args.records {
         Some(path) => {
@@ -109,7 +109,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let out = outputs.output("-o", file, Kind::Picture)?;
     let records = open(&path)?;
     let svg = iosched_report::plot_svg(&records, plot).map_err(|reason| match reason {
-        NoPlot::Unknown => usage(format!("--plot {plot}: there is no plot of that name")),
+        NoPlot::Unknown => usage(format!("--plot {plot}: there is no plot with this name")),
         NoPlot::Empty => usage(format!("--plot {plot}: {}: these records have no data for this plot", path.display())),
     })?;
     let bytes = format.convert(svg)?;

@@ -33,16 +33,16 @@ const ALL: &str = "all";
 ///
 /// A verdict compares a setting with the baseline of the experiment, by the method of the first document. Two settings
 /// differ only if the difference of the means exceeds the standard deviations; in our results it must also be at least
-/// 0.5 %. If a document gives no deviations, a difference below 10 % does not count, neither in its results nor in
-/// ours. The mark ◦ is for tests shorter than a minute, which the first document excludes. The mark † is for results
-/// that were held back when the models were made.
+/// 0.5 %. If a document gives no deviations, a difference below 10 % does not count, in its results or in ours. The
+/// mark ◦ is for tests shorter than a minute, which the first document excludes. The mark † is for results that were
+/// held back when the models were made.
 ///
 /// If a result depends on something that a document does not say, iosched assumes a range; `--assumptions` lists these
-/// ranges. The first run is repeated with each other value of the range. The column `over unknowns` shows the band of
-/// means. A verdict that depends on the assumption says so.
+/// ranges. iosched repeats the first run with each other value of the range. The column `over unknowns` shows the range
+/// of the means. A verdict that depends on the assumption says so.
 ///
-/// Ctrl-C ends after the current runs; a second Ctrl-C ends these too. The output shows the finished runs and lists
-/// those that did not run. So do the records (--records), from which `iosched report` makes the page.
+/// Ctrl-C ends after the current runs; a second Ctrl-C ends these too. The output and the records (--records) contain
+/// the finished runs and list those that did not run. `iosched report` makes the page from the records.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
@@ -88,8 +88,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, conflicts_with_all = ["json", "report", "records"])]
     list: bool,
 
-    /// List the assumptions where documents say nothing, and the values that were fitted to published results; run
-    /// nothing
+    /// List the assumptions (where documents say nothing) and the values fitted to published results; run nothing
     #[arg(long, conflicts_with_all = ["json", "report", "records", "list"])]
     assumptions: bool,
 
@@ -97,8 +96,7 @@ pub(crate) struct ReproduceArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched reproduce fsync-yield
   iosched reproduce quantum --case \"iozone 4M\" --runs 3
   iosched reproduce all --report reproduced.html --records reproduced.jsonl";

@@ -45,19 +45,17 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Discard the records of devices that are gone or have been replaced; their settings went with them, so nothing is
-    /// set
+    /// Discard the records of devices that are gone or have been replaced; set nothing
     #[arg(long)]
     forget: bool,
 
-    /// Also restore after a reboot, to another device of the same name, and over later changes by others; discard
-    /// records of missing devices
+    /// Restore even after a reboot, to another device of the same name, or over later changes by other programs;
+    /// discard records of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
 
-const EXAMPLES: &str = "\
-Old settings are kept in /var/lib/iosched, or in ~/.local/state/iosched for
+const EXAMPLES: &str = "Old settings are kept in /var/lib/iosched, or in ~/.local/state/iosched for
 users other than root. Set IOSCHED_STATE_DIR to use another directory.
 
 Examples:
@@ -114,8 +112,8 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
             Ok(LeftTracer::InUse { pid }) => {
                 told.say(&format!("the kernel's tracer: left alone: process {pid} is recording"))?
             }
-            Ok(LeftTracer::PutBack) if options.dry_run => told.say("the kernel's tracer: would be put back")?,
-            Ok(LeftTracer::PutBack) => told.say("the kernel's tracer: put back")?,
+            Ok(LeftTracer::PutBack) if options.dry_run => told.say("the kernel's tracer: would be restored")?,
+            Ok(LeftTracer::PutBack) => told.say("the kernel's tracer: restored")?,
             Err(error) => told.failure(&error),
         }
     }
@@ -128,7 +126,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         if !of_root.is_empty() {
             anyhow::bail!("root changed settings of {}: run restore as root", of_root.join(", "));
         }
-        output::print("nothing to put back\n")?;
+        output::print("nothing to restore\n")?;
     }
     Ok(if told.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -166,9 +164,9 @@ impl Messages {
             Restoration::PutBack(PutBack { changes, left }) => {
                 let done = match (changes.is_empty(), options.dry_run) {
                     (true, _) if left.is_empty() => "is as it was".to_owned(),
-                    (true, _) => "nothing to put back".to_owned(),
-                    (false, true) => format!("would be put back: {}", list(changes)),
-                    (false, false) => format!("put back: {}", list(changes)),
+                    (true, _) => "nothing to restore".to_owned(),
+                    (false, true) => format!("would be restored: {}", list(changes)),
+                    (false, false) => format!("restored: {}", list(changes)),
                 };
                 if left.is_empty() { done } else { format!("{done}; {}", left_alone(device, left, options)) }
             }
@@ -185,7 +183,7 @@ impl Messages {
             }
             Restoration::Forgotten if options.dry_run => "the device is gone; its record would be discarded".to_owned(),
             Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
-            Restoration::Nothing => "nothing to put back".to_owned(),
+            Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {
                 // What is at work is no left-over.
                 self.all_well &= is_all && matches!(reason, LeftAlone::InUse { .. });
@@ -265,7 +263,7 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
             format!(
-                "since iosched set it, something else has changed {}; --force puts back all the same: {}",
+                "something else has changed {} since iosched set it; to restore nevertheless, add --force: {}",
                 changes.join(", "),
                 list(undo)
             )

@@ -25,11 +25,11 @@ use crate::served::{
 ///
 /// The scheduler treats each client as a process, with its own turn, priority and fair share. Declare exports with
 /// --export or in a file. The clients of an export form a group. Groups share the disk by weight. If exports declare
-/// classes or levels but no weights, these decide among all clients instead. Without a declaration there is one export
-/// with the name of the disk, which clients also reach by the empty name.
+/// classes or levels but no weights, the classes and levels decide among all clients instead. Without a declaration,
+/// the disk has one export with its own name. Clients can also use the empty name for this export.
 ///
 /// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A second signal ends it at
-/// once. Flushed data is on the backing in either case. On SIGHUP the server reads the file of --exports again; without
+/// once. In both cases, flushed data is on the backing. On SIGHUP the server reads the file of --exports again; without
 /// --exports, SIGHUP is the same as SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -74,14 +74,12 @@ pub(crate) struct ServeArgs {
 
     /// Time after which a stalled client is disconnected
     ///
-    /// A client stalls if it moves less than 64 KiB in this time while a request or reply is incomplete, and does not
-    /// complete it.
+    /// A client stalls if a request or reply stays incomplete for this time and fewer than 64 KiB of it move.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
     stall_timeout: u16,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched serve disk.img --unix disk.sock
       then: nbd-client -unix disk.sock /dev/nbd0,
       or --uri 'nbd+unix:///?socket=disk.sock'

@@ -67,7 +67,7 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
 
-    /// Let --record and --record-driver replace files that are there
+    /// Let --record and --record-driver replace existing files
     #[arg(long)]
     overwrite: bool,
 
@@ -79,7 +79,7 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Serve the backing although somebody uses it, which destroys data unless one of you only reads
+    /// Serve the backing even if another program uses it; this destroys data unless one of the two only reads
     #[arg(long)]
     force: bool,
 }
@@ -276,7 +276,7 @@ impl Ending {
     pub(crate) fn stops(&self, served: &Served) {
         let handle = served.handle.clone();
         self.by(move || {
-            say!("\nfinishing and flushing; a second signal ends at once");
+            say!("\nfinishing and flushing; a second signal ends the server at once");
             handle.stop();
             true
         });
@@ -310,7 +310,7 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
         if lost > 0 {
-            say!("warning: the trace lacks {lost} events, because its file was too slow");
+            say!("warning: the trace lacks {lost} events, because they came faster than the file could be written");
         }
         result.map_err(|error| anyhow!("the trace ends early: {error}"))
     });
@@ -323,8 +323,7 @@ pub(crate) fn wait(served: Served) -> Result<()> {
         say!("error: {error}");
     }
     Err(anyhow!(
-        "the last flush failed: {errno}; data written since the last successful flush may not be on the \
-         backing"
+        "the last flush failed: {errno}; data written since the last successful flush may not be on the backing"
     ))
 }
 

@@ -51,7 +51,7 @@ fn named_policy(name: &str) -> Result<&'static About> {
     let is_named = |policy: &&About| policy.name == name || policy.files.iter().any(|file| file.name == name);
     policies().iter().find(is_named).ok_or_else(|| {
         let known: Vec<&str> = policies().iter().map(|policy| policy.name).collect();
-        usage(format!("{name:?} is not a controller; controllers are {}", known.join(", ")))
+        usage(format!("there is no controller {name:?}; available: {}", known.join(", ")))
     })
 }
 

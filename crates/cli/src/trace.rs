@@ -468,7 +468,7 @@ fn no_format(path: &Path) -> anyhow::Error {
 fn format(text: &str) -> Result<Format, String> {
     Format::from_name(text)
         .filter(|format| format.is_writable())
-        .ok_or_else(|| format!("formats that can be written are {}", Format::writable_names()))
+        .ok_or_else(|| format!("iosched can write {}", Format::writable_names()))
 }
 
 /// A number and what stands behind it.

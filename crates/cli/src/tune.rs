@@ -26,8 +26,8 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 /// iosched simulates settings of the given schedulers and searches for those that serve --goal best. It tries the
 /// values that `iosched scheduler show NAME` lists as worth trying. Each setting gets one run at first; the best third
 /// gets more, and so on. All runs are paired by seed with the defaults. The best few settings and the defaults then run
-/// with fresh seeds. A setting is recommended only if it is surely better there by a margin that matters. It sets no
-/// tunable that makes no difference. Otherwise the result is to keep the defaults.
+/// with fresh seeds. A setting is recommended only if it is certainly better in these runs, by more than
+/// --equal-within. Tunables that make no difference keep their defaults. Otherwise the result is to keep the defaults.
 ///
 /// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are percentiles (such as
 /// p50 and p99.9), mean and worst. The classes are sync, async, reads, writes, all, and the name of a task or cgroup.
@@ -118,7 +118,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// In open replay: send I/Os this many times faster than recorded
+    /// In open replay: factor by which arrivals are faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
@@ -144,8 +144,7 @@ pub(crate) struct TuneArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched tune --workload server.blktrace --scheduler cfq,deadline \\
       --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
   iosched tune --workload job.fio --device sata-ssd \\

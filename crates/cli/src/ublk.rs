@@ -49,8 +49,7 @@ pub(crate) struct UblkArgs {
 /// Block devices' minor numbers are not more.
 const NUMBER_MAX: i64 = (1 << 20) - 1;
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched ublk disk.img
       then: mkfs.ext4 /dev/ublkb0
   iosched ublk /dev/sdb --export db,class=be,level=0,weight=800 \\
@@ -95,7 +94,10 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
 fn stop(stopper: &Stopper) -> bool {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();
-        say!("in use: {}; serving until it is unmounted; a second signal ends at once", devices.join(", "));
+        say!(
+            "the disk is in use: {}; serving until it is unmounted; a second signal ends the server at once",
+            devices.join(", ")
+        );
     };
     let stopped = stopper.stop(in_use);
     if let Err(error) = &stopped {

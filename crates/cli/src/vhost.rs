@@ -20,11 +20,11 @@ use crate::served::{
 /// Serve a disk to virtual machines, through a scheduler
 ///
 /// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk. The guest sees a virtio disk, and
-/// shares the memory of its queues with this server. Each socket is an export, in the order of the options, and a
-/// client of the disk with its class, level and weight. Give each machine its own socket.
+/// shares the memory of its queues with the server. Each socket is an export, in the order of the options, and a client
+/// of the disk with its class, level and weight. Give each machine its own socket.
 ///
-/// You can restart the server, or it can be killed. A machine that is set to reconnect (reconnect=1) waits meanwhile,
-/// and loses no request. Machines cannot be migrated.
+/// If the server restarts or is killed, a machine that is set to reconnect (reconnect=1) waits and loses no request.
+/// Machines cannot be migrated.
 ///
 /// On SIGTERM or Ctrl-C, the server finishes the requests of the machines, flushes and ends. A second signal ends it at
 /// once.
@@ -53,8 +53,7 @@ pub(crate) struct VhostArgs {
     control: Option<PathBuf>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched vhost disk.img --socket vm1.sock --export vm1,weight=200 \\
       --socket vm2.sock --export vm2,weight=100
       two machines share a disk 2 to 1; QEMU options for the first:

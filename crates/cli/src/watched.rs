@@ -174,7 +174,7 @@ pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |_| {
         control.interrupt();
-        say!("\nending after the current runs; Ctrl-C again ends them too");
+        say!("\nstopping after the current runs; a second Ctrl-C stops them too");
     })
 }
 

@@ -10,8 +10,7 @@ use common::{
 };
 
 /// What the slow disk is, as a model: one thing at a time, each in 2 ms.
-const ONE_AT_A_TIME: &str = "\
-kind = \"fixed\"
+const ONE_AT_A_TIME: &str = "kind = \"fixed\"
 about = \"one command at a time\"
 
 [fixed]
@@ -166,7 +165,10 @@ fn a_file_system_with_too_little_room_is_an_error_that_names_the_option() {
     let advise = ["advise", "mounted", "--workload", "far.csv"];
     let refused = |args: &[&str]| iosched(&here, args, 2).1;
     let told = refused(&advise);
-    assert!(told.contains("needs 4096 MiB (--file-size), and 2") && told.contains(" MiB are free; add "), "{told}");
+    assert!(
+        told.contains("needs 4096 MiB (--file-size), but only 2") && told.contains(" MiB are free; add "),
+        "{told}"
+    );
     let option = told.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!((64..256).contains(&option.parse().unwrap()), "{told}");
     assert!(told.contains("gaps that the trace never touches were shrunk") && told.contains("--profile"), "{told}");
@@ -177,7 +179,10 @@ fn a_file_system_with_too_little_room_is_an_error_that_names_the_option() {
     let full = refused(&["advise", "mounted", "--workload", "far.csv", "--file-size", "250"]);
     assert!(full.contains("needs 250 MiB"), "{full}");
     let told = refused(&["compare", "--on", "mounted", "--workload", "large.fio"]);
-    assert!(told.contains("take 1073741824 bytes, the device has 2") && told.contains("make size"), "{told}");
+    assert!(
+        told.contains("need 1073741824 bytes, but the device has 2") && told.contains("give a smaller size"),
+        "{told}"
+    );
     // Nothing was made or set, and what is proposed fits.
     assert_eq!(scheduler(&device), before);
     let left: Vec<_> = fs::read_dir(&mounted.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -167,10 +167,10 @@ fn what_an_application_cannot_be_is_told() {
     let here = directory("application-refused");
     refused(&here, &["compare", "-w", "iozone --frob"], &["frob", "-s"]);
     refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
-    refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["-T reads from memory and makes no I/O"]);
+    refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["-T reads only from memory and causes no I/O"]);
     refused(&here, &["compare", "-w", "ioping -A ."], &["-A: unknown option"]);
     refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` is not simulated"]);
-    refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: is missing"]);
+    refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: this option is missing"]);
     refused(&here, &["compare", "-w", "pgbench -c 10 -T 60 bench"], &["pgbench: iosched does not simulate", "tpcc"]);
     refused(&here, &["compare", "-w", "mysqld"], &["mysqld: iosched does not simulate this program"]);
     refused(&here, &["compare", "--machine", "server-2010"], &["--machine is for applications"]);

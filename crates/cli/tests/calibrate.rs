@@ -186,7 +186,7 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
         (vec!["validate", "nvme", "--profile", "nvme", "--rounds", "1"], "2"),
         (vec!["validate", "nvme", "--profile", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
         (vec!["validate", "/dev/no-such-disk", "--profile", "nvme"], "no-such-disk"),
-        (vec!["validate", "--from", &*file, "--profile", "nvme"], "is no file of a validation"),
+        (vec!["validate", "--from", &*file, "--profile", "nvme"], "is not a file of a validation"),
         (vec!["validate", "--from", "no-such-file", "--profile", "nvme"], "no-such-file"),
     ] {
         let (code, _, err) = run(&args);

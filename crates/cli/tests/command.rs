@@ -84,14 +84,18 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     let compare = |args: &[&str], code, said: &[&str]| {
         refused(&here, &[&["compare"], args].concat(), code, said);
     };
-    compare(&["--scheduler", "nop"], 2, &["--scheduler", "\"nop\" is not a scheduler; schedulers are noop"]);
+    compare(&["--scheduler", "nop"], 2, &["--scheduler", "there is no scheduler \"nop\"; available: noop"]);
     compare(&["--scheduler", "cfq:slice_idel=0"], 2, &["slice_idel", "slice_idle"]);
-    compare(&["--scheduler", "cfq:quantum=0"], 2, &["quantum: 0 is out of range 1..=4294967295 requests"]);
+    compare(
+        &["--scheduler", "cfq:quantum=0"],
+        2,
+        &["quantum: 0 is out of range; it must be from 1 to 4294967295 requests"],
+    );
     compare(&["--scheduler", "cfq:quantum"], 2, &["is not name=value"]);
     compare(&["--scheduler", "cfq", "--scheduler", "cfq"], 2, &["given twice"]);
     compare(&["--scheduler", "cfq:max_sectors_kb=100000"], 2, &["max_sectors_kb: 100000 is out of range"]);
     compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
-    compare(&["--cgroup", "db"], 2, &["--cgroup", "write CGROUP=PROCESS, as in db=postgres"]);
+    compare(&["--cgroup", "db"], 2, &["--cgroup", "write CGROUP=PROCESS, such as db=postgres"]);
     compare(&["--cgroup", "db=mysqld"], 2, &["db=mysqld: no process of the trace has this name; it has postgres, "]);
     let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
     compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
@@ -100,7 +104,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["-w", "tasks.toml", "-s", "none:io.max=dc:riops=20"], 2, &[none, "cgroup = \"dc\" of a task"]);
     compare(&["-w", "jobs.fio", "-s", "none:io.max=dc:riops=20"], 2, &[none, "cgroup=dc puts a job"]);
     let of_dd = ["-w", "dd if=/dev/zero of=f bs=1M count=1", "-s", "none:io.max=dc:riops=20"];
-    compare(&of_dd, 2, &["as no application has"]);
+    compare(&of_dd, 2, &["applications never have cgroups"]);
     let tuned = ["tune", "--goal", "throughput", "--cgroup", "db=postgres", "-s", "none:io.max=dc:riops=20"];
     refused(&here, &tuned, 2, &["it has db; did you mean db?"]);
     refused(
@@ -109,7 +113,11 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
         2,
         &[none],
     );
-    compare(&["--scheduler", "none:io.bfq.weight=db:200"], 2, &["bfq has this file, and it is not the elevator"]);
+    compare(
+        &["--scheduler", "none:io.bfq.weight=db:200"],
+        2,
+        &["only bfq has this file, and bfq is not the current scheduler"],
+    );
     compare(&["--runs", "0"], 2, &["--runs"]);
     compare(&["--runs", "many"], 2, &["many"]);
     compare(&["--replay", "closed", "--speed", "2"], 2, &["--speed needs open replay"]);
@@ -148,7 +156,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     refused(&here, &["scheduler", "show", "bfg"], 2, &["\"bfg\" is not a scheduler"]);
     refused(&here, &["trace", "info", "text"], 2, &["not a trace in a known format"]);
     refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["add --format FORMAT"]);
-    refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["can be written are blktrace"]);
+    refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["iosched can write blktrace"]);
     refused(&here, &["trace", "convert", SAMPLE, "no/such/dir.csv"], 2, &["no/such/dir.csv: cannot be written"]);
     refused(&here, &["trace", "convert", SAMPLE, "-"], 2, &["standard output has no name", "--format csv"]);
 }
@@ -375,7 +383,7 @@ fn policies_beside_the_elevator_are_told_and_their_examples_are_settings() {
                 .unwrap_or_else(|error| panic!("{setting}: {error}"));
         }
     }
-    refused(&here, &["controller", "show", "io.mex"], 2, &["\"io.mex\" is not a controller; controllers are io.max"]);
+    refused(&here, &["controller", "show", "io.mex"], 2, &["there is no controller \"io.mex\"; available: io.max"]);
 }
 
 #[test]
@@ -461,9 +469,9 @@ fn ctrl_c_keeps_what_is_finished() {
     let output = child.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("ending after the current runs"), "{err}");
+    assert!(err.contains("stopping after the current runs"), "{err}");
     assert!(out.contains(" of 1000000 runs each"), "{out}");
-    assert!(out.contains("not everything was run"), "{out}");
+    assert!(out.contains("not all runs finished"), "{out}");
 }
 
 #[test]
@@ -614,7 +622,7 @@ fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
     let usual = ["compare", "-w", "jobs.toml", "-s", "none", "-s", "bfq", "-n", "2", "--details"];
     let (code, out, _) = run(&here, &usual);
     assert_eq!(code, 0);
-    assert!(out.contains("s run each process alone, for fairness"), "{out}");
+    assert!(out.contains("s of these are for runs of each process alone, for fairness"), "{out}");
     let (code, out, _) = run(&here, &[&usual[..], &["--no-fairness", "--records", "kept.jsonl"]].concat());
     assert_eq!(code, 0);
     assert!(!out.contains("fairness"), "{out}");

@@ -31,10 +31,10 @@ fn reproduced_experiments_say_where_they_were_stopped_and_their_records_make_the
     let lines = || fs::read_to_string(here.join("dd.jsonl")).map_or(0, |text| text.lines().count());
     wait_for(|| lines() > 8);
     let (out, err) = interrupt(child);
-    assert!(err.contains("ending after the current runs"), "{err}");
+    assert!(err.contains("stopping after the current runs"), "{err}");
     let stopped = format!("stopped after {} of ", lines() - 1);
     assert!(out.contains(&format!("dd: {stopped}")) && out.contains(" of 1000000 runs each"), "{out}");
-    assert!(!out.contains("nothing of this is published"), "{out}");
+    assert!(!out.contains("none of these results is published"), "{out}");
     let (_, said) = iosched(&here, &["report", "dd.jsonl"], 0);
     assert_eq!(said, "dd.html: the report of dd.jsonl\n");
     let page = fs::read_to_string(here.join("dd.html")).unwrap();
@@ -53,6 +53,6 @@ fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
     let child = start(&here, &["sweep", "plan.toml", "-o", "out", "-j", "1"]);
     wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|made| made.count() > 2));
     let (out, err) = interrupt(child);
-    assert!(err.contains("ending after the current comparisons; Ctrl-C again ends them too"), "{err}");
-    assert!(out.contains("are still to be made, by the same command"), "{out}");
+    assert!(err.contains("stopping after the current comparisons; a second Ctrl-C stops them too"), "{err}");
+    assert!(out.contains("are missing; to continue, run the same command"), "{out}");
 }

@@ -141,5 +141,5 @@ fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
     let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];
     let (code, out, err) = run(&[&compare[..], &settings].concat());
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("made of rates at saturation alone"), "{out}");
+    assert!(out.contains("made only from rates at saturation"), "{out}");
 }

@@ -83,9 +83,9 @@ fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
     assert_eq!(run(&["set", name, "scheduler=mq-deadline", "fifo_batch=5"]).1, "scheduler=mq-deadline\nfifo_batch=5\n");
     assert_eq!(run(&["get", &format!("/dev/{name}"), "fifo_batch", "-n"]).1, "5\n");
     for (assignment, code, told) in [
-        ("nr_requests=0", 2, "nr_requests: 0 is out of range 1..=4294967295 requests"),
-        ("write_cache=off", 2, "it takes one of write back, write through"),
-        ("scheduler=bogus", 2, "it takes one of none"),
+        ("nr_requests=0", 2, "nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
+        ("write_cache=off", 2, "it must be one of write back, write through"),
+        ("scheduler=bogus", 2, "it must be one of none"),
         ("size=1", 1, "it is read-only"),
         ("nothing=1", 2, "there is no such attribute"),
     ] {
@@ -121,9 +121,9 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
     let (code, out, err) = restore(&state, &[name]);
-    assert!(code == 0 && out.contains("put back: scheduler mq-deadline -> none"), "{out}{err}");
+    assert!(code == 0 && out.contains("restored: scheduler mq-deadline -> none"), "{out}{err}");
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
-    assert_eq!(restore(&state, &[]).1, "nothing to put back\n");
+    assert_eq!(restore(&state, &[]).1, "nothing to restore\n");
     assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
 }
 
@@ -166,7 +166,10 @@ fn the_undo_line_brings_back_every_tunable() {
     assert_eq!(restore(&state, &[name, "--force"]).0, 0);
     // A tunable that was set with its scheduler is told.
     let (_, _, told) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
-    assert!(told.contains(&format!("{name}: iosched/fifo_batch came with the scheduler and is 9\n")), "{told}");
+    assert!(
+        told.contains(&format!("{name}: iosched/fifo_batch is new with this scheduler and has its default, 9\n")),
+        "{told}"
+    );
     assert_eq!(restore(&state, &[name]).0, 0);
 }
 
@@ -183,14 +186,15 @@ fn restore_leaves_what_something_else_has_set_since() {
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let told = format!(
-            "something else has changed read_ahead_kb from 64 to 32; --force puts back all the same: {}",
+            "something else has changed read_ahead_kb from 64 to 32 since iosched set it; to restore nevertheless, \
+             add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
         assert!(code == 1 && out.contains(&told), "{out}");
         assert_eq!((was("read_ahead_kb"), was("nomerges")), ("32".to_owned(), "1".to_owned()));
     }
     let (code, out, _) = restore(&state, &[name, "--force"]);
-    assert!(code == 0 && out.contains("put back: "), "{out}");
+    assert!(code == 0 && out.contains("restored: "), "{out}");
     assert_eq!((was("read_ahead_kb"), was("nomerges")), (before, "0".to_owned()));
 }
 
@@ -256,7 +260,7 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
 fn what_was_left_is_put_back_and_told() {
     let Some((here, _disk, device)) = disk("kernel-restore") else { return };
     let (state, name) = (here.join("state"), device.name());
-    assert_eq!(restore(&state, &[]), (0, "nothing to put back\n".to_owned(), String::new()));
+    assert_eq!(restore(&state, &[]), (0, "nothing to restore\n".to_owned(), String::new()));
     let recorded = Recorded::of(&device).unwrap();
     let mut session = Session::begin(&device, &StateDirectory::at(&state)).unwrap();
     session.apply(&Setting::parse_of_kernel("mq-deadline:read_ahead_kb=64").unwrap()).unwrap();
@@ -271,10 +275,10 @@ fn what_was_left_is_put_back_and_told() {
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "64").unwrap();
     let (code, out, _) = restore(&state, &["--dry-run"]);
-    assert!(code == 0 && out.contains("would be put back: scheduler mq-deadline -> none"), "{out}");
+    assert!(code == 0 && out.contains("would be restored: scheduler mq-deadline -> none"), "{out}");
     assert_eq!(device.scheduler().as_deref(), Some("mq-deadline"));
     let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
-    assert!(code == 0 && out.starts_with(&format!("{name}: put back: scheduler mq-deadline -> none")), "{out}");
+    assert!(code == 0 && out.starts_with(&format!("{name}: restored: scheduler mq-deadline -> none")), "{out}");
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     // What another has set since stays.
     fs::write(&journal, &text).unwrap();
@@ -290,7 +294,7 @@ fn what_was_left_is_put_back_and_told() {
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
-    assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to put back\n"));
+    assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to restore\n"));
     // Another disk under the same name.
     let other = text.replace("\"sequence\": ", "\"sequence\": 9");
     fs::write(&journal, other).unwrap();
@@ -319,7 +323,9 @@ fn what_is_set_to_last_is_a_rule_that_keeps_what_was_there() {
     // Tunables of another scheduler go with it.
     assert_eq!(set(&["scheduler=none"]).0, 0);
     assert_eq!(rule(), "ATTR{queue/scheduler}=\"none\" ATTR{queue/nomerges}=\"1\"");
-    for (assignment, told) in [("nomerges=9", "is out of range 0..=2"), ("nomerges", "is not NAME=VALUE")] {
+    for (assignment, told) in
+        [("nomerges=9", "is out of range; it must be from 0 to 2"), ("nomerges", "is not NAME=VALUE")]
+    {
         let before = rule();
         let (code, _, err) = set(&[assignment]);
         assert!(code == 2 && err.contains(told), "{err}");
@@ -430,7 +436,7 @@ fn set_writes_nothing_in_a_directory_that_only_looks_like_a_disk() {
 fn what_names_no_device_is_an_error_of_usage() {
     let state = directory("kernel-usage");
     let (code, _, err) = restore(&state, &["no-such-disk"]);
-    assert!(code == 2 && err.contains("there is no such block device; there are"), "{err}");
+    assert!(code == 2 && err.contains("there is no such block device; available:"), "{err}");
     let (code, _, err) = restore(&state, &["/proc"]);
     assert!(code == 2 && err.contains("is in a file system (proc) that is not on a block device"), "{err}");
     assert_eq!(restore(&state, &["--all", "sda"]).0, 2);

@@ -118,7 +118,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
         (
             ["set", "scheduler=bogus"],
             2,
-            "scheduler: \"bogus\" is not a scheduler; schedulers are noop, anticipatory, deadline, cfq",
+            "scheduler: there is no scheduler \"bogus\"; available: noop, anticipatory, deadline, cfq",
         ),
         (["set", "quantum=no"], 2, "quantum: \"no\" is not a whole number; quantum takes 1..="),
         (["set", "rotational=0"], 1, "read-only"),
@@ -376,7 +376,7 @@ fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
     assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
     assert_eq!(run(&["get", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n", "or without --at");
     let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
-    assert!(code == 2 && err.contains("scheduler: \"bogus\" is not a scheduler; schedulers are noop"), "{err}");
+    assert!(code == 2 && err.contains("scheduler: there is no scheduler \"bogus\"; available: noop"), "{err}");
     let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
     assert!(code == 2 && err.contains("nothing: there is no such attribute; sda has"), "{err}");
     child.kill().unwrap();
@@ -440,7 +440,7 @@ fn what_cannot_be_mounted_is_told_before_anything_is() {
         (vec!["mount", "memory:lots", at], "not a size"),
         (vec!["mount", "model:none-such", at], "none-such"),
         (vec!["mount", gone.to_str().unwrap(), at], "gone"),
-        (vec!["mount", "memory:1M", at, "--scheduler", "bogus"], "\"bogus\" is not a scheduler; schedulers are noop"),
+        (vec!["mount", "memory:1M", at, "--scheduler", "bogus"], "there is no scheduler \"bogus\"; available: noop"),
         (vec!["mount", "memory:1M", at, "--name", "block"], "\"block\" cannot be the name of the disk"),
         (vec!["mount", "memory:1M", at, "--depth", "0"], "0 is not in 1.."),
     ] {

@@ -70,7 +70,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     let Some((here, device, _mount)) = traced("record-ended") else { return };
     let on = device.device.to_str().unwrap();
     let (out, _) = iosched(&here, &["record", on, "--for", "0.2", "-o", "nothing.blktrace.0"], 0);
-    assert!(out.contains("no request in 0.2 s; no trace is written"), "{out}");
+    assert!(out.contains("no requests in 0.2 s; no trace was written"), "{out}");
     assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
     assert!(err.contains("give more than 0 and at most 1000000 seconds"), "{err}");
@@ -101,10 +101,10 @@ fn what_a_killed_recording_left_is_put_back() {
     wait_for(|| knob("current_tracer") == "blk");
     drop(recording);
     assert_eq!(knob("current_tracer"), "blk");
-    assert_eq!(iosched(&here, &["restore", "--dry-run"], 0).0, "the kernel's tracer: would be put back\n");
-    assert_eq!(iosched(&here, &["restore"], 0).0, "the kernel's tracer: put back\n");
+    assert_eq!(iosched(&here, &["restore", "--dry-run"], 0).0, "the kernel's tracer: would be restored\n");
+    assert_eq!(iosched(&here, &["restore"], 0).0, "the kernel's tracer: restored\n");
     assert_eq!((knob("current_tracer"), knob("options/bin")), ("nop".into(), "0".into()));
-    assert_eq!(iosched(&here, &["restore"], 0).0, "nothing to put back\n");
+    assert_eq!(iosched(&here, &["restore"], 0).0, "nothing to restore\n");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     let args = ["record", device.device.to_str().unwrap(), "--for", "60", "-o", "small/r.blktrace.0"];
     let (out, err) = iosched(&here, &args, 1);
     drop(reader);
-    assert!(err.contains("No space left") && err.contains("is kept up to there"), "{err}");
+    assert!(err.contains("No space left") && err.contains("s and is kept. Free"), "{err}");
     assert!(out.contains(" requests in "), "{out}");
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");

@@ -334,7 +334,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
             "invalid value 'nowhere' for '--tcp <ADDRESS:PORT>': write ADDRESS:PORT",
         ),
         (&["memory:1M", "--tls", "none"], "none/server-cert.pem"),
-        (&["memory:1M", "--depth", "5000"], "1..=4096"),
+        (&["memory:1M", "--depth", "5000"], "must be from 1 to 4096"),
         (&["memory:1M", "--name", "a/b"], "without slashes"),
         (&["memory:5Q"], "K, M, G or T"),
         (&["model:none"], "sata-7200"),

@@ -51,7 +51,7 @@ mod with_sweeps {
         assert_eq!((code, err.as_str()), (0, ""), "{told}");
         // What to set where comes first.
         assert!(told.starts_with("Change ") || told.starts_with("Keep the baseline on "), "{told}");
-        assert!(told.contains("\n2 comparisons made in "), "{told}");
+        assert!(told.contains("\n2 comparisons ran in "), "{told}");
         assert!(told.replace('\n', " ").contains("One setting for all ("), "{told}");
         // What is compared with is named, and whether anything is better than it.
         assert!(told.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{told}");
@@ -71,7 +71,7 @@ mod with_sweeps {
         fs::write(here.join("bad.csv"), "time_us,op,offset_bytes,length_bytes\nnow,read,0,4096\n").unwrap();
         let (code, told, err) = run(&["sweep", &file, "-o", here.join("out").to_str().unwrap()]);
         assert_eq!(code, 1, "{told}");
-        assert!(told.contains("1 comparisons made in") && told.contains("2 failed"), "{told}");
+        assert!(told.contains("1 comparisons ran in") && told.contains("2 failed"), "{told}");
         assert!(err.contains("bad.csv") && err.contains("line 2"), "{err}");
         assert!(err.contains("absent.csv: there is no such file"), "{err}");
     }
@@ -85,8 +85,8 @@ mod with_sweeps {
             (vec!["sweep", &file], "--output"),
             (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
             (vec!["sweep", &file, "-o", &out, "--figure", "sync_men"], "there are"),
-            (vec!["sweep", &file, "-o", &file], "plan.toml: is no directory, as a dataset is"),
-            (vec!["sweep", here.to_str().unwrap(), "-o", &out], "is a directory; name the file of the plan"),
+            (vec!["sweep", &file, "-o", &file], "plan.toml: is a file, but a dataset is a directory"),
+            (vec!["sweep", here.to_str().unwrap(), "-o", &out], "is a directory; give the file of the plan"),
             (vec!["sweep", &file, "-o", &out, "--report", here.to_str().unwrap()], "is a directory; name a file in it"),
         ] {
             let (code, _, err) = run(&args);
@@ -95,6 +95,6 @@ mod with_sweeps {
         }
         let remote = super::plan(&here, &PLAN.replace("a.csv", "s3://b/a.csv"));
         let (_, _, err) = run(&["sweep", &remote, "-o", &out]);
-        assert!(err.contains("s3://b/a.csv: can be read by python -m iosched.sweep"), "{err}");
+        assert!(err.contains("s3://b/a.csv: only python -m iosched.sweep reads URLs"), "{err}");
     }
 }

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const MODEL: &str = "\
-dm_disk Small_model {
+const MODEL: &str = "dm_disk Small_model {
    Number of data surfaces = 2, # both sides
    Number of cylinders = 1000,
    Block count = 199000,
@@ -38,8 +37,7 @@ dm_disk Small_model {
 } # end
 ";
 const SEEK: &str = "Seek distances measured: 3\n1,\t1.00000\n10,\t2.00000\n999,\t10.00000\n";
-const SPECS: &str = "\
-disksim_disk Small {
+const SPECS: &str = "disksim_disk Small {
    Per-request overhead time = 0.0,
    Time scale for overheads = 1.0,
    Bulk sector transfer time = 0.1,
@@ -65,8 +63,7 @@ disksim_disk Small {
 }
 ";
 /// A write and a read from the cache behind a read; what they take follows from the overheads and the link.
-const TRACE: &str = "\
-R Miss 100000 4 9000.0 50000.0
+const TRACE: &str = "R Miss 100000 4 9000.0 50000.0
 W Hit 500 4 900.0 50000.0
 R Hit 500 4 600.0 50000.0
 R Miss 150000 8 9000.0 50000.0
@@ -137,13 +134,13 @@ fn what_is_wrong_is_said_with_file_and_line() {
     };
     let validate = |trace| ["validate", "disk", "--profile", "a.toml", "--trace", trace];
     refused(&validate("none.trace"), "none.trace: cannot be read");
-    refused(&validate("a.model"), "a.model:1: \"dm_disk Small_model {\" is no measured request");
+    refused(&validate("a.model"), "a.model:1: \"dm_disk Small_model {\" is not a measured request");
     std::fs::write(here.join("far.trace"), "R Hit 198999 4 1.0 1.0\n").unwrap();
     refused(&validate("far.trace"), "far.trace:1: sector 198999 and the 3 behind it");
-    refused(&["import", "disksim", "a.seek", "a.seek", "a.diskspecs"], "a.seek:1: there is no block");
+    refused(&["import", "disksim", "a.seek", "a.seek", "a.diskspecs"], "a.seek:1: the block is missing");
     refused(
         &["import", "disksim", "a.model", "a.model", "a.diskspecs"],
-        "a.model:1: \"dm_disk Small_model {\" is no seek time",
+        "a.model:1: \"dm_disk Small_model {\" is not a seek time",
     );
     refused(&["import", "disksim", "a.model", "a.seek", "a.model"], "has no field");
     std::fs::write(here.join("b.model"), MODEL.replace("used = 9", "used = 5")).unwrap();

@@ -33,7 +33,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     Err(ConfigError::new(
         field,
         format!("{value} is out of range"),
-        format!("it is from {} to {}", allowed.start(), allowed.end()),
+        format!("it must be from {} to {}", allowed.start(), allowed.end()),
     ))
 }
 

@@ -134,7 +134,7 @@ impl Device for Fixed {
     fn submit(&mut self, now: Time, command: Command) {
         debug_assert!(self.under_way.len() < self.card.depth as usize, "more than depth commands");
         let busy_ns = self.latency_ns(now, command.op) + self.ns_per_sector * u64::from(command.nr_sectors);
-        let Some(mut server) = self.free.peek_mut() else { unreachable!("there is at least one server") };
+        let Some(mut server) = self.free.peek_mut() else { unreachable!("there must be at least one server") };
         let done = server.0.max(now) + busy_ns;
         *server = Reverse(done);
         self.under_way.push(Reverse((done, self.submitted, command.tag)));

@@ -49,7 +49,7 @@ const EMBEDDED: &[(&str, &str)] = &[
 pub enum ProfileError {
     /// No profile of that name comes with this crate.
     #[error(
-        "there is no device profile {name:?}; profiles are {known} and those of iosched device list --family ssd; the \
+        "there is no device profile {name:?}; available: {known} and those of iosched device list --family ssd; the \
          name of a file must contain a / or end in .toml"
     )]
     Unknown {
@@ -60,8 +60,7 @@ pub enum ProfileError {
     },
     /// A profile, with something behind it that it cannot be.
     #[error(
-        "{name}:{variant}: the forms of a profile are {name}:depth=N and, for flash, {name}:fresh and \
-         {name}:steady"
+        "{name}:{variant}: the forms of a profile are {name}:depth=N and, for flash, {name}:fresh and {name}:steady"
     )]
     Variant {
         /// The profile.
@@ -450,7 +449,7 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: name.clone(), source };
         let Model::Ssd(config) = &self.model else {
             let problem = format!("a device of kind {} has only one initial state", self.model.kind());
-            let remedy = format!("only an ssd can start as {}", state.name());
+            let remedy = format!("only a device of kind ssd can start as {}", state.name());
             return Err(invalid(ConfigError::new("ssd.start", problem, remedy)));
         };
         let start = match state {
@@ -476,8 +475,8 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: self.name.clone(), source };
         let deepest = self.card().depth;
         if !(1..=deepest).contains(&depth) {
-            let remedy = format!("this device takes 1 to {deepest} commands at once");
-            return Err(invalid(ConfigError::new("depth", "no such queue depth".to_owned(), remedy)));
+            let remedy = format!("it must be from 1 to {deepest} commands for this device");
+            return Err(invalid(ConfigError::new("depth", "this queue depth is out of range".to_owned(), remedy)));
         }
         let mut model = self.model.clone();
         match &mut model {
@@ -488,7 +487,7 @@ impl Profile {
             Model::Server(config) => config.depth = depth,
             Model::Empirical(config) => config.depth = depth,
             Model::Array(_) => {
-                let problem = "the controller of an array decides its depth".to_owned();
+                let problem = "the controller of the array sets the depth".to_owned();
                 return Err(invalid(ConfigError::new("depth", problem, "set array.depth in your own profile file")));
             }
         }
@@ -599,17 +598,21 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
         let field = |name| format!("anchors[{i}].{name}");
         if !measure::applies(model, card, *figure) {
             let remedy = "use the metrics of its kind, see docs/devices.md";
-            return Err(ConfigError::new(&field("figure"), format!("such a device has no {figure}"), remedy));
+            return Err(ConfigError::new(
+                &field("figure"),
+                format!("a device of this kind has no metric {figure}"),
+                remedy,
+            ));
         }
         if anchors[..i].iter().any(|other| other.figure == *figure) {
-            let remedy = "give one value, the best known";
+            let remedy = "give only the best known value";
             return Err(ConfigError::new(&field("figure"), format!("{figure} is given twice"), remedy));
         }
         if unit.quantity() != figure.quantity() {
             let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
             let units = units.iter().map(|unit| unit.name()).collect::<Vec<_>>().join(" or ");
-            let problem = format!("{figure} is not measured in {unit}");
-            return Err(ConfigError::new(&field("unit"), problem, format!("its unit is {units}")));
+            let problem = format!("{figure} cannot have the unit {unit}");
+            return Err(ConfigError::new(&field("unit"), problem, format!("its unit must be {units}")));
         }
         within(&field("value"), *value, f64::MIN_POSITIVE..=1e12)?;
     }

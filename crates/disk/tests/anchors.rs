@@ -78,8 +78,8 @@ fn anchors_nobody_could_measure_are_refused_with_what_would_be_right() {
             assert!(error.contains(part), "{part:?} is not in {error:?}");
         }
     };
-    check("speed", "1.0", "IOPS", &["line 8", "no figure \"speed\"", "random_read_4k_depth_1"]);
-    check("random_read_4k_depth_1", "1.0", "ms", &["anchors[0].unit", "not measured in ms", "its unit is IOPS"]);
+    check("speed", "1.0", "IOPS", &["line 8", "no metric \"speed\"", "random_read_4k_depth_1"]);
+    check("random_read_4k_depth_1", "1.0", "ms", &["anchors[0].unit", "cannot have the unit ms", "its unit is IOPS"]);
     check("random_read_4k_latency", "1.0", "IOPS", &["its unit is ms or us"]);
     check("random_read_4k_latency", "1.0", "ns", &["line 10", "ns"]);
     check("random_read_4k_latency", "0.0", "ms", &["anchors[0].value", "out of range"]);

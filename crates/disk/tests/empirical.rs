@@ -165,10 +165,10 @@ fn what_contradicts_itself_is_refused_by_name() {
     let mut short = config();
     short.random_reads[0].ns.pop();
     let bad = [
-        (no_grid, "every size with every number"),
-        (falls, "times do not fall"),
+        (no_grid, "each size must appear with each number"),
+        (falls, "times must not fall"),
         (short, "one for each of the 3 shares"),
-        (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "rise from 0 to 1"),
+        (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "must rise from 0 to 1"),
         (EmpiricalConfig { reads_beside_writes: vec![1.0], ..config() }, "one for each of the 3 shares"),
         (EmpiricalConfig { random_reads: Vec::new(), ..config() }, "at least one cell"),
     ];

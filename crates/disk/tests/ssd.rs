@@ -190,7 +190,10 @@ fn devices_of_one_profile_start_alike_and_do_not_share_what_follows() {
 #[test]
 fn states_are_refused_where_they_mean_nothing() {
     let error = Profile::named("sata-7200:steady").unwrap_err().to_string();
-    assert!(error.contains("sata-7200:steady") && error.contains("only an ssd can start as steady"), "{error}");
+    assert!(
+        error.contains("sata-7200:steady") && error.contains("only a device of kind ssd can start as steady"),
+        "{error}"
+    );
     assert!(Profile::named("sata-ssd:fresh").is_ok());
     assert!(Profile::named("sata-ssd:full").unwrap_err().to_string().contains("no device profile \"sata-ssd:full\""));
 }
@@ -202,7 +205,10 @@ fn a_device_can_be_told_to_queue_less() {
     assert!(profile.anchors().iter().all(|anchor| anchor.figure.depth() == 1) && !profile.anchors().is_empty());
     assert_eq!(Profile::named("nvme:steady:depth=4").unwrap().card().depth, 4);
     let error = Profile::named("sata-7200:depth=32").unwrap_err().to_string();
-    assert_eq!(error, "sata-7200: depth: no such queue depth; this device takes 1 to 31 commands at once");
+    assert_eq!(
+        error,
+        "sata-7200: depth: this queue depth is out of range; it must be from 1 to 31 commands for this device"
+    );
     assert!(Profile::named("sata-7200:depth=many").is_err());
     assert!(Profile::named("san-lun:depth=2").unwrap_err().to_string().contains("array.depth"));
 }
@@ -216,7 +222,7 @@ fn wrong_parameters_are_named() {
         assert!(error.contains(part), "{part:?} is not in {error:?}");
     };
     check(|config| config.flash.dies = 0, "ssd.flash.dies: 0 is out of range");
-    check(|config| config.flash.channels = 17, "ssd.flash.channels: 17 is out of range; it is from 1 to 16");
+    check(|config| config.flash.channels = 17, "ssd.flash.channels: 17 is out of range; it must be from 1 to 16");
     check(|config| config.flash.program_sectors = 12, "ssd.flash.program_sectors: 12 is not a multiple of 8");
     check(|config| config.flash.erase_sectors += 8, "ssd.flash.erase_sectors: 65544 is not a multiple of 32");
     check(|config| config.buffer.sectors = 32, "ssd.buffer.sectors");

@@ -81,7 +81,7 @@ impl IoPriority {
     /// If `level` is above [`LEVEL_MAX`]: see [`IoPriority::checked`].
     #[must_use]
     pub const fn new(class: IoClass, level: u8) -> Self {
-        assert!(level <= LEVEL_MAX, "a level is from 0 (most urgent) to 7");
+        assert!(level <= LEVEL_MAX, "the level must be from 0 (most urgent) to 7");
         Self { class, level }
     }
 
@@ -113,7 +113,7 @@ impl Default for IoPriority {
 
 /// What could not be read as an ioprio.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 (most urgent) to 7")]
+#[error("{given:?} is not an ioprio; write none, idle, rt/LEVEL or be/LEVEL, with LEVEL from 0 (most urgent) to 7")]
 pub struct IoPriorityError {
     given: String,
 }
@@ -293,7 +293,7 @@ pub struct Cgroup {
 
 /// A weight out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("weight {given} of cgroup {name} is out of range {}..={}", range.min, range.max)]
+#[error("weight {given} of cgroup {name} is out of range; it must be from {} to {}", range.min, range.max)]
 pub struct WeightError {
     name: String,
     given: u32,

@@ -69,7 +69,7 @@
 //! queue.set_attribute(now, "nr_requests", "64")?;
 //! assert_eq!((queue.tunable("slice_idle")?, queue.attribute("nr_requests")?.as_str()), (0, "64"));
 //! let error = queue.set_tunable(now, "quantum", "0").unwrap_err();
-//! assert_eq!(error.to_string(), "quantum: 0 is out of range 1..=4294967295 requests");
+//! assert_eq!(error.to_string(), "quantum: 0 is out of range; it must be from 1 to 4294967295 requests");
 //!
 //! let group = queue.create_cgroup(Cgroup { name: "backup".to_owned(), parent: None, weight: Some(100), leaf_weight: None })?;
 //! queue.set_weights(group, Some(200), None)?;

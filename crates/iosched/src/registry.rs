@@ -56,16 +56,16 @@ pub struct Registry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// There is one of that name.
-    #[error("there is an elevator {0:?} already; an elevator is added under a name of its own")]
+    #[error("a scheduler named {0:?} already exists; choose another name")]
     Taken(&'static str),
     /// Not a name that can be written to `queue/scheduler`, or before the colon of a setting.
-    #[error("{0:?} is not the name of an elevator: letters, digits, '-', '_' and '.' make one")]
+    #[error("{0:?} is not a valid scheduler name; use only letters, digits, '-', '_' and '.'")]
     Name(&'static str),
 }
 
 /// No elevator of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not a scheduler; schedulers are {}", known.join(", "))]
+#[error("there is no scheduler {name:?}; available: {}", known.join(", "))]
 pub struct UnknownElevator {
     /// The name given.
     pub name: String,

@@ -111,7 +111,7 @@ pub enum BioError {
     #[error("a bio with data needs at least one sector")]
     NoSectors,
     /// Its last sector has no number.
-    #[error("a bio of {nr_sectors} sectors from sector {sector} on ends behind sector 2^64")]
+    #[error("a bio of {nr_sectors} sectors at sector {sector} extends beyond sector 2^64")]
     BeyondEnd {
         /// Its first sector.
         sector: Sector,
@@ -119,7 +119,7 @@ pub enum BioError {
         nr_sectors: u32,
     },
     /// The device cannot move that much at once.
-    #[error("the device moves at most {most} sectors at once, not {nr_sectors}: split the bio")]
+    #[error("a bio of {nr_sectors} sectors is too long: the device accepts at most {most} at once; split the bio")]
     TooLong {
         /// Its length.
         nr_sectors: u32,

@@ -181,7 +181,7 @@ pub enum SettingError {
         attributes: String,
     },
     /// A file of a controller, beside an elevator that has none beside it.
-    #[error("{elevator}: {name} is beside elevators of blk-mq only: none, mq-deadline, kyber, bfq, adios")]
+    #[error("{elevator}: {name} can be combined only with schedulers of blk-mq: none, mq-deadline, kyber, bfq, adios")]
     NoControllers {
         /// The elevator.
         elevator: String,
@@ -483,14 +483,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_before_anything_runs() {
         let wrong = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
-        assert!(wrong("nop").starts_with("\"nop\" is not a scheduler; schedulers are noop"), "{}", wrong("nop"));
-        assert!(wrong("present").starts_with("\"present\" is not a scheduler"), "{}", wrong("present"));
+        assert!(wrong("nop").starts_with("there is no scheduler \"nop\"; available: noop"), "{}", wrong("nop"));
+        assert!(wrong("present").starts_with("there is no scheduler \"present\""), "{}", wrong("present"));
         assert!(wrong("noop:quantum").contains("is not name=value"));
         assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
-        assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=4294967295 requests");
+        assert_eq!(
+            wrong("noop:nr_requests=0"),
+            "noop: nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"
+        );
         assert!(wrong("noop:rotational=0").contains("read-only"));
         // What the file would take as the nearest value is not what was asked for.
-        assert!(wrong("deadline:read_expire=-5").contains("read_expire: -5 is out of range 0..="));
+        assert!(wrong("deadline:read_expire=-5").contains("read_expire: -5 is out of range; it must be from 0 to "));
     }
 
     #[test]

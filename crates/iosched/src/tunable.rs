@@ -206,7 +206,7 @@ impl fmt::Display for Span {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TunableError {
     /// No such name.
-    #[error("{name}: there is no such {what} of {owner}; there are {known}")]
+    #[error("{name}: {owner} has no such {what}; available: {known}")]
     Unknown {
         /// The name given.
         name: String,
@@ -218,7 +218,7 @@ pub enum TunableError {
         known: String,
     },
     /// Not a whole number.
-    #[error("{name}: {value:?} is not a whole number; {name} takes {takes}")]
+    #[error("{name}: {value:?} is not a whole number; it must be from {takes}")]
     NotANumber {
         /// The tunable.
         name: &'static str,
@@ -228,7 +228,7 @@ pub enum TunableError {
         takes: String,
     },
     /// Too small or too large.
-    #[error("{name}: {value} is out of range {takes}")]
+    #[error("{name}: {value} is out of range; it must be from {takes}")]
     OutOfRange {
         /// The tunable.
         name: &'static str,
@@ -345,7 +345,7 @@ impl Spec {
     }
 
     fn takes(&self) -> String {
-        format!("{}..={}{}", self.number(self.min), self.number(self.max), self.unit_text())
+        format!("{} to {}{}", self.number(self.min), self.number(self.max), self.unit_text())
     }
 
     fn in_range(&self, number: i128) -> bool {
@@ -616,13 +616,10 @@ impl<T: 'static> Declarations<T> {
 ///     tunables: &[tunable!(Tunables.expire_ns, "expire", Milliseconds, 1_000_000, 5, 1..=1000, "1.0", "how long to wait")],
 /// };
 ///
-/// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default());
-/// assert_eq!(tunables.expire_ns, 5_000_000);
-/// tunables.set("expire", "20")?;
-/// assert_eq!(tunables.get("expire"), Ok(20));
-/// let error = tunables.set("expire", "0").unwrap_err();
-/// assert_eq!(error.to_string(), "expire: 0 is out of range 1..=1000 ms");
-/// # Ok::<(), iosched::TunableError>(())
+/// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default()); assert_eq!(tunables.expire_ns,
+/// 5_000_000); tunables.set("expire", "20")?; assert_eq!(tunables.get("expire"), Ok(20)); let error =
+/// tunables.set("expire", "0").unwrap_err(); assert_eq!(error.to_string(), "expire: 0 is out of range; it must be from
+/// 1 to 1000 ms"); # Ok::<(), iosched::TunableError>(())
 /// ```
 pub struct Tuned<T: 'static> {
     values: T,

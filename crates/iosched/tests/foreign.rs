@@ -145,7 +145,7 @@ fn it_is_listed_behind_those_of_linux_and_has_no_tunables() {
     let shown = queue.attribute("scheduler").unwrap();
     assert_eq!(shown, format!("{} [downward]", Registry::linux().names().join(" ")));
     let error = queue.tunable("quantum").unwrap_err();
-    assert_eq!(error.to_string(), "quantum: there is no such tunable of downward; there are none");
+    assert_eq!(error.to_string(), "quantum: downward has no such tunable; available: none");
     assert!(matches!(queue.set_tunable(NOW, "quantum", "1"), Err(TunableError::Unknown { .. })));
 }
 

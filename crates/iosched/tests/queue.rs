@@ -394,7 +394,7 @@ fn nr_requests_written_during_a_switch_outlives_it() {
 fn an_unknown_elevator_is_refused_and_named() {
     let error = iosched::Registry::linux().get("fastest").unwrap_err();
     let names = iosched::Registry::linux().names().join(", ");
-    assert_eq!(error.to_string(), format!("\"fastest\" is not a scheduler; schedulers are {names}"));
+    assert_eq!(error.to_string(), format!("there is no scheduler \"fastest\"; available: {names}"));
 }
 
 #[test]
@@ -403,14 +403,16 @@ fn tunables_out_of_range_or_unknown_are_refused_and_nothing_changes() {
     let refusal = |queue: &mut RequestQueue, name: &str, value: &str| {
         queue.set_tunable(NOW, name, value).unwrap_err().to_string()
     };
-    assert_eq!(refusal(&mut queue, "quantum", "0"), "quantum: 0 is out of range 1..=4294967295 requests");
+    assert_eq!(
+        refusal(&mut queue, "quantum", "0"),
+        "quantum: 0 is out of range; it must be from 1 to 4294967295 requests"
+    );
     assert_eq!(
         refusal(&mut queue, "slice_idle", "8ms"),
-        "slice_idle: \"8ms\" is not a whole number; slice_idle takes 0..=4294967295 ms"
+        "slice_idle: \"8ms\" is not a whole number; it must be from 0 to 4294967295 ms"
     );
     assert!(
-        refusal(&mut queue, "max_depth", "64")
-            .starts_with("max_depth: there is no such tunable of cfq; there are quantum, ")
+        refusal(&mut queue, "max_depth", "64").starts_with("max_depth: cfq has no such tunable; available: quantum, ")
     );
     assert_eq!(queue.tunable("quantum"), Ok(8));
     queue.set_tunable(NOW, "slice_idle_us", "7500\n").unwrap();
@@ -422,7 +424,7 @@ fn attributes_keep_to_what_the_device_takes() {
     let mut queue = queue("noop", &QueueConfig { max_hw_sectors_kb: 256, ..QueueConfig::default() });
     assert_eq!(queue.attribute("max_sectors_kb").unwrap(), "256");
     let error = queue.set_attribute(NOW, "max_sectors_kb", "512").unwrap_err();
-    assert_eq!(error.to_string(), "max_sectors_kb: 512 is out of range 4..=256 KiB");
+    assert_eq!(error.to_string(), "max_sectors_kb: 512 is out of range; it must be from 4 to 256 KiB");
     assert!(matches!(queue.set_attribute(NOW, "rotational", "0"), Err(TunableError::ReadOnly { .. })));
     assert_eq!(queue.attribute("rotational").unwrap(), "1");
 }

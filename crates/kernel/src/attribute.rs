@@ -77,7 +77,7 @@ impl Attribute {
 #[derive(Debug, thiserror::Error)]
 pub enum AttributeError {
     /// There is none of that name.
-    #[error("{device}: there is no attribute {name}; there are {known}")]
+    #[error("{device}: there is no attribute {name}; available: {known}")]
     Unknown {
         /// The device.
         device: String,
@@ -95,7 +95,7 @@ pub enum AttributeError {
         source: TunableError,
     },
     /// Not a word that it takes.
-    #[error("{device}: {name} does not accept {value:?}; it takes one of {takes}")]
+    #[error("{device}: {name} does not accept {value:?}; it must be one of {takes}")]
     NoChoice {
         /// The device.
         device: String,
@@ -198,7 +198,7 @@ const SWITCH: (u64, u64) = (0, 1);
 static NUMBERS: [Spec; 5] = [
     Spec {
         since: "2.6.35",
-        ..spec("add_random", Unit::Switch, 0, SWITCH, "whether completions feed the kernel's pool of randomness")
+        ..spec("add_random", Unit::Switch, 0, SWITCH, "whether completions add to the kernel's random pool")
     },
     Spec {
         since: "2.6.30",
@@ -207,7 +207,8 @@ static NUMBERS: [Spec; 5] = [
             Unit::Count,
             1,
             (0, 2),
-            "where a request completes: 0 where the interrupt is, 1 near the CPU that submitted it, 2 on that CPU",
+            "CPU that completes a request: 0 the one with the interrupt, 1 one near the submitting CPU, 2 the \
+             submitting CPU",
         )
     },
     Spec {
@@ -424,7 +425,7 @@ impl BlockDevice {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => AttributeError::Permission { path },
             _ => {
                 let takes = if name == "scheduler" {
-                    format!("; it takes one of {}", self.schedulers().join(", "))
+                    format!("; it must be one of {}", self.schedulers().join(", "))
                 } else {
                     String::new()
                 };
@@ -513,11 +514,14 @@ mod tests {
         let machine = Recorded::new();
         let sda = machine.device("sda");
         let refused = |name: &str, value: &str| sda.set_attribute(name, value).unwrap_err().to_string();
-        assert_eq!(refused("nr_requests", "0"), "sda: nr_requests: 0 is out of range 1..=4294967295 requests");
-        assert!(refused("fifo_batch", "-5").contains("fifo_batch: -5 is out of range 0..="));
+        assert_eq!(
+            refused("nr_requests", "0"),
+            "sda: nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"
+        );
+        assert!(refused("fifo_batch", "-5").contains("fifo_batch: -5 is out of range; it must be from 0 to "));
         assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "16");
         assert!(refused("wbt_lat_usec", "x").starts_with("sda: wbt_lat_usec: \"x\" is not a whole number"));
-        assert!(refused("write_cache", "off").ends_with("it takes one of write back, write through"));
+        assert!(refused("write_cache", "off").ends_with("it must be one of write back, write through"));
         let error = refused("slice_idle", "0");
         assert!(error.contains("there is no attribute slice_idle") && error.contains("iosched/fifo_batch"), "{error}");
         assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "256");

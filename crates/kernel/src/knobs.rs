@@ -95,11 +95,9 @@ impl fmt::Display for Inert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} does nothing: ", self.knob)?;
         match &self.reason {
-            Reason::Ignored { scheduler, by_others } => write!(
-                f,
-                "{scheduler} ignores it, but {by_others} would use \
-                 it"
-            ),
+            Reason::Ignored { scheduler, by_others } => {
+                write!(f, "{scheduler} ignores it, but {by_others} would use it")
+            }
             Reason::NothingWaits { outstanding_max, driver_depth } => write!(
                 f,
                 "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth}: none waits in \
@@ -109,7 +107,7 @@ impl fmt::Display for Inert {
                 write!(f, "at most {outstanding_max} I/Os are in flight, and it limits them to {limit}")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
-            Reason::Alone => f.write_str("it decides between processes, and there is only one"),
+            Reason::Alone => f.write_str("it decides between processes, but there is only one"),
             Reason::Default { value } => write!(f, "{value} is its present value"),
         }
     }

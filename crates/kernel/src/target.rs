@@ -199,7 +199,7 @@ impl DirectoryTarget {
 
     /// Our own directory.
     pub(crate) fn own_directory(&self) -> io::Result<&Arc<Held>> {
-        let none = || io::Error::other("is the directory of a command, and no workload of iosched runs in it");
+        let none = || io::Error::other("is the directory of a command; workloads of iosched do not run in it");
         self.own_directory.as_ref().map(OwnDirectory::held).ok_or_else(none)
     }
 

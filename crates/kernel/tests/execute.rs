@@ -121,7 +121,7 @@ fn trims_are_done_and_move_no_data() {
 fn tasks_do_what_they_have_to_do_at_any_depth() {
     let deep = Task { iodepth: 8, batch: 4, nr_sectors: Some(16), ..reader(2) };
     let writer = Task { op: TaskOp::Write, nr_sectors: Some(64), pattern: Some(Pattern::Seq), ..reader(3) };
-    let lazy = Task { pid: 4, sync: false, ..writer.clone() };
+    let lazy = Task { pid: 4, sync: Some(false), ..writer.clone() };
     let zeroes = Task { op: TaskOp::Other, total: Some(3), ..reader(5) };
     let result = run(&set(vec![reader(1), deep, writer, lazy, zeroes]));
     assert_eq!(result.tasks.iter().map(|task| task.ios).collect::<Vec<_>>(), [50, 50, 50, 50, 3]);
@@ -415,5 +415,5 @@ fn nothing_is_made_in_the_directory_of_a_command() {
     let target = Target::directory_of_command(&Roots::default(), &place.data()).unwrap();
     assert!(place.is_clean());
     let error = execute::prepare(&jobs("[a]\nrw=read\nsize=64k\n"), &target, None).unwrap_err().to_string();
-    assert!(error.contains("no workload of iosched runs in it"), "{error}");
+    assert!(error.contains("workloads of iosched do not run in it"), "{error}");
 }

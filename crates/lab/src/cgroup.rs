@@ -16,7 +16,9 @@ pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workloa
         Workload::Tasks(_) => {
             format!("; cgroup = {cgroup:?} of a task puts it into one, which [[cgroups]] of the file declares")
         }
-        Workload::Application(_) => ", as no application has: take a trace, a fio job file or a task file".to_owned(),
+        Workload::Application(_) => {
+            "; applications never have cgroups: use a trace, a fio job file or a task file".to_owned()
+        }
     };
     format!("{file}: there is no cgroup {cgroup:?}: the workload has no cgroups{remedy}")
 }

@@ -11,35 +11,36 @@ use crate::record::RECORDS_FORMAT;
 #[non_exhaustive]
 pub enum LabError {
     /// No settings were given.
-    #[error("there is nothing to compare: name at least one scheduler")]
+    #[error("there is nothing to compare; give at least one scheduler")]
     NoSettings,
     /// The same setting twice.
-    #[error("the scheduler setting {label} is given twice; give each once")]
+    #[error("the setting {label} is given twice; give each setting once")]
     TwiceTheSame {
         /// Its label.
         label: String,
     },
     /// The same device twice.
-    #[error("the device {name} is given twice; give each once")]
+    #[error("the device {name} is given twice; give each device once")]
     TwiceTheSameDevice {
         /// Its name.
         name: String,
     },
     /// fio's JSON was asked for of something else than fio jobs.
-    #[error("{workload} does not consist of fio jobs, so there is no fio JSON of it; use --json")]
+    #[error("{workload} is not a fio job file, so there is no fio JSON; use --json")]
     NotFioJobs {
         /// The workload.
         workload: String,
     },
     /// No round is complete.
-    #[error("not every setting was run once: there is nothing to tell")]
+    #[error("not every setting has a finished run, so there is nothing to compare")]
     NothingRun,
     /// No runs.
-    #[error("0 runs give no figures; take at least 1, better 10")]
+    #[error("0 runs give no results; make at least 1, better 10")]
     NoRuns,
     /// A run ended before anything of it counted.
     #[error(
-        "a run was over after {} s, within the warm-up of {} s, so that nothing of it counts; warm up for less, or run for longer",
+        "a run ended after {} s, within the warm-up of {} s, so nothing of it counts; give a shorter --warm-up, or \
+         a longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]
     OnlyWarmUp {
@@ -49,7 +50,7 @@ pub enum LabError {
         finished_ns: u64,
     },
     /// A goal or constraint that the workload has no figure for.
-    #[error("{measure}: {workload} has no such figure; {there_is}")]
+    #[error("{measure}: {workload} has no such metric; {there_is}")]
     NoSuchFigure {
         /// As it is written.
         measure: String,
@@ -59,7 +60,7 @@ pub enum LabError {
         there_is: String,
     },
     /// The baseline is not among the settings.
-    #[error("the baseline {baseline} is not one of the settings compared; those are {}", .labels.join(", "))]
+    #[error("the baseline {baseline} is not one of the compared settings; they are {}", .labels.join(", "))]
     UnknownBaseline {
         /// What was asked for.
         baseline: String,
@@ -91,7 +92,8 @@ pub enum LabError {
         source: Box<iosched_workload::WorkloadError>,
     },
     /// No such machine.
-    #[error("there is no machine {name:?}; there are {}, and a file's name holds a / or ends in .toml", .known.join(", "))]
+    #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in \
+     .toml", .known.join(", "))]
     UnknownMachine {
         /// What was asked for.
         name: String,
@@ -99,7 +101,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No such published experiment.
-    #[error("there is no experiment {name:?}; there are {}, and all", .known.join(", "))]
+    #[error("there is no experiment {name:?}; available: {}, and all", .known.join(", "))]
     UnknownExperiment {
         /// What was asked for.
         name: String,
@@ -107,7 +109,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No case of that name.
-    #[error("no case is called {case:?} or has that in its name; there are {}", .known.join(", "))]
+    #[error("no case has {case:?} in its name; available: {}", .known.join(", "))]
     UnknownCase {
         /// What was asked for.
         case: String,

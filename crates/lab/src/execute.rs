@@ -50,13 +50,15 @@ impl Progress<'_> {
             Self::Record(_) | Self::Done { .. } => None,
             Self::Discarded { setting, changes } => {
                 let changed = listed(changes, Change::of_others);
-                Some(format!("a run of {setting} does not count and is made again: something else changed {changed}"))
+                Some(format!(
+                    "a run of {setting} does not count and is repeated, because something else changed {changed}"
+                ))
             }
             Self::Left { changes } => {
                 let left = listed(changes, |own| {
                     format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to)
                 });
-                Some(format!("left as something else has set it meanwhile: {left}"))
+                Some(format!("not put back, because something else has changed it: {left}"))
             }
         }
     }

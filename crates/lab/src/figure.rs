@@ -180,13 +180,15 @@ macro_rules! figures {
 figures! {
     Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
     Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, as tasks submitted them";
-    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, warm-up aside";
-    SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of what somebody waits for: reads and sync writes";
+    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, without the warm-up";
+    SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of reads and sync writes (I/O \
+     that a process waits for)";
     SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";
     SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of reads and sync writes do not exceed";
     SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of reads and sync writes do not exceed";
     SyncWorst "sync_worst" "sync worst" "ms" Lower RELEVANT_PERCENT false "longest latency of a read or sync write";
-    AsyncMean "async_mean" "async mean" "ms" Lower RELEVANT_PERCENT false "mean latency of writes that nobody waits for";
+    AsyncMean "async_mean" "async mean" "ms" Lower RELEVANT_PERCENT false "mean latency of async writes (that no \
+     process waits for)";
     AsyncP50 "async_p50" "async p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of async writes";
     AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of async writes do not exceed";
     AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of async writes do not exceed";

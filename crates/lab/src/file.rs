@@ -73,14 +73,13 @@ impl RecordReader {
                 Ok(record) => {
                     if !records.add(record) {
                         let problem =
-                            "a record of a device or setting that the plan does not have, or one that is there twice"
-                                .to_owned();
+                            "the record belongs to no device or setting of the plan, or appears twice".to_owned();
                         return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                     }
                 }
                 Err(error) if error.is_eof() && line.last() != Some(&b'\n') => {
                     records.warnings.push(format!(
-                        "{file}: line {number} is cut short and was left out: writing was interrupted there"
+                        "{file}: line {number} is truncated and was left out, because writing was interrupted there"
                     ));
                 }
                 Err(error) => {
@@ -155,7 +154,7 @@ fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
             None => Ok(*header),
             Some(problem) => Err(not_records(problem.to_owned())),
         },
-        Ok(_) => Err(not_records("the first line is another record".to_owned())),
+        Ok(_) => Err(not_records("the first line is not the header".to_owned())),
         Err(error) => Err(not_records(error.to_string())),
     }
 }

@@ -292,7 +292,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
-    for part in ["did not run for the same time: cfq ran for", "noop for", "the limit is 100 s", "shorten --run-for"] {
+    for part in ["ran for different times: cfq for", "noop for", "the limit is 100 s", "shorten --run-for"] {
         assert!(told.contains(part), "{told}");
     }
     let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);
@@ -335,7 +335,7 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
     assert!(matches!(new(&[]), Err(LabError::NoSettings)));
     assert!(matches!(new(&["cfq", "cfq"]), Err(LabError::TwiceTheSame { .. })));
     let error = new(&["noop", "cfq"]).unwrap().set_baseline("deadline").unwrap_err();
-    assert_eq!(error.to_string(), "the baseline deadline is not one of the settings compared; those are noop, cfq");
+    assert_eq!(error.to_string(), "the baseline deadline is not one of the compared settings; they are noop, cfq");
     let mut none = new(&["noop"]).unwrap();
     none.runs = 0;
     assert!(matches!(execute(&none, &Control::new(1), |_| Ok(())), Err(LabError::NoRuns)));

@@ -328,7 +328,7 @@ fn what_was_stopped_says_what_was_run_and_what_was_not() {
     // Not a round is whole: that nothing can be said is not that nothing is published.
     let (words, summary) = told(&dd(1, 0)[..2], 3);
     assert_eq!(words, "not run");
-    let said = format!("stopped after 2 of {planned} runs; no case was run under each of its settings");
+    let said = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
     assert_eq!(summary.sentence(), said);
 }
 

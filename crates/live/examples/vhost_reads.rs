@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let depth: u16 = depth.parse()?;
     if !(1..=SLOTS).contains(&depth) {
-        return Err(format!("depth {depth} is out of range 1..={SLOTS}").into());
+        return Err(format!("depth {depth} is out of range; it must be from 1 to {SLOTS}").into());
     }
     let iops = measure(Path::new(socket), depth, Duration::from_secs(seconds.parse()?), rest == ["poll"]);
     println!("{iops:.0}");

@@ -188,7 +188,10 @@ fn the_first_request_is_served_under_the_setting() {
     served.wait().flushed.unwrap();
     let wrong = |setting: &str| reactor::open(&under(setting)).unwrap_err().to_string();
     assert!(wrong("present").starts_with("\"present\" is not a scheduler"), "{}", wrong("present"));
-    assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
+    assert_eq!(
+        wrong("noop:nr_requests=0"),
+        "noop: nr_requests: 0 is out of range; it must be from 1 to 65536 requests"
+    );
     assert!(wrong("noop:io_poll=0").contains("io_poll: there is no such attribute"), "{}", wrong("noop:io_poll=0"));
     assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));
 }

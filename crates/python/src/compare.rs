@@ -251,19 +251,21 @@ impl Comparison {
         #[pyo3(from_py_with = plain)] device: usize,
         #[pyo3(from_py_with = plain)] run: u32,
     ) -> PyResult<Run> {
-        let (experiment, policies) = self
-            .experiment
-            .as_ref()
-            .ok_or_else(|| usage("these records were read from a file; compare(...) gives what can be run again"))?;
+        let (experiment, policies) = self.experiment.as_ref().ok_or_else(|| {
+            usage("these records were read from a file and cannot run again; only results of compare(...) can")
+        })?;
         let text = policies.known(scheduler).about("scheduler")?;
         let known = || self.schedulers().join(", ");
         let number = self.schedulers().iter().position(|label| *label == text);
         let number = number
-            .ok_or_else(|| wrong("scheduler", format_args!("{text}: was not compared; there are {}", known())))?;
+            .ok_or_else(|| wrong("scheduler", format_args!("{text}: was not compared; available: {}", known())))?;
         if device >= experiment.profiles().len() || run >= experiment.runs {
             let (devices, runs) = (experiment.profiles().len(), experiment.runs);
             let about = if device >= devices { "device" } else { "run" };
-            let told = format_args!("device {device}, run {run}: there are {devices} and {runs}, counted from 0");
+            let told = format_args!(
+                "there is no device {device} with run {run}: there are {devices} devices and \
+             {runs} runs, counted from 0"
+            );
             return Err(usage(told).about(about));
         }
         run_watched(py, &experiment.plan(device, number, run), policies, true, false)

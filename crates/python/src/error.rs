@@ -82,7 +82,7 @@ where
     let extracted = given.extract::<T>().map_err(Into::into).map_err(|error| ours(given.py(), error));
     let is_flag = std::any::TypeId::of::<T>() == std::any::TypeId::of::<bool>();
     if extracted.is_ok() && given.is_instance_of::<PyBool>() && !is_flag {
-        return Err(ArgumentTypeError::new_err(format!("found {given}, which is no number and no text")));
+        return Err(ArgumentTypeError::new_err(format!("expected a number or text, found {given}")));
     }
     extracted
 }

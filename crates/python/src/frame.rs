@@ -32,7 +32,7 @@ impl OnError {
         match text {
             "raise" => Ok(Self::Raise),
             "drop" => Ok(Self::Drop),
-            _ => Err(wrong("on_error", format_args!("{text:?} is not known; write \"raise\" or \"drop\""))),
+            _ => Err(wrong("on_error", format_args!("{text:?} is not valid; write \"raise\" or \"drop\""))),
         }
     }
 }
@@ -97,7 +97,7 @@ fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns>
             "completed" | "end" if has_unit(field.data_type()) && !has_arrivals => format!("{own}_ns"),
             "time" | "latency" => {
                 let unit =
-                    format!("is of type {}, which has no unit; call it {own}_ns, _us, _ms or _s", field.data_type());
+                    format!("has type {}, which has no unit; rename it to {own}_ns, _us, _ms or _s", field.data_type());
                 return Err(TraceError::new_err(format!("{name}: column {own} {unit}"))).about("table");
             }
             _ => own.to_owned(),
@@ -112,7 +112,7 @@ fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns>
         let lower = own.to_lowercase();
         let near = known.contains(&lower.as_str()).then_some(lower.as_str()).or_else(|| nearest(&lower, known));
         if let Some(near) = near.filter(|near| !names.iter().any(|name| name == near)) {
-            warn(py, &format!("{name}: column {own:?} is not known and was passed over; did you mean {near}?"))?;
+            warn(py, &format!("{name}: column {own:?} is unknown and was ignored; did you mean {near}?"))?;
         }
     }
     Ok(columns)
@@ -202,7 +202,7 @@ impl<'n> Rows<'n> {
         })?;
         let length = columns.iter().find(|own| matches!(own.column, Column::Sectors | Column::LengthBytes));
         if let Some(length) = length.filter(|_| request.op.has_data() && request.nr_sectors == 0) {
-            return Err(fault(length, "a length above 0; only a flush has none".to_owned()));
+            return Err(fault(length, "a length above 0; only a flush has length 0".to_owned()));
         }
         if !made.process().is_empty() {
             self.processes.insert(request.pid, String::from_utf8_lossy(made.process()).into_owned());
@@ -212,7 +212,7 @@ impl<'n> Rows<'n> {
 
     fn refuse(&mut self, fault: Fault, on_error: OnError) -> PyResult<()> {
         if on_error == OnError::Raise {
-            let remedy = "Correct the table, or leave out such rows with on_error=\"drop\". Rows count from 0.";
+            let remedy = "Correct the table, or drop such rows with on_error=\"drop\". Rows count from 0.";
             return Err(TraceError::new_err(format!("{}: {fault}. {remedy}", self.name))).about("table");
         }
         self.dropped += 1;
@@ -265,7 +265,7 @@ impl<'n> Rows<'n> {
             warn(
                 py,
                 &format!(
-                    "{name}: {unordered} of {count} rows are older than a row before them; all rows were sorted by \
+                    "{name}: {unordered} of {count} rows are older than an earlier row, so all rows were sorted by \
                      time; the first: row {first}"
                 ),
             )?;
@@ -388,7 +388,7 @@ impl Cells {
                     // Before or after 1970: only the order and the distance count.
                     Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
                     Some(ns) => write!(text, "{ns}"),
-                    None => write!(text, "more than 64 bits of ns"),
+                    None => write!(text, "more ns than 64 bits can hold"),
                 }
             }
         };

@@ -205,12 +205,12 @@ impl Policies {
         }
         let of = given.get_type();
         let hint = if given.hasattr("dispatch")? || given.hasattr("batch")? {
-            "; every run has an elevator of its own: give the class, or functools.partial of it"
+            "; every run needs its own elevator, so give the class, or functools.partial of it"
         } else {
             ""
         };
         Err(ArgumentTypeError::new_err(format!(
-            "a scheduler is a Setting, a text such as \"cfq:slice_idle=0\" or the class of an elevator, not {}{hint}",
+            "a scheduler must be a Setting, a text such as \"cfq:slice_idle=0\" or an elevator class, not {}{hint}",
             of.name()?
         )))
     }
@@ -232,7 +232,7 @@ impl Policies {
         let registered = Registered { layer: entry.layer, about, ..Registered::new(entry.name, place.build) };
         if let Err(error) = self.registry.add(registered) {
             locked(&FREE).push(place);
-            return Err(usage(format_args!("{error}; the class' attribute `name` is another")));
+            return Err(usage(format_args!("{error}; change the attribute `name` of the class")));
         }
         *locked(place.made) = Some(Made { factory: factory.clone().unbind(), failure: Arc::clone(&self.failure) });
         self.places.push(place);
@@ -290,7 +290,7 @@ impl Entry {
             Some(name) => name.extract::<String>()?,
             None => match attribute("__name__")? {
                 Some(name) => name.extract::<String>()?.to_lowercase(),
-                None => return Err(usage("an elevator needs a name: the class' attribute `name`")),
+                None => return Err(usage("an elevator needs a name; set the attribute `name` of the class")),
             },
         };
         let multi_queue = attribute("multi_queue")?.is_some_and(|value| value.is_truthy().unwrap_or(false));
@@ -366,7 +366,7 @@ impl Policy {
             _ => {
                 let class = policy.get_type().name()?;
                 return Err(usage(format_args!(
-                    "{class} is no elevator: it has methods insert and dispatch, or batch"
+                    "{class} is not an elevator; an elevator has the methods insert and dispatch, or batch"
                 )));
             }
         };
@@ -427,7 +427,7 @@ impl Policy {
     fn taken(&mut self, returned: &Bound<'_, PyAny>) -> Result<RequestId, String> {
         let Ok(request) = returned.cast::<Request>() else {
             return Err(format!(
-                "returned {}; right are a queued request, None, or a time in ns at which to ask again",
+                "returned {}; it must return a queued request, None, or a time in ns at which to ask again",
                 shown(returned)
             ));
         };
@@ -435,7 +435,7 @@ impl Policy {
         let own = self.queued.get_mut(id.index()).filter(|own| own.as_ref().is_some_and(|own| own.is(request)));
         let Some(taken) = own.and_then(Option::take) else {
             return Err(format!(
-                "returned {}, which is not queued: it was given out before, or is of another run",
+                "returned {}, which is not queued: it was already dispatched, or is from another run",
                 shown(returned)
             ));
         };
@@ -454,9 +454,7 @@ impl Policy {
             && let Ok(at_ns) = returned.extract::<u64>()
         {
             if at_ns <= env.now.since(self.origin) {
-                return Ok(Err(format!(
-                    "returned {at_ns}: it is that time in ns already, so that nothing can wait for it"
-                )));
+                return Ok(Err(format!("returned {at_ns}, but this time (ns) is not in the future")));
             }
             env.set_timer(Time::from_ns(self.origin.as_ns().saturating_add(at_ns)));
             return Ok(Ok(()));

@@ -79,6 +79,6 @@ pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
     match text {
         "closed" => Ok(ReplayMode::Closed),
         "open" => Ok(ReplayMode::Open),
-        _ => Err(wrong("replay", format_args!("{text}: is closed or open"))),
+        _ => Err(wrong("replay", format_args!("{text}: must be closed or open"))),
     }
 }

@@ -368,7 +368,7 @@ impl Run {
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(requests) = &self.requests else {
-            return Err(wrong("requests", "were not kept of this run; write simulate(..., requests=True)"));
+            return Err(wrong("requests", "were not kept in this run; write simulate(..., requests=True)"));
         };
         requests.table(py, |Settled { rows, tasks, reasons }| {
             let nobody = (0, String::new());
@@ -393,7 +393,7 @@ impl Run {
     #[getter]
     fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(decisions) = &self.decisions else {
-            return Err(wrong("decisions", "were not kept of this run; write simulate(..., decisions=True)"));
+            return Err(wrong("decisions", "were not kept in this run; write simulate(..., decisions=True)"));
         };
         decisions.table(py, |decisions| {
             let told: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();

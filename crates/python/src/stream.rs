@@ -42,7 +42,7 @@ impl Stream {
             let read = self.file.bind(py).call_method1("read", (CHUNK_BYTES,))?;
             read.extract().map_err(|_| {
                 let kind = read.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-                let told = format!("a file to read must be open in binary mode: it gives {kind}, not bytes");
+                let told = format!("the file must be open in binary mode: it returns {kind}, not bytes");
                 ArgumentTypeError::new_err(told).about("source")
             })
         })

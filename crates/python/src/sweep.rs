@@ -88,7 +88,7 @@ impl SweepPlan {
             if !is_url(pattern) {
                 return py.detach(|| find(pattern, self.plan.directory()));
             }
-            let remote = remote.ok_or("there is nothing that reads URLs")?;
+            let remote = remote.ok_or("URLs need the package fsspec")?;
             let listed: PyResult<Vec<(String, String, u64)>> =
                 remote.call1((pattern,)).and_then(|found| found.extract());
             let listed = listed.map_err(|error| format!("{pattern}: {}", error.value(py)))?;

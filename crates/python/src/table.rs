@@ -102,7 +102,7 @@ impl Table {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().0.column_by_name(name).is_none() {
             let known = slf.get().column_names().join(", ");
-            let told = format!("there is no column {name:?}; there are {known}");
+            let told = format!("there is no column {name:?}; available: {known}");
             return Err(ColumnError::new_err(told).about("name"));
         }
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method1("column", (name,))

@@ -130,7 +130,7 @@ pub(crate) fn warn_of_gaps(py: Python<'_>, trace: &Inner) -> PyResult<()> {
     }
     match trace.left_out() {
         0 => Ok(()),
-        count => warn(py, &format!("{name}: {count} I/Os end beyond 128 PiB or 36 years, and were left out")),
+        count => warn(py, &format!("{name}: {count} I/Os end beyond 128 PiB or 36 years and were left out")),
     }
 }
 
@@ -201,7 +201,7 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
             ("time_unit", options.time_unit.is_some()),
         ] {
             if is_given {
-                return Err(wrong(argument, "is for files of text; a Parquet file names its columns itself"));
+                return Err(wrong(argument, "is only for text files; a Parquet file names its columns itself"));
             }
         }
         let table = py.import("pyarrow.parquet")?.call_method1("read_table", (&text,))?;
@@ -289,13 +289,13 @@ impl Trace {
         let known = known.ok_or_else(|| {
             let (argument, given) = format.as_ref().map_or(("path", &name), |format| ("format", format));
             let formats = Format::writable_names();
-            wrong(argument, format_args!("{given}: names no format; those that can be written are {formats}"))
+            wrong(argument, format_args!("{given}: is not a format that iosched writes; available: {formats}"))
         })?;
         let report = py.detach(|| whole(&path, |file| self.write_to(file, known)))?;
         let losses: Vec<String> = report.losses().map(|(count, what)| format!("{count} {what}")).collect();
         if !losses.is_empty() {
             let losses = losses.join("; ");
-            warn(py, &format!("{name}: the format {known} does not hold all of the trace. I/Os: {losses}"))?;
+            warn(py, &format!("{name}: the format {known} cannot represent the whole trace. I/Os: {losses}"))?;
         }
         Ok(report.left_out)
     }

@@ -83,7 +83,7 @@ impl Device {
         match given.extract::<PathBuf>() {
             Ok(name) => Self::named(&name),
             Err(_) => Err(ArgumentTypeError::new_err(format!(
-                "a device is a Device, the name of a profile, the path of a file or a dict, not {}",
+                "a device must be a Device, the name of a profile, the path of a file or a dict, not {}",
                 given.get_type().name()?
             ))),
         }
@@ -326,7 +326,7 @@ impl Workload {
         match given.extract::<PathBuf>() {
             Ok(path) => Self::open(given.py(), path, None, None, false),
             Err(_) => Err(ArgumentTypeError::new_err(format!(
-                "a workload is a Workload, a Trace, the path of a file, a command line or a dict of tasks, not {}",
+                "a workload must be a Workload, a Trace, the path of a file, a command line or a dict of tasks, not {}",
                 given.get_type().name()?
             ))),
         }
@@ -491,7 +491,7 @@ impl Workload {
 
 /// Whether a number is in its range.
 pub(crate) fn within(name: &str, value: f64, range: RangeInclusive<f64>, unit: &str) -> PyResult<()> {
-    let outside = || wrong(name, format_args!("{value}: takes {unit} from {} to {}", range.start(), range.end()));
+    let outside = || wrong(name, format_args!("{value}: must be {unit} from {} to {}", range.start(), range.end()));
     range.contains(&value).then_some(()).ok_or_else(outside)
 }
 

@@ -10,7 +10,8 @@ use crate::error::{of_path, wrong};
 
 /// Has `write` write a file beside `path`, and puts it there once it is whole; what `write` gave.
 pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
-    let name = path.file_name().ok_or_else(|| wrong("path", format_args!("{}: names no file", path.display())))?;
+    let name =
+        path.file_name().ok_or_else(|| wrong("path", format_args!("{}: is not the name of a file", path.display())))?;
     let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
     let failed = |error: io::Error| of_path(&error, path);
     let written = File::create(&part).map_err(failed).and_then(write);

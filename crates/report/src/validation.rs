@@ -194,8 +194,8 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
     let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
     html! {
         p .legend {
-            "Cache and medium are as the model has it, for both sides: where it takes from the cache what the disk did not, \
-             the row's distance is large."
+            "For both sides, the model decides whether a request is from the cache or the medium. If the disk decided \
+             otherwise, the distance of the row is large."
         }
         div .scroll tabindex="0" {
             table .figures.many {

@@ -132,7 +132,7 @@ pub enum SimError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The interrupt flag was set.
-    #[error("interrupted after {events} events, at {at_ns} ns of virtual time")]
+    #[error("interrupted after {events} events, at a virtual time of {at_ns} ns")]
     Interrupted {
         /// Events handled by then.
         events: u64,
@@ -140,7 +140,7 @@ pub enum SimError {
         at_ns: u64,
     },
     /// A value of the plan out of range.
-    #[error("{field}: {value} is out of range; it is {allowed}")]
+    #[error("{field}: {value} is out of range; it must be {allowed}")]
     OutOfRange {
         /// Its name.
         field: &'static str,
@@ -160,7 +160,10 @@ pub enum SimError {
         known: Vec<String>,
     },
     /// The elevator keeps requests for ever: a defect of the elevator.
-    #[error("{scheduler} keeps {waiting} requests and asks for nothing, {at_ns} ns after the start")]
+    #[error(
+        "{scheduler} holds {waiting} requests and never dispatches them ({at_ns} ns after the start); this is a \
+     bug of the scheduler"
+    )]
     Stuck {
         /// The elevator.
         scheduler: &'static str,
@@ -176,13 +179,13 @@ pub enum SimError {
     #[error(transparent)]
     Machine(#[from] iosched_machine::model::MachineError),
     /// An application has nothing to run on.
-    #[error("{application}: an application needs a machine to run on")]
+    #[error("{application}: an application needs a machine model; give one with --machine")]
     NoMachine {
         /// The command.
         application: String,
     },
     /// An application needs more disks than there are.
-    #[error("{application} uses {needed} disks, and {given} are given")]
+    #[error("{application} needs {needed} disks, but {given} are given")]
     TooFewDisks {
         /// The command.
         application: String,

@@ -212,7 +212,7 @@ fn impossible_plans_are_refused_before_anything_runs() {
     let base = plan(&workload, &profile, "noop");
     let wrong = |plan: Plan<'_>| check(&plan).unwrap_err().to_string();
     let speed = Plan { replay: Replay::Open { speed: 0.0 }, ..base.clone() };
-    assert_eq!(wrong(speed), "speed: 0 is out of range; it is from 0.000001 to 1,000,000");
+    assert_eq!(wrong(speed), "speed: 0 is out of range; it must be from 0.000001 to 1,000,000");
     assert!(
         wrong(Plan { block_layer: BlockLayer { hz: 0, ..BlockLayer::default() }, ..base.clone() }).starts_with("hz: 0")
     );

@@ -187,9 +187,9 @@ fn without(kind: fn(&What) -> bool) -> String {
 
 #[test]
 fn what_is_missing_from_a_recording_is_noticed() {
-    assert!(without(|what| matches!(what, What::Queue { .. })).contains("begins with the queue"));
+    assert!(without(|what| matches!(what, What::Queue { .. })).contains("must begin with the creation of the queue"));
     let nothing = without(|what| matches!(what, What::Complete { .. }));
-    assert!(nothing.contains("recorded is"), "{nothing}");
+    assert!(nothing.contains("the recording has"), "{nothing}");
     for kind in [
         |what: &What| matches!(what, What::Turn),
         |what: &What| matches!(what, What::Submit(..)),
@@ -212,13 +212,15 @@ fn what_cannot_be_is_said_and_harms_nobody() {
         replay(records).unwrap_err().to_string()
     };
     let mut beginning = records.clone();
-    let What::Queue { config, .. } = &mut beginning[0].what else { panic!("it begins with the queue") };
+    let What::Queue { config, .. } = &mut beginning[0].what else {
+        panic!("it must begin with the creation of the queue")
+    };
     (config.hz, config.depth) = (0, 0);
-    assert!(replay(beginning).unwrap_err().to_string().contains("a queue of 0 jiffies a second"));
+    assert!(replay(beginning).unwrap_err().to_string().contains("a queue with 0 jiffies per second"));
     let (at, late) = (records[1].at, Time::from_ns(u64::MAX));
-    assert!(with(1, at, What::Depth(0)).contains("a device of depth 0"));
-    assert!(with(1, late, What::Depth(1)).contains("later than any disk has run"));
-    assert!(with(1, at, What::Switch("nop".to_owned())).contains("\"nop\" is not a scheduler"));
+    assert!(with(1, at, What::Depth(0)).contains("the depth of the device is 0"));
+    assert!(with(1, late, What::Depth(1)).contains("the time is too large to be real"));
+    assert!(with(1, at, What::Switch("nop".to_owned())).contains("there is no scheduler \"nop\""));
     assert!(with(1, at, What::Requeue(7)).contains("does not have request 7"));
     let turn = records.iter().position(|record| record.what == What::Turn).unwrap();
     let completed = with(turn + 1, records[turn].at, What::Complete { request: 7, result: Ok(()) });
@@ -242,19 +244,19 @@ fn a_completion_has_a_turn_of_its_own() {
     let next = complete + 1 + records[complete + 1..].iter().position(|r| matches!(r.what, What::Submit(..))).unwrap();
     records.insert(next + 1, late);
     let error = replay(records).unwrap_err().to_string();
-    assert!(error.contains("the engine has a turn"), "{error}");
+    assert!(error.contains("the simulator has a turn"), "{error}");
 }
 
 #[test]
 fn lines_that_tell_nothing_are_named() {
     for (line, problem) in [
-        ("", "\"\" is not a time in ns; a record is a time, what happened, and its parts"),
+        ("", "\"\" is not a time in ns; a record consists of a time, a kind and fields"),
         ("x turn", "\"x\" is not a time in ns"),
-        ("1 tern", "there is no record \"tern\"; there are queue, depth"),
-        ("1 complete", "complete: the request is missing"),
-        ("1 submit Q 0 0 8 0 1 -", "submit: \"Q\" is no operation (R, W, D, Z or F)"),
-        ("1 submit R 0 0 8 0 1 be/9", "submit: \"be/9\" is no ioprio"),
-        ("1 turn turn", "turn: \"turn\" is more than there is to say"),
+        ("1 tern", "there is no kind of record \"tern\"; available: queue, depth"),
+        ("1 complete", "complete: the field request is missing"),
+        ("1 submit Q 0 0 8 0 1 -", "submit: \"Q\" is not a valid operation (R, W, D, Z or F)"),
+        ("1 submit R 0 0 8 0 1 be/9", "submit: \"be/9\" is not a valid ioprio"),
+        ("1 turn turn", "turn: unexpected trailing text \"turn\""),
     ] {
         let error = Record::parse(line).unwrap_err().to_string();
         assert!(error.starts_with(problem), "{line}: {error}");

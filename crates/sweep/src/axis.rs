@@ -6,7 +6,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "here is text, or a list of texts; a workload is a path, a pattern or a URL, or a table with path or command"
+    expecting = "must be text or a list of texts; a workload is a path, a pattern, a URL, or a table with path or \
+     command"
 )]
 pub(crate) enum OneOrMore<T> {
     /// A list. It comes first: a table is read from a list, too, field by field.
@@ -32,7 +33,7 @@ impl<T: Clone> OneOrMore<T> {
 
 /// Seeds: a number, a list of them, or a range such as "1..5", both ends included.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "a seed is a whole number, a list of them, or a range such as \"1..5\"")]
+#[serde(untagged, expecting = "seeds must be a whole number, a list of whole numbers, or a range such as \"1..5\"")]
 pub(crate) enum Seeds {
     /// One.
     One(u64),
@@ -54,7 +55,7 @@ impl Seeds {
                 });
                 match ends {
                     Some((low, high)) if low <= high => Ok((low..=high).collect()),
-                    _ => Err(format!("seeds {text:?} is no range; write it as \"1..5\", both ends included")),
+                    _ => Err(format!("seeds {text:?} is not a range; write it as \"1..5\", both ends included")),
                 }
             }
         }

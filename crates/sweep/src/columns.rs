@@ -292,7 +292,7 @@ impl Table {
             return Ok(());
         }
         if self.columns.len() != other.columns.len() {
-            return Err(format!("has {} columns and others {}", other.columns.len(), self.columns.len()));
+            return Err(format!("has {} columns, but other files have {}", other.columns.len(), self.columns.len()));
         }
         for ((name, own), (other_name, values)) in self.columns.iter_mut().zip(other.columns) {
             match (own, values) {
@@ -300,7 +300,11 @@ impl Table {
                 (Values::Whole(own), Values::Whole(values)) if *name == other_name => own.extend(values),
                 (Values::Number(own), Values::Number(values)) if *name == other_name => own.extend(values),
                 (Values::Truth(own), Values::Truth(values)) if *name == other_name => own.extend(values),
-                _ => return Err(format!("has a column {other_name} where others have {name}, or of another type")),
+                _ => {
+                    return Err(format!(
+                        "has the column {other_name} where other files have {name}, or its type differs"
+                    ));
+                }
             }
         }
         Ok(())

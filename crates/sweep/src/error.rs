@@ -40,7 +40,7 @@ pub enum SweepError {
         problem: String,
     },
     /// Something else is where a dataset is to be.
-    #[error("{file}: is no directory, as a dataset is; name one, or one that is to be made")]
+    #[error("{file}: is a file, but a dataset is a directory; name an existing or a new directory")]
     NoDirectory {
         /// Which.
         file: String,

@@ -82,7 +82,7 @@ pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
         return Ok(vec![Found::files(pattern.to_owned(), &whole, &files)]);
     }
     let whole = whole.display().to_string();
-    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: not a pattern: {error}"))?;
+    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: is not a valid pattern: {error}"))?;
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for found in matched {
@@ -101,7 +101,7 @@ pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
         }
     }
     if all.is_empty() {
-        return Err(format!("{whole}: there is no such file"));
+        return Err(format!("{whole}: no such file"));
     }
     Ok(all)
 }

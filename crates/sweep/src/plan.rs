@@ -148,7 +148,7 @@ impl Plan {
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let name = path.display().to_string();
         if path.is_dir() {
-            let problem = "is a directory; name the file of the plan".to_owned();
+            let problem = "is a directory; give the file of the plan".to_owned();
             return Err(SweepError::Plan { file: name, problem });
         }
         let text = std::fs::read_to_string(path).map_err(SweepError::io(&*name))?;
@@ -224,7 +224,7 @@ impl Named {
     fn check(&self) -> Result<(), String> {
         let Self::Read(own) = self else { return Ok(()) };
         if let Some(name) = own.format.as_deref().filter(|name| Format::from_name(name).is_none()) {
-            return Err(format!("{}: format {name}: formats are {}", own.path, Format::names()));
+            return Err(format!("{}: there is no format {name}; available: {}", own.path, Format::names()));
         }
         if let Some(columns) = &own.columns {
             Columns::parse(columns).map_err(|problem| format!("{}: columns {columns}: {problem}", own.path))?;
@@ -258,12 +258,12 @@ impl Axes {
     fn checked(self, directory: &Path) -> Result<Cross, String> {
         let workloads = self.workloads.unwrap_or_default().to_vec();
         if workloads.is_empty() {
-            return Err("names no workloads; write workloads = [\"traces/*.csv\"]".to_owned());
+            return Err("the plan has no workloads; write workloads = [\"traces/*.csv\"]".to_owned());
         }
         workloads.iter().try_for_each(Named::check)?;
         let devices = self.devices.unwrap_or_default().to_vec();
         if devices.is_empty() {
-            return Err("names no devices; write devices = [\"sata-7200\"] (iosched device list)".to_owned());
+            return Err("the plan has no devices; write devices = [\"sata-7200\"] (iosched device list)".to_owned());
         }
         let devices = devices.iter().map(|name| Device::load(name, directory)).collect::<Result<_, _>>()?;
         let mut settings = Vec::new();
@@ -274,15 +274,18 @@ impl Axes {
         let mut labels: Vec<String> = settings.iter().map(ToString::to_string).collect();
         if labels.len() < 2 {
             return Err(
-                "names fewer than two schedulers to compare; write schedulers = [\"mq-deadline\", \"bfq\"]".to_owned()
+                "the plan has fewer than two schedulers; write schedulers = [\"mq-deadline\", \"bfq\"]".to_owned()
             );
         }
         if labels.len() > SETTINGS_MAX {
-            return Err(format!("names {} settings; {SETTINGS_MAX} are the most for one comparison", labels.len()));
+            return Err(format!(
+                "the plan has {} settings; a comparison can have at most {SETTINGS_MAX}",
+                labels.len()
+            ));
         }
         let count = labels.len();
         if labels.iter().collect::<BTreeSet<_>>().len() < count {
-            return Err("names a setting twice among its schedulers".to_owned());
+            return Err("the plan gives a setting twice; give each setting once".to_owned());
         }
         let baseline = match self.baseline {
             None => labels[0].clone(),
@@ -296,16 +299,18 @@ impl Axes {
         }
         let runs = self.runs.unwrap_or(asked::RUNS);
         if !(1..=RUNS_MAX).contains(&runs) {
-            return Err(format!("runs {runs}: takes 1 to {RUNS_MAX}"));
+            return Err(format!("runs is {runs}; it must be from 1 to {RUNS_MAX}"));
         }
         if let Some(machine) = &self.machine {
             iosched_lab::MachineProfile::load(machine).map_err(|error| error.to_string())?;
         }
         if let Some(replay) = self.replay.as_deref().filter(|own| !["open", "closed"].contains(own)) {
-            return Err(format!("replay {replay:?}: is \"closed\" or \"open\""));
+            return Err(format!("replay is {replay:?}; it must be \"closed\" or \"open\""));
         }
         let positive = |name: &str, value: Option<f64>| match value {
-            Some(value) if !(value.is_finite() && value > 0.0) => Err(format!("{name} {value}: is more than 0")),
+            Some(value) if !(value.is_finite() && value > 0.0) => {
+                Err(format!("{name} is {value}; it must be more than 0"))
+            }
             _ => Ok(()),
         };
         positive("speed", self.speed)?;
@@ -369,7 +374,7 @@ fn check_fields(text: &str) -> Result<(), String> {
         let unknown = table.keys().find(|name| !FIELDS.contains(&name.as_str()) && *name != more);
         unknown.map_or(Ok(()), |name| {
             let meant = asked::did_you_mean(name, FIELDS.iter().copied());
-            Err(format!("{name} is no field of a plan{meant}; there are {}", FIELDS.join(", ")))
+            Err(format!("a plan has no field {name}{meant}; available: {}", FIELDS.join(", ")))
         })
     };
     check(&whole, "cross")?;

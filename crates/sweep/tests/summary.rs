@@ -114,7 +114,7 @@ fn chance_is_no_gain() {
     assert!(summary.count(Choice::CannotTell) > 180);
     assert!(summary.answer().contains(" for now: too few runs to tell whether sync mean can be better."));
     assert_eq!(summary.chosen(), [("a", 200)]);
-    assert!(summary.doubts.iter().any(|doubt| doubt.contains("more runs would tell")), "{:?}", summary.doubts);
+    assert!(summary.doubts.iter().any(|doubt| doubt.contains("the runs do not decide")), "{:?}", summary.doubts);
     let page = summary.html();
     assert!(page.contains("Doubtful ones") && page.contains("v199"));
 }
@@ -137,7 +137,7 @@ fn one_run_tells_nothing() {
     let summary = Summary::of(&first(&runs), &verdicts, "sync_mean").unwrap();
     assert_eq!(summary.gains, []);
     assert_eq!(summary.volumes[0].choice, Choice::CannotTell);
-    assert!(summary.doubts[0].contains("1 volumes have a single run"), "{:?}", summary.doubts);
+    assert!(summary.doubts[0].contains("1 volumes have only one run"), "{:?}", summary.doubts);
 }
 
 #[test]

@@ -282,28 +282,28 @@ fn what_is_wrong_with_a_plan_is_said() {
         Plan::parse("p.toml", &plan, Path::new("")).unwrap_err().to_string()
     };
     for (text, said) in [
-        ("workloads = []", "p.toml: names no workloads"),
-        ("devices = []", "names no devices"),
+        ("workloads = []", "p.toml: the plan has no workloads"),
+        ("devices = []", "the plan has no devices"),
         ("devices = \"sata-720\"", "sata-7200"),
         ("schedulers = \"none\"", "fewer than two schedulers"),
         ("schedulers = [\"none\", \"bqf\"]", "did you mean bfq"),
-        ("schedulers = [\"none\", \"none\"]", "names a setting twice"),
+        ("schedulers = [\"none\", \"none\"]", "the plan gives a setting twice"),
         ("schedulers = [\"none\", \"bfq:slice_idel=1\"]", "did you mean slice_idle"),
         ("baseline = \"cqf\"", "baseline cqf"),
-        ("runs = 0", "runs 0: takes 1 to"),
-        ("seeds = \"5..1\"", "is no range"),
+        ("runs = 0", "runs is 0; it must be from 1 to"),
+        ("seeds = \"5..1\"", "is not a range"),
         ("seeds = []", "seeds: names none"),
-        ("seeds = 1.5", "seed is a whole number"),
-        ("replay = \"fast\"", "is \"closed\" or \"open\""),
-        ("speed = -1.0", "speed -1: is more than 0"),
+        ("seeds = 1.5", "seeds must be a whole number"),
+        ("replay = \"fast\"", "must be \"closed\" or \"open\""),
+        ("speed = -1.0", "speed is -1; it must be more than 0"),
         ("machine = \"server-1\"", "server-1"),
         ("worklods = 1", "did you mean workloads"),
-        ("workloads = [{ path = \"x.csv\", format = \"cvs\" }]", "format cvs: formats are"),
+        ("workloads = [{ path = \"x.csv\", format = \"cvs\" }]", "there is no format cvs; available:"),
         ("workloads = [{ path = \"x.csv\", columns = \"a\" }]", "columns a"),
         ("workloads = [7]", "a workload is a path"),
         ("runs = ", "TOML"),
         ("runs = -1", "line 1, column 8"),
-        ("[[cross]]\ncross = 1", "cross is no field of a plan"),
+        ("[[cross]]\ncross = 1", "a plan has no field cross"),
     ] {
         let found = wrong(text);
         assert!(found.contains(said), "{text}: {found}");
@@ -317,7 +317,7 @@ fn what_is_wrong_with_a_plan_is_said() {
     }
     let directory = TempDir::new().unwrap();
     let found = Plan::open(directory.path()).unwrap_err().to_string();
-    assert!(found.ends_with("is a directory; name the file of the plan"), "{found}");
+    assert!(found.ends_with("is a directory; give the file of the plan"), "{found}");
 }
 
 #[test]

@@ -204,15 +204,15 @@ impl Gap {
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::Unmatched(_) | Self::NoCompletions { .. } | Self::MissingCpus { .. } => {
-                "put the files of all CPUs side by side"
+                "put the files of all CPUs into one directory"
             }
             Self::NoSubmissions { .. } => "record submissions as well (blktrace without -a, or block:block_bio_queue)",
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
-            Self::BadLines { .. } => "give the format that it is in",
-            Self::Disorder { .. } => "read each recording by itself, or sort it by time",
-            Self::PassedOver { .. } => "correct the lengths, or leave these records out",
-            Self::Unclosed { .. } => "let fio end by itself",
+            Self::BadLines { .. } => "give the right format with --input-format",
+            Self::Disorder { .. } => "read each recording separately, or sort the trace by time",
+            Self::PassedOver { .. } => "correct the lengths, or remove these records",
+            Self::Unclosed { .. } => "let fio run to its end",
         }
     }
 }
@@ -245,19 +245,19 @@ impl fmt::Display for Unmatched {
         let (some, of) = (grouped(orphans), grouped(completions));
         if orphans > 0 {
             let part = share(orphans, completions);
-            write!(f, "{some} of {of} completions ({part}) are of requests that were not submitted in what was read")?;
+            write!(f, "{some} of {of} completions ({part}) belong to requests without a submission in the trace")?;
         }
         if pending > 0 {
             let (some, of, part) = (grouped(pending), grouped(issued), share(pending, issued));
             let done = if self.by_issue { "issued" } else { "submitted" };
             let and = if orphans > 0 { ", and " } else { "" };
-            write!(f, "{and}{some} of {of} requests {done} ({part}) never complete in it")?;
+            write!(f, "{and}{some} of {of} {done} requests ({part}) have no completion in the trace")?;
         }
         let read = list(&self.cpus);
         match (self.is_certain(), self.is_inside()) {
-            (true, _) => write!(f, ": the files of other CPUs are missing, or part of theirs (read: {read})"),
-            (false, true) => write!(f, ": perhaps some of the recording is missing (read: {read})"),
-            (false, false) => f.write_str(": that I/O was under way when tracing began or ended"),
+            (true, _) => write!(f, "; files of other CPUs are missing or incomplete (read: {read})"),
+            (false, true) => write!(f, "; part of the recording may be missing (read: {read})"),
+            (false, false) => f.write_str("; this I/O was in flight when tracing began or ended"),
         }
     }
 }
@@ -265,28 +265,29 @@ impl fmt::Display for Unmatched {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut { place, cause } => write!(f, "the data are cut short: {place}: {cause}"),
+            Self::Cut { place, cause } => write!(f, "the data is truncated: {place}: {cause}"),
             Self::Unmatched(unmatched) => unmatched.fmt(f),
             Self::NoCompletions { issued, cpus, one_file } => {
                 let (issued, cpus) = (grouped(*issued), list(cpus));
-                write!(f, "{issued} requests were issued, and not one completion was read: ")?;
+                write!(f, "{issued} requests were issued, but there is no completion: ")?;
                 match one_file {
-                    true => write!(f, "the files of other CPUs are missing (read: {cpus}), or they were not recorded"),
+                    true => {
+                        write!(f, "files of other CPUs are missing (read: {cpus}), or completions were not recorded")
+                    }
                     false => f.write_str("they were not recorded"),
                 }
             }
             Self::NoSubmissions { issued } => write!(
                 f,
-                "the submissions (Q) of {} requests were not read: their insertions (I), allocations (G) or issues \
-                 (D) are \
-                 taken as submissions, and latency begins there",
+                "{} requests have no submission (Q): iosched takes their insertion (I), allocation (G) or issue (D) \
+                 as the submission, so latency begins there",
                 grouped(*issued)
             ),
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
-                write!(f, "the {is} of {missing} {are} not there (read: {})", list(read))?;
-                f.write_str(if *unmatched { "" } else { "; nothing that was read is without its counterpart" })
+                write!(f, "the {is} of {missing} {are} missing (read: {})", list(read))?;
+                f.write_str(if *unmatched { "" } else { "; every submission that was read has its completion" })
             }
             Self::Dropped { records, of } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
@@ -298,25 +299,29 @@ impl fmt::Display for Gap {
             }
             Self::BadLines { lines, of, first, format } => {
                 let (some, total, part) = (grouped(*lines), grouped(*of), share(*lines, *of));
-                write!(f, "{some} of {total} lines ({part}) are no {format} records")?;
+                write!(f, "{some} of {total} lines ({part}) are not {format} records")?;
                 first.iter().try_for_each(|warning| write!(f, "; {warning}"))
             }
             Self::PassedOver { records, of, first } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
-                write!(f, "{some} of {of} records ({part}) are no I/O and were passed over; the first: {first}")
+                write!(f, "{some} of {of} records ({part}) are not I/O and were skipped; the first: {first}")
             }
             Self::Disorder { records, of, most_ns } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
                 let most_s = *most_ns as f64 / 1e9;
-                write!(f, "times go back: {some} of {of} ({part}) are older than one before, by up to {most_s:.6} s")
+                write!(
+                    f,
+                    "times go backwards: {some} of {of} ({part}) are older than an earlier record, by up to \
+                 {most_s:.6} s"
+                )
             }
             Self::NoLineEnd { place } => {
-                write!(f, "{place}: the last line has no end: the file may be cut short, and its last figure wrong")
+                write!(f, "{place}: the last line has no newline: the file may be truncated, and its last number wrong")
             }
             Self::Unclosed { files } => {
                 let files =
                     if *files == 1 { "1 file was".to_owned() } else { format!("{} files were", grouped(*files)) };
-                write!(f, "{files} opened and not closed in the log: fio was ended early, or the log is cut short")
+                write!(f, "{files} opened but not closed in the log: fio ended early, or the log is truncated")
             }
         }
     }

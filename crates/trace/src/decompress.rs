@@ -43,8 +43,8 @@ pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + 
 }
 
 /// What goes wrong with compressed data, in words.
-const ENDS_EARLY: &str = "the compressed data end before their end";
-const DAMAGED: &str = "the compressed data are damaged";
+const ENDS_EARLY: &str = "the compressed data is truncated";
+const DAMAGED: &str = "the compressed data is damaged";
 
 /// A decompressor whose errors are for people.
 struct Explained<R>(R);
@@ -122,7 +122,7 @@ impl<R: BufRead> ZstdReader<R> {
     fn check(&self) -> io::Result<()> {
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(stored), Some(found)) if stored != found => {
-                let message = format!("{DAMAGED}: their checksum is {found:08x} and should be {stored:08x}");
+                let message = format!("{DAMAGED}: its checksum is {found:08x}, but should be {stored:08x}");
                 Err(io::Error::new(io::ErrorKind::InvalidData, message))
             }
             _ => Ok(()),

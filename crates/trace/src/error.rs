@@ -80,7 +80,7 @@ pub enum TraceError {
         file: String,
     },
     /// No file was named.
-    #[error("no trace file was named")]
+    #[error("no trace file is given")]
     NoFile,
     /// Every file is of 0 bytes.
     #[error("{file}: the trace is empty (0 bytes)")]
@@ -97,7 +97,7 @@ pub enum TraceError {
         found: Vec<String>,
     },
     /// The content is in no format that is known.
-    #[error("{file}: not a trace in a known format; {looks_like}")]
+    #[error("{file}: not a trace in a known format: {looks_like}")]
     UnknownFormat {
         /// The file.
         file: String,
@@ -115,7 +115,7 @@ pub enum TraceError {
         problem: String,
     },
     /// More than a small share of the lines are no records of the format.
-    #[error("{file}: {gap}; at most {} % may be bad", crate::LOST_PERCENT_MAX)]
+    #[error("{file}: {gap}; at most {} % of the lines may be bad", crate::LOST_PERCENT_MAX)]
     BadLines {
         /// The file.
         file: String,
@@ -123,7 +123,7 @@ pub enum TraceError {
         gap: Box<Gap>,
     },
     /// What was read is for certain not the whole recording.
-    #[error("{file}: this is not the whole recording: {}", gaps(completeness))]
+    #[error("{file}: the recording is incomplete: {}", gaps(completeness))]
     Partial {
         /// The file or files.
         file: String,
@@ -131,7 +131,7 @@ pub enum TraceError {
         completeness: Completeness,
     },
     /// A block trace of another version.
-    #[error("{file}: a block trace of version {version}; version 7 can be read")]
+    #[error("{file}: the block trace has version {version}; iosched reads only version 7")]
     UnsupportedVersion {
         /// The file.
         file: String,
@@ -139,7 +139,7 @@ pub enum TraceError {
         version: u8,
     },
     /// Several files, but only block traces come in several.
-    #[error("{file}: a trace in the format {format} is one file; only blktrace comes in several, one per CPU")]
+    #[error("{file}: a trace in the format {format} is a single file; only blktrace has several files, one per CPU")]
     SeveralFiles {
         /// A file that cannot be merged with others.
         file: String,
@@ -148,8 +148,8 @@ pub enum TraceError {
     },
     /// A unit of time was given for a format that says it itself.
     #[error(
-        "{file}: the times of the format {format} carry their unit; --time-unit is for times that are bare numbers, \
-         as in {}",
+        "{file}: times in the format {format} have a fixed unit; --time-unit is only for formats with bare numbers, \
+         such as {}",
         Format::bare_time_names()
     )]
     TimeUnit {
@@ -159,7 +159,7 @@ pub enum TraceError {
         format: Format,
     },
     /// Events were asked of a format that records requests only.
-    #[error("{file}: a trace in the format {format} holds no events; blktrace, blkparse and tracepoints do")]
+    #[error("{file}: a trace in the format {format} has no events; only blktrace, blkparse and tracepoints have them")]
     NoEvents {
         /// The file.
         file: String,
@@ -167,7 +167,7 @@ pub enum TraceError {
         format: Format,
     },
     /// Damaged, and not one record could be read.
-    #[error("{place}: {problem}; no record could be read")]
+    #[error("{place}: {problem}; the file has no readable record")]
     Unreadable {
         /// Where the first damage was met.
         place: TracePlace,
@@ -175,7 +175,7 @@ pub enum TraceError {
         problem: WarningKind,
     },
     /// The format given to a writer cannot be written.
-    #[error("the format {format} cannot be written; {} can", Format::writable_names())]
+    #[error("iosched cannot write the format {format}; it can write {}", Format::writable_names())]
     NotWritable {
         /// The format.
         format: Format,
@@ -213,7 +213,7 @@ fn gaps(completeness: &Completeness) -> String {
 #[non_exhaustive]
 pub enum WarningKind {
     /// The file ends inside a record.
-    #[error("the file ends inside a record: {have_bytes} of {want_bytes} bytes are there")]
+    #[error("the file ends inside a record, after {have_bytes} of {want_bytes} bytes")]
     Truncated {
         /// Bytes of the record that are there.
         have_bytes: u64,
@@ -227,13 +227,13 @@ pub enum WarningKind {
         skipped_bytes: u64,
     },
     /// The data that follow a record's header are not followed by a record.
-    #[error("a record's length is damaged: it says {claimed_bytes} bytes of data follow")]
+    #[error("the length of a record is damaged: {claimed_bytes} bytes of data cannot follow")]
     BadLength {
         /// Bytes of data the header claims.
         claimed_bytes: u64,
     },
     /// Reading or decompressing failed here; what comes after is lost.
-    #[error("cannot be read on from here: {message}")]
+    #[error("cannot be read from here on: {message}")]
     Unreadable {
         /// What the system or the decompressor says.
         message: String,
@@ -255,13 +255,13 @@ pub enum WarningKind {
         expected: Cow<'static, str>,
     },
     /// The last line is a record, but has no end.
-    #[error("the last line has no end, so it may be cut short")]
+    #[error("the last line has no newline, so it may be truncated")]
     NoLineEnd,
     /// An I/O of no length, which is none.
-    #[error("an I/O of no length, which was passed over")]
+    #[error("an I/O of length 0 was skipped")]
     NoLength,
     /// A line too long to be a record.
-    #[error("a line of {length_bytes} bytes; at most {max_bytes} make sense")]
+    #[error("a line has {length_bytes} bytes; it may have at most {max_bytes}")]
     LongLine {
         /// Its length.
         length_bytes: u64,
@@ -275,7 +275,7 @@ pub enum WarningKind {
         records: u64,
     },
     /// A record whose number is not the next, while those of the records around it follow one another.
-    #[error("a record's number is damaged: it says {found}, where {expected} follows; no records were dropped")]
+    #[error("the number of a record is damaged: it is {found}, but should be {expected}; no records were dropped")]
     BadSequence {
         /// What it says.
         found: u32,
@@ -284,7 +284,8 @@ pub enum WarningKind {
     },
     /// A record that is older than one already given out; its time was raised to that one's.
     #[error(
-        "a record {late_ns} ns older than one before it, more than the reorder window can mend; its time was raised"
+        "a record is {late_ns} ns older than an earlier one, too late for the reorder window; its time was moved \
+         forward"
     )]
     Late {
         /// By how much it was raised, ns.

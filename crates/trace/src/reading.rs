@@ -80,7 +80,7 @@ impl FromStr for InCgroup {
             Some((cgroup, process)) if !cgroup.is_empty() && !process.is_empty() => {
                 Ok(Self { cgroup: cgroup.to_owned(), process: process.to_owned() })
             }
-            _ => Err("names no cgroup and process; write CGROUP=PROCESS, as in db=postgres or db=post*".to_owned()),
+            _ => Err("write CGROUP=PROCESS, such as db=postgres or db=post*".to_owned()),
         }
     }
 }
@@ -118,9 +118,8 @@ impl FromStr for Ionice {
         let found = named.and_then(|(process, class)| Some((process, class_of(class)?)));
         match found {
             Some((process, ioprio)) => Ok(Self { process: process.to_owned(), ioprio }),
-            None => Err("names no process and class; write PROCESS=CLASS or PROCESS=CLASS:LEVEL with a class of \
-                         realtime, best-effort, idle and none and a level from 0 (most urgent) to 7, as in backup=idle \
-                         or db=best-effort:2"
+            None => Err("write PROCESS=CLASS or PROCESS=CLASS:LEVEL, such as backup=idle or db=best-effort:2; the \
+             class is realtime, best-effort, idle or none, and the level is from 0 (most urgent) to 7"
                 .to_owned()),
         }
     }

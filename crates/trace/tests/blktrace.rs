@@ -156,8 +156,7 @@ fn a_partition_counts_once_on_its_disk() {
 
 #[test]
 fn a_bio_through_layers_counts_once_at_the_top() {
-    let lines = "253,0 0 1 0.000000000 7 Q W 100 + 8 [a]\n\
-                 8,1 0 2 0.000000010 7 A W 50 + 8 <- (253,0) 100\n\
+    let lines = "253,0 0 1 0.000000000 7 Q W 100 + 8 [a]\n8,1 0 2 0.000000010 7 A W 50 + 8 <- (253,0) 100\n\
                  8,0 0 3 0.000000020 7 A W 2098 + 8 <- (8,1) 50\n\
                  8,0 0 4 0.000000030 7 Q W 2098 + 8 [a]\n\
                  8,0 0 5 0.000000040 7 Q W 3000 + 8 [a]\n";
@@ -187,7 +186,7 @@ fn names_find_their_files() {
     std::fs::write(folder.0.join("c.csv"), corpus("csv/ours")).unwrap();
     let several = [folder.0.join("t.blktrace.0"), folder.0.join("c.csv")];
     let error = TraceReader::open_files(&several, &ReadOptions::default()).err().unwrap().to_string();
-    assert!(error.contains("only blktrace comes in several"), "{error}");
+    assert!(error.contains("only blktrace has several files"), "{error}");
 }
 
 #[test]

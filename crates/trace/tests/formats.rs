@@ -156,13 +156,14 @@ fn compression_is_told_by_magic_whatever_the_name() {
 fn what_cannot_be_told_says_so() {
     for (data, message) in [
         (&b""[..], "input: the trace is empty (0 bytes)"),
-        (b"\x06\x74\x61\x65aaaa", "input: a block trace of version 6; version 7 can be read"),
+        (b"\x06\x74\x61\x65aaaa", "input: the block trace has version 6; iosched reads only version 7"),
     ] {
         assert_eq!(open(data).err().unwrap().to_string(), message);
     }
     let error = open(b"hello\nworld\n").err().unwrap();
     let message = error.to_string();
-    let cause = "input: not a trace in a known format; its lines are neither records of a format nor rows of a table";
+    let cause = "input: not a trace in a known format: its lines are neither records of a known format nor rows of \
+     a table";
     assert!(message.starts_with(cause) && message.lines().count() == 1, "{message}");
     let tried = error.tried().unwrap();
     for format in Format::ALL {
@@ -231,7 +232,7 @@ fn of_corpus(name: &str) -> (Format, Vec<TraceRequest>, Vec<String>) {
 fn fio_logs_are_read_in_both_versions() {
     let (format, requests, warnings) = of_corpus("fio/v2");
     assert_eq!(format, Format::FioV2);
-    assert_eq!(warnings, ["input: line 14, byte 244: an I/O of no length, which was passed over"]);
+    assert_eq!(warnings, ["input: line 14, byte 244: an I/O of length 0 was skipped"]);
     let expected = [
         (0, Op::Read, 8, 16),
         // Not aligned: begun sectors are whole ones.

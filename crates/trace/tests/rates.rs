@@ -49,7 +49,7 @@ fn older_headings_and_other_locales_are_read() {
     assert_eq!((sda.intervals, found.leaves_out_first), (1, false), "one report alone is kept");
     assert_eq!(sda.read_bytes_per_s.unwrap().mean, 1600.0 * 512.0);
     assert_eq!((sda.wait_ms.unwrap().mean, sda.busy_intervals, sda.queued_intervals), (157.5, 1, 1));
-    assert!(found.to_string().contains("something to choose from"), "{found}");
+    assert!(found.to_string().contains("several requests to choose from"), "{found}");
     let twelve_hours =
         "12:00:01 AM  DEV  tps  aqu-sz  %util\n12:00:02 AM  sda  1.00  0.10  5.00\nAverage:  sda  1.00  0.10  5.00\n";
     assert_eq!(rates_of(twelve_hours).unwrap().devices[0].intervals, 1);
@@ -87,7 +87,7 @@ fn a_queue_is_counted_while_the_device_is_busy() {
     assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
     let message = found.to_string();
     assert!(
-        message.contains("27.9 requests in flight while busy") && message.contains("something to choose from"),
+        message.contains("27.9 requests in flight while busy") && message.contains("several requests to choose from"),
         "{message}"
     );
     assert!(!message.contains("never 2"), "{message}");
@@ -100,7 +100,7 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
     assert!(found.is_since_start && !found.leaves_out_first);
     let message = found.to_string();
     assert!(
-        message.contains("means since the machine's start") && message.contains("130.8 requests in flight"),
+        message.contains("means since the system started") && message.contains("130.8 requests in flight"),
         "{message}"
     );
     let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.00 10.00\n";
@@ -127,7 +127,7 @@ fn values_that_contradict_each_other_are_told() {
     let sda = &found.devices[0];
     assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|interval| interval[0])), (1, Some(0.08)));
     let message = sda.meaning();
-    assert!(message.contains("queue length is 0.08, and rates times waits give 1.86 requests"), "{message}");
+    assert!(message.contains("queue length is 0.08, but rates times waits give 1.86 requests"), "{message}");
     // Flushes count, and so does sar's mean of all requests.
     let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
     assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);

@@ -90,11 +90,11 @@ fn columns_give_words_for_operations() {
 #[test]
 fn wrong_columns_are_explained() {
     let problem = |columns: &str| Columns::parse(columns).unwrap_err().to_string();
-    assert!(problem("end_s,op,sector,nr_sectors").contains("end_s needs a latency"));
+    assert!(problem("end_s,op,sector,nr_sectors").contains("end_s needs a latency column"));
     assert!(problem("time_s,op=1,sector,nr_sectors").contains("op=0:write/1:read"));
-    assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("only once"));
-    assert!(problem("time_s,pid=1:read,op,sector,nr_sectors").contains("only op takes words"));
-    assert!(problem("time_s,end_s,op,sector,nr_sectors,latency_s").contains("say the same"));
+    assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("exactly once"));
+    assert!(problem("time_s,pid=1:read,op,sector,nr_sectors").contains("only op accepts words"));
+    assert!(problem("time_s,end_s,op,sector,nr_sectors,latency_s").contains("mean the same"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn refusals_name_the_likely_cause() {
         ("10 /dev/sda read 4096 4096\n", "the first line `fio version 3 iolog` is missing"),
         ("3.38 0 194945240 128 0\n6.59 0 75143136 8 1\n", "--columns time_ms,device,sector,nr_sectors,op=1:read"),
         ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "prints no sectors"),
-        ("1 2 3 4 5 6\n2 3 4 5 6 7\n", "it is a table of 6 columns with blanks between them"),
+        ("1 2 3 4 5 6\n2 3 4 5 6 7\n", "it is a table of 6 columns separated by blanks"),
         ("time,op,lba,size\n1.5,R,8,4096\n2.5,W,8,4096\n", "perhaps --columns time_s,op,sector,length_bytes"),
         ("timestamp_us,pid,rw,offset,bytes\n1,2,w,8,4096\n2,3,r,8,4096\n", "time_us,pid,op,offset_bytes,length_bytes"),
         (
@@ -128,8 +128,11 @@ fn refusals_name_the_likely_cause() {
         ("0.001234567 D R 8 16\n0.001334567 C R 8 16\n", "it looks like output of blkparse with -f"),
         ("8,0 3 0.001234567 Q RS 8 16 x\n8,0 3 0.001234568 D RS 8 16 x\n", "it looks like output of blkparse with -f"),
         (" r  b   swpd   free   buff  cache   si   so    bi    bo\n 1  0 0 1 2 3 0 0 1 20\n", "table of vmstat"),
-        ("at,where,what,much\n1,4096,x,512\n2,8192,y,512\n", "it is a table of 4 columns with commas between them"),
-        ("0,5,512,W,0.5\n0,5,512,W\n0,5,512\n0,5,512\n0,5\n", "some of its lines are records of spc, but not line 2"),
+        ("at,where,what,much\n1,4096,x,512\n2,8192,y,512\n", "it is a table of 4 columns separated by commas"),
+        (
+            "0,5,512,W,0.5\n0,5,512,W\n0,5,512\n0,5,512\n0,5\n",
+            "some of its lines are records of spc, but line 2 is not",
+        ),
         ("<!DOCTYPE html>\n<html>\n", "it is a page or document"),
         ("{\"jobs\": []}\n", "it is JSON"),
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
@@ -208,7 +211,7 @@ fn formats_whose_times_have_a_unit_refuse_another() {
     for format in Format::ALL.into_iter().filter(|format| !format.has_bare_times()) {
         let error = strictly(b"8", &ReadOptions { format: Some(format), ..with_unit(TimeUnit::Ms) }).err().unwrap();
         let expected =
-            format!("input: the times of the format {format} carry their unit; --time-unit is for times that");
+            format!("input: times in the format {format} have a fixed unit; --time-unit is only for formats");
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
 }

@@ -76,7 +76,7 @@ fn what_was_under_way_at_the_ends_of_a_whole_recording_is_no_doubt_however_much(
         let found = deep(part, Some(WHOLE_RECORDING));
         let [Gap::Unmatched(ends)] = &found[..] else { panic!("{found:?}") };
         assert!(!found[0].is_certain() && !found[0].matters() && ends.pending > 20, "{found:?}");
-        assert!(found[0].to_string().ends_with("under way when tracing began or ended"), "{}", found[0]);
+        assert!(found[0].to_string().ends_with("in flight when tracing began or ended"), "{}", found[0]);
         assert!(deep(part, Some("another message")).iter().any(Gap::matters), "without its word it is a doubt");
     }
 }

@@ -81,7 +81,7 @@ pub enum WorkloadError {
     },
     /// A command line whose program is not modelled.
     #[error(
-        "{program}: iosched does not simulate this program, and there is no file of this name{remedy}; given: {line}"
+        "{program}: iosched does not simulate this program, and there is no file with this name{remedy}; given: {line}"
     )]
     NoSuchProgram {
         /// The program.
@@ -95,7 +95,7 @@ pub enum WorkloadError {
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),
     /// The trace holds no request.
-    #[error("{file}: the trace has no request to replay")]
+    #[error("{file}: the trace has no requests to replay")]
     NoRequests {
         /// The file.
         file: String,

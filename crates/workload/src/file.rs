@@ -90,7 +90,7 @@ impl TaskSet {
                 };
                 let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
                 one.pid = task.pid.checked_add(copy).ok_or_else(|| {
-                    let problem = format!("pids from {} on do not suffice for {} copies", task.pid, task.copies);
+                    let problem = format!("there are not enough pids from {} on for {} copies", task.pid, task.copies);
                     check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
                 })?;
                 one.relay = task.relay.map(|pid| pid.saturating_add(copy));
@@ -122,8 +122,8 @@ impl Check<'_> {
         if allowed.contains(&value) {
             return Ok(());
         }
-        let problem = format!("{value} is out of range {}..={}", allowed.start(), allowed.end());
-        Err(self.error(field, problem, "use a value in the range"))
+        let problem = format!("{value} is out of range; it must be from {} to {}", allowed.start(), allowed.end());
+        Err(self.error(field, problem, "give a value in this range"))
     }
 
     fn task(&self, set: &TaskSet, index: usize, task: &Task) -> Result<(), WorkloadError> {
@@ -140,8 +140,8 @@ impl Check<'_> {
             return Err(self.error(field("cgroup"), problem, "list it in [[cgroups]], or leave it out for the root"));
         }
         if task.has_program() && task.total().is_none() && set.end_ns.is_none() && task.exit_ns.is_none() {
-            let problem = "missing, and there is no end_ns: the task would never end".to_owned();
-            return Err(self.error(field("total"), problem, "set total, exit_ns, or end_ns of the file"));
+            let problem = "this field is missing, and there is no end_ns: the task would never end".to_owned();
+            return Err(self.error(field("total"), problem, "set total or exit_ns of the task, or end_ns of the file"));
         }
         let own = Phase {
             count: 1,
@@ -174,8 +174,8 @@ impl Check<'_> {
             }
         }
         if task.relay.is_some() && task.wakes.is_some() {
-            let problem = "the task already relays".to_owned();
-            return Err(self.error(field("wakes"), problem, "set relay or wakes"));
+            let problem = "the task already has relay".to_owned();
+            return Err(self.error(field("wakes"), problem, "set either relay or wakes"));
         }
         Ok(())
     }
@@ -340,11 +340,14 @@ mod tests {
     #[test]
     fn values_that_make_no_sense_are_refused_by_name() {
         let tasks = |fields: &str| wrong(&format!("end_ns = 9\n[[tasks]]\npid = 1\npattern = \"seq\"\n{fields}\n"));
-        assert_eq!(tasks("level = 8"), "tasks.toml: tasks[0].level: 8 is out of range 0..=7; use a value in the range");
+        assert_eq!(
+            tasks("level = 8"),
+            "tasks.toml: tasks[0].level: 8 is out of range; it must be from 0 to 7; give a value in this range"
+        );
         assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
         assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
         assert!(tasks("relay = 2").contains("tasks[0].relay: no task has pid 2"));
-        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task already relays"));
+        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task already has relay"));
         assert!(tasks("relay = 1\nrelay_n = 0").contains("tasks[0].relay_n: 0 is out of range"));
         assert!(tasks("cgroup = \"x\"").contains("there is no cgroup \"x\""));
         assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is the pid of another task"));

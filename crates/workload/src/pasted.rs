@@ -109,7 +109,7 @@ impl Pasted {
             problem: problem.to_owned(),
             remedy: remedy.to_owned(),
         };
-        let mut words = split(text).ok_or_else(|| wrong("quotes", "a quote has no end", "close it"))?;
+        let mut words = split(text).ok_or_else(|| wrong("quotes", "a quote is not closed", "close it"))?;
         if words.first().is_some_and(|word| word == "$" || word == "#") {
             words.remove(0);
         }
@@ -141,8 +141,8 @@ impl Pasted {
                 [] => {}
                 [beside, ..] if BESIDE.contains(&base(beside)) => {}
                 [control, ..] if CONTROL.contains(control) => {
-                    let remedy = "compare the command line in it, with --runs for repetitions";
-                    return Err(wrong(control, "loops and conditions of the shell are not carried out", remedy));
+                    let remedy = "give only the command line inside, and --runs for repetitions";
+                    return Err(wrong(control, "iosched does not run loops and conditions of the shell", remedy));
                 }
                 // Every simulation starts with the files that are there.
                 [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
@@ -168,7 +168,7 @@ impl Pasted {
             whole.words = prepared;
         }
         if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
-            return Err(wrong("sync", "dd does not wait for it", "write conv=fsync, with which dd waits for its data"));
+            return Err(wrong("sync", "dd does not wait for it", "add conv=fsync, so that dd waits for its data"));
         }
         Ok(whole)
     }
@@ -214,14 +214,18 @@ impl Pasted {
                     let taken = options(rest, &["-n", "--adjustment"]);
                     let adjustment = value(&rest[..taken], 'n', "adjustment")
                         .map_or(Some(10), |value| value.parse::<i32>().ok())
-                        .ok_or_else(|| wrong("nice", "its adjustment is not a number", "write nice -n 10"))?;
+                        .ok_or_else(|| wrong("nice", "the adjustment of nice is not a number", "write nice -n 10"))?;
                     nice = nice.saturating_add(adjustment);
                     taken
                 }
                 "ionice" => {
                     let taken = options(rest, &["-c", "-n", "--class", "--classdata"]);
                     self.priority = priority(&rest[..taken]).ok_or_else(|| {
-                        wrong("ionice", "no such class or level", "write -c 1, 2 or 3, or idle, and -n 0 to 7")
+                        wrong(
+                            "ionice",
+                            "there is no such class or level",
+                            "give -c 1, 2, 3 or idle, and -n from 0 to 7",
+                        )
                     })?;
                     taken
                 }
@@ -356,7 +360,7 @@ fn without_redirections(words: Vec<String>, is_piped: bool) -> (Vec<String>, Red
     (all, redirected)
 }
 
-/// Words as a shell splits them, with `;`, `|`, `&` and `&&` as words of their own. `None`: a quote has no end.
+/// Words as a shell splits them, with `;`, `|`, `&` and `&&` as words of their own. `None`: a quote is not closed.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -414,7 +418,7 @@ mod tests {
         };
         let told = missing(&long);
         assert!(
-            told.starts_with("mysqld: iosched does not simulate this program, and there is no file of this name"),
+            told.starts_with("mysqld: iosched does not simulate this program, and there is no file with this name"),
             "{told}"
         );
         assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
@@ -475,7 +479,7 @@ mod tests {
         }
         is(&format!("ionice -c3 sh -c \"{dd}\""), dd, Some((3, 4)));
         let looped = Pasted::read(&format!("for i in 1 2 3; do {dd}; done")).unwrap_err().to_string();
-        assert!(looped.contains("for: loops and conditions of the shell are not carried out"), "{looped}");
+        assert!(looped.contains("for: iosched does not run loops and conditions of the shell"), "{looped}");
     }
 
     #[test]
@@ -515,9 +519,9 @@ mod tests {
         is("dd of=b bs=1M <a", "dd of=b bs=1M if=a", None);
         is("dd if=a of=b 2>&1 | tail -1", "dd if=a of=b", None);
         let told = |text: &str| Pasted::read(text).unwrap_err().to_string();
-        assert!(told("dd if=a of=b && sync").contains("write conv=fsync"));
+        assert!(told("dd if=a of=b && sync").contains("add conv=fsync"));
         assert!(told("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));
-        assert!(told("fio --name='x").contains("a quote has no end"));
+        assert!(told("fio --name='x").contains("a quote is not closed"));
         assert!(told("fio --name=x; iozone -a").contains("iozone: a second program"));
     }
 }

@@ -13,7 +13,7 @@ use crate::trace::{Entry, Trace};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Replay {
-    /// I/Os arrive when they did in the recording, however fast this device is.
+    /// I/Os arrive at their recorded times, however fast this device is.
     Open {
         /// Recorded time is divided by it: 2 is twice as fast. Above 0.
         speed: f64,

@@ -278,7 +278,7 @@ impl TryFrom<WrittenHints> for Hints {
             WrittenHints::Sum(sum @ 0..=7) => {
                 Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0, at_head: sum & 4 != 0 })
             }
-            WrittenHints::Sum(sum) => Err(format!("hints {sum} are out of range 0..=7")),
+            WrittenHints::Sum(sum) => Err(format!("hints is {sum}; it must be from 0 to 7")),
             WrittenHints::Flag(noidle) => Ok(Self { noidle, ..Self::default() }),
         }
     }

@@ -216,36 +216,39 @@ fn mistakes_name_file_line_and_what_would_be_right() {
     for (line, expected) in [
         ("blocksizee=4k", "job.fio:3: blocksizee: no such option; did you mean blocksize?"),
         ("quux=4k", "job.fio:3: quux: no such option; `iosched job options` lists all"),
-        ("bs=4x", "bs=4x: `x` is not k, m, g, t or p; takes bytes, 1..; for reads,writes,trims"),
+        ("bs=4x", "bs=4x: `x` is not a unit; write k, m, g, t or p; expected: bytes, 1..; for reads,writes,trims"),
         ("size=1.5m", "not a whole number; fio reads it as 1"),
-        ("rw=foo", "`foo` is not a pattern; takes read, write,"),
-        ("rw", "rw=: it has no value"),
-        ("iodepth=0", "0 is too small: at least 1"),
-        ("prio=8", "8 is too large: at most 7"),
+        ("rw=foo", "`foo` is not a pattern; expected: read, write,"),
+        ("rw", "rw=: the value is missing"),
+        ("iodepth=0", "0 is too small; it must be at least 1"),
+        ("prio=8", "8 is too large; it must be at most 7"),
         ("direct=true", "`true` is not 1"),
         ("bs=\"4k\"", "without quotes"),
         ("bs=4k-8k", "`4k-8k` is not one number"),
-        ("ioengine=nope", "`nope` is not an engine of fio's"),
-        ("cmdprio_percentage=4", "an option of ioengine=libaio or io_uring or io_uring_cmd, and here it is psync"),
-        ("rate=1m\nrate_iops=3", "job.fio:4: rate_iops: given together with rate; leave one out"),
+        ("ioengine=nope", "fio has no engine `nope`"),
+        (
+            "cmdprio_percentage=4",
+            "this option belongs to ioengine=libaio or io_uring or io_uring_cmd, but the engine here is psync",
+        ),
+        ("rate=1m\nrate_iops=3", "job.fio:4: rate_iops: it conflicts with rate; leave one out"),
         ("rate=1m\nrate_min=2m", "rate_min: more than rate"),
-        ("wait_for=z", "no job before [j] is called z"),
+        ("wait_for=z", "no job before [j] has the name z"),
         ("size=1k", "1024 bytes are less than one block of 4096"),
-        ("offset=4z", "zones are told without zonemode=zbd"),
-        ("numjobs=5000", "too many jobs with their copies; at most 4096"),
+        ("offset=4z", "options of zones are given without zonemode=zbd"),
+        ("numjobs=5000", "too many jobs, copies included; at most 4096"),
         ("size=9999999999g", "too large"),
         ("runtime=99999999d", "too large"),
-        ("[k", "[k: not a section; write [name]"),
-        ("[]", "[]: not a section"),
+        ("[k", "[k: is not a section; write [name]"),
+        ("[]", "[]: is not a section"),
         ("include nothing.fio", "include nothing.fio: "),
     ] {
         let text = error(&format!("[j]\nsize=1m\n{line}\n"));
         assert!(text.contains(expected), "{line}: {text}");
         assert!(text.starts_with("job.fio:"), "{text}");
     }
-    assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: stands before the first section"));
+    assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: it is before the first section"));
     assert!(error("[global]\nbs=4k\n").contains("there is no job"));
-    assert!(error("[j]\nrw=read\n").contains("size: not given for [j]"));
+    assert!(error("[j]\nrw=read\n").contains("size: it is missing for [j]"));
 }
 
 #[test]
@@ -342,10 +345,10 @@ fn included_files_are_relative_to_the_file_that_includes_them() {
 fn files_that_include_themselves_or_hold_sections_are_refused() {
     let folder = Folder::new("loop", &[("a.fio", "[j]\nsize=1m\ninclude b.fio\n"), ("b.fio", "include b.fio\n")]);
     let error = CheckedJobs::open(folder.0.join("a.fio"), &NoVariables).unwrap_err().to_string();
-    assert!(error.contains("too many files within each other; at most 16"), "{error}");
+    assert!(error.contains("too many nested files; at most 16"), "{error}");
     std::fs::write(folder.0.join("b.fio"), "[k]\n").unwrap();
     let error = CheckedJobs::open(folder.0.join("a.fio"), &NoVariables).unwrap_err().to_string();
-    assert!(error.contains("[k]: an included file holds options only"), "{error}");
+    assert!(error.contains("[k]: an included file can only contain options"), "{error}");
     let missing = CheckedJobs::open(folder.0.join("none.fio"), &NoVariables).unwrap_err();
     assert!(matches!(missing, JobError::Io { .. }), "{missing}");
 }

@@ -117,7 +117,7 @@ killed_in_cgroups() {
     interrupted KILL || return 1
     ls -d $null/iosched-* && iosched restore --dry-run && iosched restore >restored || return 1
     cat restored
-    grep -q 'put back: .*cgroup/io.cost.qos enable=1' restored && grep -q "$null/iosched-.*: removed" restored
+    grep -q 'restored: .*cgroup/io.cost.qos enable=1' restored && grep -q "$null/iosched-.*: removed" restored
 }
 check "it is killed, and restore puts everything back" killed_in_cgroups
 check "and leaves nothing after that" nothing_left

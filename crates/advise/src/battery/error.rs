@@ -14,7 +14,7 @@ pub enum BatteryError {
         source: io::Error,
     },
     /// A file of something else.
-    #[error("{file}: is no file of a validation: {problem}")]
+    #[error("{file}: is not a file of a validation: {problem}")]
     NotABattery {
         /// Its name.
         file: String,
@@ -42,7 +42,7 @@ pub enum BatteryError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Nothing came back in the time that counts.
-    #[error("{trial} under {scheduler}: nothing was complete in the time that counts; take a longer --run-for")]
+    #[error("{trial} under {scheduler}: no I/O completed in the measured time; give a longer --run-for")]
     Nothing {
         /// The workload.
         trial: &'static str,
@@ -50,6 +50,6 @@ pub enum BatteryError {
         scheduler: String,
     },
     /// Too little was measured to judge anything.
-    #[error("nothing was measured twice under any scheduler: there is nothing to compare with")]
+    #[error("no workload has two runs under a scheduler, so there is nothing to compare with")]
     TooLittle,
 }

@@ -157,11 +157,11 @@ impl Measured {
         let value: serde_json::Value = serde_json::from_slice(&first).map_err(|error| none(error.to_string()))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if format > FORMAT.into() {
-            return Err(none(format!("it is of format {format}; this version knows up to {FORMAT}")));
+            return Err(none(format!("it has format {format}; this version reads up to {FORMAT}")));
         }
         let mut measured = match serde_json::from_value(value) {
             Ok(Line::Battery(header)) => Self::new(*header),
-            Ok(Line::Run(_)) => return Err(none("the first line is a run".to_owned())),
+            Ok(Line::Run(_)) => return Err(none("the first line is a run, not the header".to_owned())),
             Err(error) => return Err(none(error.to_string())),
         };
         while let Some((number, line)) = lines.next() {
@@ -170,10 +170,12 @@ impl Measured {
             match serde_json::from_slice(&text) {
                 _ if text.is_empty() && lines.peek().is_none() => {}
                 Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),
-                Ok(Line::Run(_)) => return Err(bad("a run of what the header does not have".to_owned())),
+                Ok(Line::Run(_)) => {
+                    return Err(bad("the header does not have the workload or scheduler of this run".to_owned()));
+                }
                 Ok(Line::Battery(_)) => return Err(bad("a second header".to_owned())),
                 Err(error) if error.is_eof() && lines.peek().is_none() => measured.warnings.push(format!(
-                    "{file}: line {} is cut short and was left out: writing was interrupted there",
+                    "{file}: line {} is truncated and was left out, because writing was interrupted there",
                     number + 1
                 )),
                 Err(error) => return Err(bad(format!("no run: {error}"))),

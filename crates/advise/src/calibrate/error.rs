@@ -18,7 +18,7 @@ pub enum CalibrateError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Nothing came back.
-    #[error("{probe}: nothing was read or written in {seconds:.1} s; is {target} alive?")]
+    #[error("{probe}: nothing was read or written in {seconds:.1} s; check whether {target} works")]
     Nothing {
         /// What was being measured.
         probe: String,
@@ -29,26 +29,27 @@ pub enum CalibrateError {
     },
     /// What a fit needs was not measured.
     #[error(
-        "too little was measured for a fit: there is no {missing}; measure again, and let it finish one round at least"
+        "there are too few measurements for a fit: {missing} is missing; measure again, and let at least one round \
+         finish"
     )]
     Incomplete {
         /// Roles of probes.
         missing: String,
     },
     /// It cannot be of the kind that was asked for.
-    #[error("the device is of no such kind: {reason}")]
+    #[error("the device is not of this kind: {reason}")]
     NoKind {
         /// The kind, and why.
         reason: String,
     },
     /// The profile to begin with is of another kind of device than what is fitted.
-    #[error("the profile to start with is of kind {kind}; only kind hdd, a rotating disk, can be fitted to a trace")]
+    #[error("the profile to start from is of kind {kind}; only kind hdd (a rotating disk) can be fitted to a trace")]
     Start {
         /// Its kind.
         kind: &'static str,
     },
     /// The device is too small for the probes.
-    #[error("{target} has {bytes} bytes; a device or file to calibrate has at least {least}")]
+    #[error("{target} has {bytes} bytes; a device or file to calibrate must have at least {least}")]
     TooSmall {
         /// The device.
         target: String,

@@ -189,13 +189,13 @@ impl Measurements {
     /// What no run can have given.
     fn check(&self, sample: &Sample) -> Result<(), &'static str> {
         if sample.probe >= self.header.probes.len() {
-            return Err("a run of a probe that the header does not have");
+            return Err("the header does not have the probe of this run");
         }
         if self.samples.iter().any(|known| (known.probe, known.round) == (sample.probe, sample.round)) {
-            return Err("a run that is there twice");
+            return Err("the same run appears twice");
         }
         if sample.counted_ns == 0 || sample.ios() == 0 {
-            return Err("a run in which nothing was done");
+            return Err("the run has no I/O");
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ fn header(text: &[u8], file: &str) -> Result<Header, CalibrateError> {
     }
     match serde_json::from_value(value) {
         Ok(Line::Calibration(header)) => Ok(*header),
-        Ok(Line::Sample(_)) => Err(none("the first line is a run".to_owned())),
+        Ok(Line::Sample(_)) => Err(none("the first line is a run, not the header".to_owned())),
         Err(error) => Err(none(error.to_string())),
     }
 }
@@ -285,14 +285,11 @@ mod tests {
         refused(b"", "it is empty");
         refused(b"{\"record\":\"header\"}\n", "line 1: not a file of measurements");
         refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, written by iosched test");
-        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: a run of a probe that the header");
-        refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: a run that is there twice");
-        refused(
-            whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(),
-            "line 2: a run in which nothing",
-        );
+        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header does not have the probe");
+        refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: the same run appears twice");
+        refused(whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(), "line 2: the run has no I/O");
         refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: no measurement");
         let (_, headless) = whole.split_once('\n').unwrap();
-        refused(headless.as_bytes(), "the first line is a run");
+        refused(headless.as_bytes(), "the first line is a run, not the header");
     }
 }

@@ -97,18 +97,22 @@ impl fmt::Display for Verdict {
             write!(f, "no model fits: {} comes nearest, with {met} of {all} rates within {within:.0} %", self.kind)?;
         }
         if let Some((probe, difference)) = self.worst.as_ref().filter(|(_, difference)| difference.abs() > WITHIN) {
-            write!(f, "; furthest off is {probe}, by {:+.0} %", difference * 100.0)?;
+            write!(f, "; the largest error is {probe}, {:+.0} %", difference * 100.0)?;
         }
         let (held_out, figures) = self.held_out_met;
         if figures > 0 {
-            write!(f, "; of workloads it did not see {held_out} of {figures} figures are within {within:.0} %")?;
+            write!(
+                f,
+                "; {held_out} of {figures} metrics of workloads that were not used for the fit are within \
+             {within:.0} %"
+            )?;
         }
         let (noisy, all) = self.noisy;
         if noisy > 0 {
             let noise = NOISY * 100.0;
             write!(
                 f,
-                "; {noisy} of {all} figures vary by more than {noise:.0} % from run to run, which no model can meet"
+                "; {noisy} of {all} metrics vary by more than {noise:.0} % from run to run, so no model can meet them"
             )?;
         }
         Ok(())
@@ -130,6 +134,7 @@ pub(super) fn drift(residuals: &[Residual]) -> Option<String> {
     let word = if mean > 0.0 { "faster" } else { "slower" };
     let percent = (mean.exp() - 1.0).abs() * 100.0;
     Some(format!(
-        "from the first round to the last it became {word} by {percent:.0} %: credits, a cache, or others on the machine"
+        "from the first round to the last, the device became {word} by {percent:.0} %; possible reasons are I/O \
+         credits, a cache, or other load"
     ))
 }

@@ -67,7 +67,7 @@ pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
     for (kind, fit) in &calibration.kinds {
         let _ = match fit {
             Ok(off) => writeln!(text, "# {kind}: {:.1} % off on average.", off * 100.0),
-            Err(reason) => writeln!(text, "# {kind}: not tried, since {reason}."),
+            Err(reason) => writeln!(text, "# {kind}: not tried, because {reason}."),
         };
     }
     if !probes.iter().any(Probe::writes) {

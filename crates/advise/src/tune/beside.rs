@@ -96,7 +96,9 @@ impl FromStr for Controller {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|own| own.name() == text);
-        known.ok_or_else(|| format!("{text:?} is no controller; there are {}", Self::ALL.map(Self::name).join(", ")))
+        known.ok_or_else(|| {
+            format!("there is no controller {text:?}; available: {}", Self::ALL.map(Self::name).join(", "))
+        })
     }
 }
 

@@ -48,7 +48,7 @@ pub enum TuneError {
     #[error(transparent)]
     Space(#[from] SpaceError),
     /// No goal.
-    #[error("there is no goal: say what is to be good, as in --goal \"p99(sync)\"")]
+    #[error("there is no goal; give one, such as --goal \"p99(sync)\"")]
     NoGoal,
     /// The unit of a bound.
     #[error("{constraint}: {problem}")]
@@ -59,14 +59,15 @@ pub enum TuneError {
         problem: String,
     },
     /// Too little.
-    #[error("a budget of {budget} runs is too small to find and to confirm anything; take at least {BUDGET_MIN}")]
+    #[error("a budget of {budget} runs is too small; give at least {BUDGET_MIN}")]
     Budget {
         /// What was given.
         budget: u32,
     },
     /// Controllers of cgroups, and no cgroups.
     #[error(
-        "{controllers}: {workload} has no cgroups; give its jobs some (cgroup= of a fio job, cgroup of a task), or take what needs none: wbt"
+        "{controllers}: these controllers need cgroups, and {workload} has none; add cgroup= to its fio jobs or \
+         cgroup to its tasks, or use only wbt, which needs no cgroups"
     )]
     NoCgroups {
         /// The controllers.
@@ -75,7 +76,7 @@ pub enum TuneError {
         workload: String,
     },
     /// Several devices, or none.
-    #[error("one device is tuned at a time; {devices} are given")]
+    #[error("tune takes one device; {devices} are given")]
     Devices {
         /// How many.
         devices: usize,
@@ -171,7 +172,7 @@ impl Tuning {
             let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
             let workload = self.experiment.header().workload.name;
             let known = if no_company {
-                let there_is = "fairness needs two tasks or more that can run alone, with 30 I/Os each".to_owned();
+                let there_is = "fairness needs at least two tasks that can run alone, with 30 I/Os each".to_owned();
                 Err(LabError::NoSuchFigure { measure: measure.to_string(), workload, there_is })
             } else {
                 measure.known(run, &workload)

@@ -94,7 +94,7 @@ pub enum SpaceError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// A name that none of the elevators has.
-    #[error("{option} {name}: none of {elevators} has it; there are {known}")]
+    #[error("{option} {name}: none of {elevators} has this tunable; available: {known}")]
     Unknown {
         /// The option.
         option: &'static str,
@@ -107,7 +107,8 @@ pub enum SpaceError {
     },
     /// A name that cannot be varied.
     #[error(
-        "{option} {name}: no values of it are worth trying: it is read-only, without effect, or no usual kernel has it; fix it with --fix {name}=VALUE"
+        "{option} {name}: no value is worth trying, because the tunable is read-only, without effect, or in no \
+         usual kernel; to set it, give --fix {name}=VALUE"
     )]
     NotWorthTrying {
         /// The option.

@@ -43,7 +43,7 @@ impl TuneResults<'_> {
         }
         if !self.header.seeds_matter {
             doubts.push(
-                "runs are the same whatever their seeds: differences are exact, but say nothing about a slightly \
+                "runs are the same with every seed: differences are exact, but say nothing about a slightly \
                  different workload"
                     .to_owned(),
             );
@@ -52,7 +52,7 @@ impl TuneResults<'_> {
         if self.finding == Finding::CannotTell {
             let runs = self.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
             doubts.push(format!(
-                "more runs may tell what these do not: a larger --budget, or iosched compare --runs{runs}"
+                "more runs may decide the open verdicts: give a larger --budget, or use iosched compare --runs{runs}"
             ));
         }
         if let Some(best) = self.recommended() {
@@ -61,7 +61,7 @@ impl TuneResults<'_> {
         }
         if self.recommends() && self.put_back.iter().any(|own| own.comparisons.is_empty()) {
             doubts.push(format!(
-                "the budget did not reach for trying whether every change is needed; take more: --budget {}",
+                "the budget was too small to test whether every change is needed; give --budget {}",
                 self.header.budget * 2
             ));
         }
@@ -118,7 +118,7 @@ impl TuneResults<'_> {
             return None;
         }
         Some(format!(
-            "{} is at the end of the values worth trying: beyond it may be more of the same",
+            "{} is at the end of the values that were tried; values beyond it may be better still",
             names.join(", ")
         ))
     }

@@ -29,15 +29,15 @@ use steps::Plan;
 /// iosched measures the device and makes a model of it, unless --profile gives a model. On the model it searches the
 /// device's schedulers and their tunables for settings that serve --goal best. Then it compares the best few settings
 /// with the present one on the device itself, under the kernel's own schedulers, in random order. It recommends a
-/// setting only if that setting is better on the device beyond doubt. Otherwise it recommends to leave the device as it
-/// is.
+/// setting only if that setting is better on the device beyond doubt. Otherwise it recommends keeping the present
+/// setting.
 ///
 /// All settings are put back at the end, and after Ctrl-C, unless you give --apply. After a crash, `iosched restore`
 /// puts them back. A device is only read, unless --destroy-data names it. In a directory, iosched writes only to files
 /// that it creates. Changing schedulers needs root.
 ///
-/// Ctrl-C ends the command after the current run. --output keeps the results so far. With --profile, a profile from
-/// there saves measuring the device again.
+/// Ctrl-C ends the command after the current run. --output keeps the results so far. To skip the measurement next time,
+/// give the profile from this directory to --profile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -67,7 +67,7 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     profile: Option<PathBuf>,
 
-    /// Measure the device in three rounds, which take some minutes, instead of one of half a minute
+    /// Measure the device in three rounds (some minutes), instead of one round of half a minute
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
@@ -119,7 +119,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// In open replay: send I/Os this many times faster than recorded
+    /// In open replay: factor by which arrivals are faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
@@ -133,7 +133,8 @@ pub(crate) struct AdviseArgs {
 
     /// Directory to keep everything in: measurements, profile, search, runs, report, udev rule and tuned profile
     ///
-    /// The subdirectory untried/ gets files that set what was not tried on the device, with drop-ins for systemd.
+    /// The subdirectory untried/ holds files, including systemd drop-ins, for settings that were not tried on the
+    /// device.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
 
@@ -152,8 +153,7 @@ pub(crate) struct AdviseArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
       --goal \"p99(reads)\"
   iosched advise /srv/data --workload mixed.fio --run-for 60 \\

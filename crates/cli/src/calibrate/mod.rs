@@ -36,15 +36,15 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// Measure a device and make a profile of it for --device
 ///
 /// iosched runs about fifty small workloads, all fio jobs, on the device several times in changing order. It fits three
-/// kinds of model to the results: a rotating disk, flash, and servers with a spread (virtual disks, disks over a
-/// network). The closest model becomes the profile.
+/// kinds of model to the results: a rotating disk, flash, and a storage server with varying latency (virtual disks,
+/// network disks). The closest model becomes the profile.
 ///
 /// The result shows the profile beside the measurements. It also shows workloads that were not used for the fit. These
 /// are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is allowed, they
 /// include mixed reads and writes.
 ///
-/// For a disk that you do not have, use --trace: it fits a rotating disk to a record of the requests that the disk
-/// served one at a time.
+/// For a disk that you do not have, use --trace: it fits the model of a rotating disk to a trace of requests that the
+/// disk served one at a time.
 ///
 /// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
 /// file, writes to it and removes it.
@@ -121,11 +121,10 @@ pub(crate) struct CalibrateArgs {
 /// A kind by its name.
 fn kind(text: &str) -> Result<ModelKind, String> {
     let known = ModelKind::ALL.into_iter().find(|kind| kind.name() == text);
-    known.ok_or_else(|| format!("kinds of model are {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
+    known.ok_or_else(|| format!("available: {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched calibrate /dev/sdb -o sdb.toml
   iosched calibrate /srv/data -o data.toml --quick
   iosched calibrate /dev/sdX -o sdX.toml --destroy-data /dev/sdX
@@ -239,11 +238,11 @@ fn measure_target(
     let flag = Arc::clone(interrupt);
     on_signal(move |_| {
         flag.store(true, Ordering::Relaxed);
-        say!("\nending; the measurements so far are kept");
+        say!("\nstopping; the measurements so far are kept");
     })?;
     if is_model(target) {
         if args.destroy_data.is_some() {
-            return Err(usage("--destroy-data is only for block devices; a model has no data to destroy"));
+            return Err(usage("--destroy-data is only for block devices; a model has no data"));
         }
         let mut device = Simulated::new(Profile::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);

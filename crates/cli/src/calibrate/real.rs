@@ -44,10 +44,11 @@ pub(crate) fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trac
         let effect = trace.and_then(effect).unwrap_or_default();
         format!("add --file-size {fits_mib}{effect}{instead}")
     } else {
-        format!("free some space: the file has {} MiB at least{instead}", FILE_SIZE_MIB.start())
+        format!("free some space: the file needs at least {} MiB{instead}", FILE_SIZE_MIB.start())
     };
     Err(usage(format_args!(
-        "{place}: the file that is measured there needs {file_size_mib} MiB (--file-size), and {free_mib} MiB are free; {remedy}"
+        "{place}: the file to measure needs {file_size_mib} MiB (--file-size), but only {free_mib} MiB are free; \
+         {remedy}"
     )))
 }
 

@@ -21,14 +21,14 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// fio, iozone, fs_mark, fdtree, dd and pgbench.
 ///
 /// Every setting gets the same workload and the same seeds: run i of one setting is compared with run i of the others.
-/// With several devices, iosched compares the settings on each device, and the end of the output says which setting
-/// wins on which.
+/// With several devices, iosched compares the settings on each device. The end of the output says which setting wins on
+/// which device.
 ///
-/// A verdict rests on the confidence interval of the mean paired difference to the baseline, which is shown with it.
-/// Settings are equal if the whole interval is within --equal-within. A setting is better or worse if the interval
-/// excludes 0. Otherwise the verdict is "cannot tell", with the number of runs that would be needed. The intervals hold
-/// with 95 % confidence for all metrics and settings together (Holm). They are widened by the known error of the
-/// device's profile.
+/// A verdict is based on the confidence interval of the mean paired difference to the baseline. The output shows this
+/// interval. Settings are equal if the whole interval is within --equal-within. A setting is better or worse if the
+/// interval excludes 0. Otherwise the verdict is "cannot tell", with the number of runs that would be needed. The
+/// intervals hold with 95 % confidence for all metrics and settings together (Holm). They are widened by the known
+/// error of the device's profile.
 ///
 /// Fairness is Jain's index of the slowdowns of the processes, for the 16 busiest processes with 30 I/Os or more. The
 /// slowdown is the mean latency with the other processes, divided by the mean latency alone, on the same device under
@@ -74,8 +74,8 @@ pub(crate) struct CompareArgs {
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
 
-    /// Setting to compare the others with [default: the first --scheduler; mq-deadline without --scheduler; with --on,
-    /// the setting in force if it is compared]
+    /// Setting to compare the others with [default: the first --scheduler, or mq-deadline if none is given; with --on,
+    /// the current setting if it is compared]
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 
@@ -106,7 +106,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 
-    /// In open replay: send I/Os this many times faster than recorded
+    /// In open replay: factor by which arrivals are faster than recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
@@ -167,7 +167,7 @@ fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
         Wish::Constraint(own) => Err(format!(
-            "compare takes no bounds: write \"{}\"; use bounds with iosched tune or iosched advise",
+            "compare does not use bounds: write \"{}\"; for bounds, use iosched tune or iosched advise",
             own.measure
         )),
     }
@@ -212,8 +212,7 @@ pub(crate) enum OutputFormat {
     FioJson,
 }
 
-const COMPARE_EXAMPLES: &str = "\
-Examples:
+const COMPARE_EXAMPLES: &str = "Examples:
   iosched compare --workload server.blktrace --scheduler deadline \\
       --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2

@@ -72,7 +72,7 @@ impl Earlier {
                 let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
                 if name.starts_with(TUNABLE) && !before.had(name) {
                     let value = before.device().attribute(name).map(|own| own.value).unwrap_or_default();
-                    say!("{disk}: {name} came with the scheduler and is {value}");
+                    say!("{disk}: {name} is new with this scheduler and has its default, {value}");
                 }
             }
             if !changes.is_empty() {

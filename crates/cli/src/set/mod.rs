@@ -42,14 +42,14 @@ pub(crate) struct SetArgs {
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
-    /// Where to look for disks: a directory of disks, or any DISK
+    /// Directory of disks, or any DISK, to search instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
     /// Set the values at every start too, by a udev rule in this directory; only for disks of the kernel
     ///
-    /// The rule is like the one that `iosched advise` proposes, and keeps earlier values of this kind. To undo it,
-    /// remove the rule.
+    /// The rule has the same form as that of `iosched advise`. It keeps values from earlier uses of --persist. To undo
+    /// it, remove the rule.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
@@ -62,8 +62,7 @@ pub(crate) struct SetArgs {
     write: WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched set sda/scheduler=bfq sda/iosched/low_latency=0
   iosched set /srv/data scheduler=mq-deadline --persist
   iosched set sda cgroup/backup.slice/io.max=wbps=50000000/wiops=100
@@ -260,7 +259,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
         }
         return Err(match disks.takes(file).filter(|_| !error.explains) {
             Some(takes) => {
-                let listed = takes.strip_prefix("it takes one of ").unwrap_or_default();
+                let listed = takes.strip_prefix("it must be one of ").unwrap_or_default();
                 let meant = did_you_mean(value, listed.split([',', ' ']).filter(|word| !word.is_empty()));
                 usage(format!("{}: {value:?} is not accepted; {takes}{meant}", file.name))
             }

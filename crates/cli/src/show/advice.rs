@@ -49,7 +49,7 @@ pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     let mut all = Vec::new();
     if found.interrupted {
         let (done, planned) = (found.records.rounds().len(), found.records.header.runs);
-        all.push(format!("it was ended after {done} of {planned} runs of each setting"));
+        all.push(format!("it was stopped after {done} of {planned} runs of each setting"));
     }
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
@@ -62,13 +62,14 @@ pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     if let (Some(best), Some(lasting)) = (advice.untried(), told.untried) {
         let found = advice.predicted.against_baseline(best);
         let line = format!(
-            "not tried on the device, since it belongs to cgroups: {}, best in simulation: {found}. Set it, and look whether it is so:",
+            "not tried on the device, because it belongs to cgroups: {}; the best value in simulation is {found}. \
+             To test it, set:",
             best.label
         );
         let _ = write!(text, "\n{}\n{}", look.wrap(&line, "  "), how(lasting, false));
     }
     if let Some(directory) = told.kept_in {
-        let _ = writeln!(text, "everything it rests on: {}", directory.join("advice.html").display());
+        let _ = writeln!(text, "all evidence: {}", directory.join("advice.html").display());
     }
     text
 }

@@ -60,7 +60,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
     if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
-        let _ = writeln!(text, "{}", look.wrap("† kept back when the models were made", "  "));
+        let _ = writeln!(text, "{}", look.wrap("† held back when the models were made", "  "));
     }
     if !results.goals.is_empty() {
         text.push_str("\ngoals (ratios):\n");
@@ -191,7 +191,7 @@ pub(crate) fn assumptions(experiments: &[Experiment], look: Look) -> String {
             let labels: Vec<&str> = unknown.values.iter().map(|value| value.label.as_str()).collect();
             let taken = labels.first().copied().unwrap_or_default();
             let others = labels.get(1..).unwrap_or_default().join(", ");
-            let line = format!("  unknown: {}: {taken} is taken; also run with {others}", unknown.name);
+            let line = format!("unknown: {}: assumed {taken}; also run with {others}", unknown.name);
             let _ = writeln!(text, "{}", look.wrap(&line, "    "));
             let _ = writeln!(text, "{}", look.wrap(&format!("    {}", unknown.about), "    "));
             let _ = writeln!(text, "{}", look.wrap(&format!("    cases: {}", unknown.cases.join(", ")), "    "));
@@ -213,8 +213,8 @@ pub(crate) fn assumptions(experiments: &[Experiment], look: Look) -> String {
         "\n{}",
         look.wrap(
             &format!(
-                "{unknown} unknown, {fitted} fitted. What is assumed of machines and disks without being varied is told in their \
-                 profiles, value by value."
+                "{unknown} unknown, {fitted} fitted. Assumptions about machines and disks that are not varied are \
+                 in their profiles, with each value."
             ),
             "  "
         )

@@ -83,7 +83,8 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
     if alone_ns > 0 && look.details {
         let alone = seconds(alone_ns);
-        let line = format!("of these, {alone} s run each process alone, for fairness; --no-fairness leaves them out");
+        let line =
+            format!("{alone} s of these are for runs of each process alone, for fairness; --no-fairness skips them");
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
     text
@@ -111,7 +112,7 @@ pub(super) fn subject(
             Replay::Closed => {
                 ("closed replay", "processes keep their order and think times, and wait for I/O".to_owned())
             }
-            Replay::Open { speed: 1.0 } => ("open replay", "I/Os arrive when they did in the recording".to_owned()),
+            Replay::Open { speed: 1.0 } => ("open replay", "I/Os arrive at their recorded times".to_owned()),
             Replay::Open { speed } => ("open replay", format!("I/Os arrive {speed} times as fast as in the recording")),
         });
     }

@@ -204,7 +204,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     if told.is_empty() {
         return String::new();
     }
-    let mut text = "\nput back to its default, one at a time:\n".to_owned();
+    let mut text = "\neach change set back to its default, one at a time:\n".to_owned();
     for own in told {
         let said = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
@@ -226,7 +226,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
             continue;
         }
         let name = &results.header.measures[goal].name;
-        let title = format!("of what differs in {name} between the settings tried goes with, one after the other:");
+        let title = format!("how much of the differences in {name} between the settings each tunable explains:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
         let width = own.iter().map(|share| share.name.len()).max().unwrap_or(0);
         for share in own {

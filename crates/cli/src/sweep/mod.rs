@@ -16,18 +16,18 @@ use absent as present;
 /// Compare schedulers for many workloads, devices and seeds
 ///
 /// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload, device and seed is one
-/// comparison. Its results go into a dataset of Parquet files as soon as they are there. If you stop or extend a sweep,
-/// the next one makes only the missing comparisons. A comparison is identified by all its inputs, including the content
-/// of the trace and the version of iosched. Workloads that cannot be read are listed at the end; the sweep continues
-/// without them.
+/// comparison. Its results go into a dataset of Parquet files as soon as the comparison ends. If you stop or extend a
+/// sweep, the next sweep runs only the missing comparisons. A comparison is identified by all its inputs, including the
+/// content of the trace and the version of iosched. Workloads that cannot be read are listed at the end; the sweep
+/// continues without them.
 ///
 /// The end of the output shows the best setting for each volume (a workload on a device). It also shows the total gain
 /// of one setting for all volumes, one per device, and one per volume.
 ///
 /// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///
-/// Ctrl-C finishes the current comparisons and starts no others. A second Ctrl-C ends these too, and the next sweep
-/// makes them.
+/// Ctrl-C finishes the current comparisons and starts no others. A second Ctrl-C stops these too; the next sweep runs
+/// them again.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
@@ -39,7 +39,7 @@ pub(crate) struct SweepArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Print the plan, with an estimate of time and memory from a few of its comparisons, and stop
+    /// Print the plan and an estimate of its time and memory, from a few of its comparisons, and stop
     #[arg(long)]
     dry_run: bool,
 
@@ -63,8 +63,7 @@ pub(crate) struct SweepArgs {
     write: crate::output::WriteArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched sweep docs/examples/sweep.toml --dry-run
   iosched sweep docs/examples/sweep.toml -o results
   iosched sweep fleet.toml -o results --figure sync_p99 --report fleet.html

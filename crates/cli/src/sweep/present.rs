@@ -41,7 +41,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let plan = Plan::open(&args.plan).map_err(of_sweep)?;
     let units = plan.units(|pattern| {
         if is_url(pattern) {
-            return Err("can be read by python -m iosched.sweep; this command reads only files".to_owned());
+            return Err("only python -m iosched.sweep reads URLs; this command reads only files".to_owned());
         }
         find(pattern, plan.directory())
     });
@@ -98,7 +98,7 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
     let stopped = Arc::clone(&sweeping);
     on_signal(move |_| {
         stopped.interrupt();
-        say!("\nending after the current comparisons; Ctrl-C again ends them too");
+        say!("\nstopping after the current comparisons; a second Ctrl-C stops them too");
     })?;
     let meter = Meter::new(UNITS);
     let began = Instant::now();
@@ -136,7 +136,7 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     let time = core_s.map_or("unknown: none of the sampled workloads can be read".to_owned(), |core_s| {
         let here = Duration::from_secs_f64(core_s / jobs as f64);
         let alone = Duration::from_secs_f64(core_s);
-        format!("about {} with {jobs} at a time; {} of one core", HumanDuration(here), HumanDuration(alone))
+        format!("about {} with {jobs} at a time; {} on one core", HumanDuration(here), HumanDuration(alone))
     });
     row("time", time);
     row(
@@ -162,7 +162,7 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
         text.push('\n');
     }
     text += &format!(
-        "{} comparisons made in {:.1} s, {} were there; {} failed\n",
+        "{} comparisons ran in {:.1} s, {} existed already, {} failed\n",
         grouped(outcome.made as u64),
         elapsed.as_secs_f64(),
         grouped(outcome.before as u64),
@@ -170,13 +170,17 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
     );
     if outcome.others > 0 {
         text.push_str(&format!(
-            "{} of the dataset are of another plan or version, and are counted below; another directory is without them\n",
+            "{} of the dataset are from another plan or version, and are included below; use another directory to \
+             exclude them\n",
             grouped(outcome.others as u64)
         ));
     }
     if outcome.interrupted {
         let missing = units.units.len() - outcome.before - outcome.made;
-        text.push_str(&format!("stopped: {} are still to be made, by the same command\n", grouped(missing as u64)));
+        text.push_str(&format!(
+            "stopped: {} are missing; to continue, run the same command\n",
+            grouped(missing as u64)
+        ));
     }
     let Some(summary) = summary else { return text };
     text.push('\n');

@@ -24,13 +24,13 @@ use crate::options::seconds;
 use crate::output;
 use crate::tree::{Disks, SYS_BLOCK};
 
-/// Show the load of disks and who causes it: rates, waits and shares
+/// Show the load of disks and its sources: rates, waits and shares
 ///
 /// For a served disk, top shows its clients with their shares and waits. Otherwise it shows the disks of the kernel, as
 /// iostat does, with their schedulers, and the processes that wait or write. Rates and waits are for the last interval.
 ///
-/// A kworker sends data that processes wrote through the page cache. top names the process that wrote the data, but not
-/// its disk, because the kernel counts these writes by process. As root, it shows the processes of all users.
+/// A kworker sends data that processes wrote through the page cache. top names these processes, but not the disk that
+/// they write to, because the kernel counts such writes by process. As root, it shows the processes of all users.
 ///
 /// On a terminal, top redraws the table at every interval. Keys sort and filter it, and set the priorities of clients.
 /// Without a terminal, top prints one table after another.
@@ -63,8 +63,7 @@ pub(crate) struct TopArgs {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = "Examples:
   iosched top
   iosched top sda --interval 1
   iosched top live:db
@@ -85,7 +84,7 @@ trait Source {
 
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     if !(0.1..=3600.0).contains(&args.interval) {
-        return Err(usage(format!("--interval {} is out of range 0.1..=3600 s", args.interval)));
+        return Err(usage(format!("--interval {} is out of range; it must be from 0.1 to 3600 s", args.interval)));
     }
     let at = args.disk.as_deref().or(args.at.as_deref());
     let disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
@@ -101,8 +100,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         return screen::show(source.as_mut(), interval);
         #[cfg(not(feature = "screen"))]
         output::say!(
-            "this build of iosched cannot draw a screen; build it with --features full. Ctrl-C ends the \
-             tables"
+            "this build of iosched cannot draw a screen; build it with --features full. Ctrl-C ends the tables"
         );
     }
     for _ in 0..count.unwrap_or(u32::MAX) {

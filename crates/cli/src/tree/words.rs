@@ -17,7 +17,7 @@ impl Disks {
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {
             Some(Declaration::Choice(choice)) if !choice.values.contains(&value) => Some(named(format!(
-                "{value:?} is not accepted; it takes one of {}{}",
+                "{value:?} is not accepted; it must be one of {}{}",
                 choice.values.join(", "),
                 did_you_mean(value, choice.values.iter().copied())
             ))),
@@ -48,19 +48,19 @@ impl Disks {
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         if file.of_disk() == "queue/scheduler" {
             let known = self.tree.read(&file.path).ok()?;
-            return Some(format!("it takes one of {}", known.replace(['[', ']'], "").trim()));
+            return Some(format!("it must be one of {}", known.replace(['[', ']'], "").trim()));
         }
         if file.of_disk() == "device/queue_depth" {
-            return Some("it takes the number of commands in flight on the backing, 1 or more".to_owned());
+            return Some("it must be a number of commands in flight on the backing, 1 or more".to_owned());
         }
         let scheduler = self.scheduler(&file.disk)?;
         match Self::declaration(file, &scheduler)? {
-            Declaration::Choice(choice) => Some(format!("it takes one of {}", choice.values.join(", "))),
+            Declaration::Choice(choice) => Some(format!("it must be one of {}", choice.values.join(", "))),
             Declaration::Cgroup(own) => Some(own.takes()),
             Declaration::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-                Some(format!("it takes a whole number{unit}"))
+                Some(format!("it must be a whole number{unit}"))
             }
         }
     }
@@ -72,7 +72,8 @@ impl Disks {
             ["queue", "scheduler"] => self.is_none_of(file, value),
             ["device", "queue_depth"] => {
                 let is_depth = value.parse::<u32>().is_ok_and(|depth| depth > 0);
-                (!is_depth).then(|| format!("{value:?} is not a queue depth; it takes a number of commands, 1 or more"))
+                (!is_depth)
+                    .then(|| format!("{value:?} is not a queue depth; it must be a number of commands, 1 or more"))
             }
             ["clients", client, "weight"] if self.is_in_no_group(file, client) => Some(IN_NO_GROUP.to_owned()),
             ["groups" | "clients", _, "weight"] => weight(value, scheduler, weights(scheduler)?).err(),
@@ -89,7 +90,7 @@ impl Disks {
         let known: Vec<&str> = listed.split_whitespace().collect();
         let meant = || did_you_mean(value, known.iter().copied());
         (!known.contains(&value))
-            .then(|| format!("{value:?} is not a scheduler; schedulers are {}{}", known.join(", "), meant()))
+            .then(|| format!("there is no scheduler {value:?}; available: {}{}", known.join(", "), meant()))
     }
 
     fn is_in_no_group(&mut self, file: &Named, client: &str) -> bool {

@@ -126,7 +126,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     bar.clear();
     let battery = match battery {
         Err(BatteryError::TooLittle) if interrupted => {
-            eprintln!("interrupted before anything was measured");
+            eprintln!("interrupted before the first measurement");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
@@ -153,7 +153,7 @@ fn read(file: &Path) -> Result<Measured> {
 fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc<Control>) -> Result<Measured> {
     if is_model(target) {
         if args.destroy_data.is_some() {
-            return Err(usage("--destroy-data is only for block devices; a model has no data to destroy"));
+            return Err(usage("--destroy-data is only for block devices; a model has no data"));
         }
         let device = Profile::load(target)?;
         let header = header(args, Target::of_card(device.name(), device.card()), &TODAY.map(str::to_owned))?;

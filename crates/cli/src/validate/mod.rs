@@ -24,9 +24,9 @@ use crate::{import, show};
 ///
 /// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and on the
 /// profile. Calibration uses none of these workloads. The output shows predicted and measured rates and slowest I/Os.
-/// It says whether the profile predicts the order of the schedulers, where the device shows an order. The result is one
-/// value for the trust in the profile, which --output stores in it. Predicted differences smaller than that no longer
-/// count as differences.
+/// It also says whether the profile predicts the order of the schedulers, for workloads on which the device shows an
+/// order. The result is one value for the trust in the profile. --output stores the value in the profile. From then on,
+/// predicted differences below this value do not count.
 ///
 /// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
 /// file and writes to it. It sets schedulers, which needs root, and puts them back.

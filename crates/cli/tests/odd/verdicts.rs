@@ -8,8 +8,7 @@ use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
 /// Two tasks that the elevators serve differently, in a run of a second or so.
-const TASKS: &str = "\
-[[tasks]]
+const TASKS: &str = "[[tasks]]
 pid = 1
 name = \"scan\"
 pattern = \"seq\"
@@ -283,7 +282,7 @@ pub(crate) const CASES: &[Odd] = &[
         let told = place.iosched(&args);
         let doubts: Vec<&str> = told.out.lines().filter(|line| line.starts_with("  - ")).collect();
         let place_of = |part: &str| doubts.iter().position(|line| line.contains(part));
-        if let (Some(tail), Some(few)) = (place_of("sync p99.9"), place_of("2 runs are fewer")) {
+        if let (Some(tail), Some(few)) = (place_of("sync p99.9"), place_of("there are 2 runs of each setting")) {
             assert!(few < tail, "{}", told.out);
         }
     }),

@@ -100,7 +100,7 @@ impl ArrayConfig {
         within("array.chunk_sectors", self.chunk_sectors, 8..=65_536)?;
         if !u64::from(self.chunk_sectors).is_multiple_of(PAGE_SECTORS) {
             let problem = format!("{} is not a multiple of 8", self.chunk_sectors);
-            return Err(ConfigError::new("array.chunk_sectors", problem, "chunks are whole pages of 4 KiB"));
+            return Err(ConfigError::new("array.chunk_sectors", problem, "chunks must be whole pages of 4 KiB"));
         }
         for (i, member) in self.members.iter().enumerate() {
             within(&format!("array.members[{i}].count"), member.count, 1..=MEMBERS_MAX)?;

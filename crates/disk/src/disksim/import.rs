@@ -169,8 +169,13 @@ impl Mechanics {
     fn read(file: &str, block: &Block) -> Result<Self, DiskSimError> {
         let kind = block.required(file, "Seek type")?;
         if kind.value != Value::Words("extracted".to_owned()) {
-            let problem = "the seek type is not extracted";
-            return Err(DiskSimError::at(file, kind.line, problem, "seek times come from a table of measured ones"));
+            let problem = "the seek type is not `extracted`";
+            return Err(DiskSimError::at(
+                file,
+                kind.line,
+                problem,
+                "seek times must come from a table of measured seek times",
+            ));
         }
         Ok(Self {
             rpm: block.number(file, "Rotation speed (in rpms)", (1_000.0, 100_000.0))?,
@@ -208,8 +213,9 @@ fn sparing(file: &str, layout: &Block) -> Result<Sparing, DiskSimError> {
         other => Err(DiskSimError::at(
             file,
             located.line,
-            format!("sparing scheme {other} is not known here"),
-            "0 (none), 2 (at the end of each cylinder), 7 (of the disk), 8 (of each range of cylinders) and 9 (of each zone) are",
+            format!("sparing scheme {other} is not supported"),
+            "supported: 0 (none), 2 (at the end of each cylinder), 7 (of the disk), 8 (of each range of cylinders) \
+             and 9 (of each zone)",
         )),
     }
 }
@@ -220,13 +226,18 @@ fn zones(file: &str, layout: &Block, remarks: &mut Vec<String>) -> Result<Vec<Zo
     let (mut next_cylinder, mut defects) = (0, 0);
     for located in layout.list(file, "Zones")? {
         let Value::Block(zone) = &located.value else {
-            return Err(DiskSimError::at(file, located.line, "this is no zone", "a zone is `type { ... }`"));
+            return Err(DiskSimError::at(file, located.line, "this is not a zone", "a zone must be `type { ... }`"));
         };
         let first = zone.whole(file, "First cylinder number", 1 << 28)?;
         let last = zone.whole(file, "Last cylinder number", 1 << 28)?;
         if first < next_cylinder || last < first {
-            let problem = format!("a zone of cylinders {first} to {last} behind {next_cylinder} others");
-            return Err(DiskSimError::at(file, zone.line, problem, "zones follow each other inwards"));
+            let problem = format!("a zone of cylinders {first} to {last} follows after {next_cylinder} cylinders");
+            return Err(DiskSimError::at(
+                file,
+                zone.line,
+                problem,
+                "zones must follow each other inwards without gaps",
+            ));
         }
         defects += zone.list(file, "defects")?.len() / 2;
         let spare_slots = match sparing {
@@ -292,8 +303,8 @@ fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<Track
             ))
         }
         other => {
-            let problem = format!("mapping scheme {other} is not known");
-            Err(DiskSimError::at(file, located.line, problem, "0, 1 and 2 are"))
+            let problem = format!("mapping scheme {other} is not supported");
+            Err(DiskSimError::at(file, located.line, problem, "supported: 0, 1 and 2"))
         }
     }
 }

@@ -103,7 +103,9 @@ impl Block {
         let located = self.required(file, name)?;
         match &located.value {
             Value::Block(block) => Ok(block),
-            _ => Err(DiskSimError::at(file, located.line, format!("{name} is no block"), "it is `type { ... }`")),
+            _ => {
+                Err(DiskSimError::at(file, located.line, format!("{name} is not a block"), "it must be `type { ... }`"))
+            }
         }
     }
 
@@ -112,7 +114,7 @@ impl Block {
         let located = self.required(file, name)?;
         match &located.value {
             Value::List(list) => Ok(list),
-            _ => Err(DiskSimError::at(file, located.line, format!("{name} is no list"), "it is `[ ... ]`")),
+            _ => Err(DiskSimError::at(file, located.line, format!("{name} is not a list"), "it must be `[ ... ]`")),
         }
     }
 }
@@ -125,9 +127,9 @@ pub(crate) fn number(file: &str, name: &str, located: &Located, allowed: (f64, f
             file,
             located.line,
             format!("{name} = {value} is out of range"),
-            format!("it is from {} to {}", allowed.0, allowed.1),
+            format!("it must be from {} to {}", allowed.0, allowed.1),
         )),
-        _ => Err(DiskSimError::at(file, located.line, format!("{name} is no number"), "it is a number")),
+        _ => Err(DiskSimError::at(file, located.line, format!("{name} is not a number"), "it must be a number")),
     }
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn number(file: &str, name: &str, located: &Located, allowed: (f64, f
 pub(crate) fn whole(file: &str, name: &str, located: &Located, most: u64) -> Result<u64, DiskSimError> {
     let value = number(file, name, located, (0.0, most as f64))?;
     if value.fract() != 0.0 {
-        let problem = format!("{name} = {value} is no whole number");
+        let problem = format!("{name} = {value} is not a whole number");
         return Err(DiskSimError::at(file, located.line, problem, "it counts something"));
     }
     Ok(value as u64)
@@ -155,7 +157,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Block, DiskSimError> {
     let line = parser.line();
     match parser.value(0)?.value {
         Value::Block(block) => Ok(block),
-        _ => Err(DiskSimError::at(file, line, "there is no block", "a description begins with `type name {`")),
+        _ => Err(DiskSimError::at(file, line, "the block is missing", "a description must begin with `type name {`")),
     }
 }
 
@@ -268,8 +270,8 @@ impl<'t> Parser<'t> {
             let line = self.line();
             let value = self.value(depth + 1)?;
             if fields.iter().any(|known| known.name == name) {
-                let problem = format!("{name} is here a second time");
-                return Err(DiskSimError::at(self.file, line, problem, "a block has each field once"));
+                let problem = format!("{name} appears twice");
+                return Err(DiskSimError::at(self.file, line, problem, "a block must have each field once"));
             }
             fields.push(Field { name, value, is_read: Cell::new(false) });
             if !self.next_if(',') && self.peek() != Some(Token::Mark('}')) {
@@ -303,19 +305,19 @@ mod tests {
         let message = |text: &str| parse("a.model", text).unwrap_err().to_string();
         assert_eq!(message("disk {\n  a = \n}"), "a.model:3: '}' is here; a value was expected");
         assert_eq!(message("disk {\n  a = 1\n  b = 2 }"), "a.model:3: \"b\" is here; ',' or '}' was expected");
-        assert_eq!(message("disk { a = 1, a = 2 }"), "a.model:1: a is here a second time; a block has each field once");
+        assert_eq!(message("disk { a = 1, a = 2 }"), "a.model:1: a appears twice; a block must have each field once");
         assert_eq!(message("disk { a = [1, 2"), "a.model:1: the file ends; ',' or ']' was expected");
         assert_eq!(message(""), "a.model:1: the file ends; a value was expected");
         let block = parse("a.model", "disk {\n n = 7.5, w = x }").unwrap();
         assert_eq!(
             block.whole("a.model", "n", 9).unwrap_err().to_string(),
-            "a.model:2: n = 7.5 is no whole number; it counts something"
+            "a.model:2: n = 7.5 is not a whole number; it counts something"
         );
         assert_eq!(
             block.whole("a.model", "n", 7).unwrap_err().to_string(),
-            "a.model:2: n = 7.5 is out of range; it is from 0 to 7"
+            "a.model:2: n = 7.5 is out of range; it must be from 0 to 7"
         );
-        assert!(block.number("a.model", "w", (0.0, 1.0)).unwrap_err().to_string().contains("w is no number"));
+        assert!(block.number("a.model", "w", (0.0, 1.0)).unwrap_err().to_string().contains("w is not a number"));
         assert!(block.required("a.model", "z").unwrap_err().to_string().contains("no field \"z\""));
     }
 

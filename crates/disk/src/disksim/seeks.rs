@@ -15,19 +15,19 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
             Some(SeekPoint { cylinders: cylinders.trim().parse().ok()?, ns: (ms * 1e6).round() as u64 })
         });
         let Some(point) = point else {
-            let remedy = "a line is a distance in cylinders, a comma, and a time in ms up to 1000";
-            return Err(DiskSimError::at(file, number, format!("{line:?} is no seek time"), remedy));
+            let remedy = "a line must be a distance in cylinders, a comma, and a time in ms up to 1000";
+            return Err(DiskSimError::at(file, number, format!("{line:?} is not a seek time"), remedy));
         };
         if points.last().map_or(1, |last| last.cylinders + 1) > point.cylinders
             || (points.is_empty() && point.cylinders != 1)
         {
             let problem = format!("a seek of {} cylinders", point.cylinders);
-            return Err(DiskSimError::at(file, number, problem, "distances ascend, from 1 on"));
+            return Err(DiskSimError::at(file, number, problem, "distances must ascend, from 1 on"));
         }
         points.push(point);
     }
     if points.is_empty() {
-        return Err(DiskSimError::of(file, "there is no seek time in it", "one of a cylinder is the least"));
+        return Err(DiskSimError::of(file, "it has no seek times", "at least the seek of one cylinder is needed"));
     }
     Ok(points)
 }
@@ -45,9 +45,9 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let message = |text: &str| parse("a.seek", text).unwrap_err().to_string();
-        assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is no seek time"));
-        assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances ascend"));
+        assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is not a seek time"));
+        assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must ascend"));
         assert!(message("2,1.2\n").contains("from 1 on"));
-        assert!(message("Seek distances measured: 0\n").contains("no seek time in it"));
+        assert!(message("Seek distances measured: 0\n").contains("it has no seek times"));
     }
 }

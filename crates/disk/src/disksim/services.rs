@@ -36,18 +36,19 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
             continue;
         }
         let Some(service) = parse(line) else {
-            let remedy = "a line is `R|W Hit|Miss|Doub|Trip block count service_us next_us`";
-            return Err(DiskSimError::at(file, number, format!("{line:?} is no measured request"), remedy));
+            let remedy = "a line must be `R|W Hit|Miss|Doub|Trip block count service_us next_us`";
+            return Err(DiskSimError::at(file, number, format!("{line:?} is not a measured request"), remedy));
         };
         if service.sector + u64::from(service.nr_sectors) > capacity_sectors {
-            let problem = format!("sector {} and the {} behind it", service.sector, service.nr_sectors - 1);
-            let remedy = format!("the disk has {capacity_sectors}: the trace is of another");
+            let problem =
+                format!("sector {} and the {} after it are out of range", service.sector, service.nr_sectors - 1);
+            let remedy = format!("the disk has {capacity_sectors} sectors, so the trace is from another disk");
             return Err(DiskSimError::at(file, number, problem, remedy));
         }
         services.push(service);
     }
     if services.is_empty() {
-        return Err(DiskSimError::of(file, "there is no request in it", "one is the least"));
+        return Err(DiskSimError::of(file, "it has no requests", "at least one is needed"));
     }
     Ok(services)
 }
@@ -95,11 +96,14 @@ mod tests {
     fn errors_name_the_line() {
         let message = |text: &str| service_times("a.trace", text, 1000).unwrap_err().to_string();
         assert!(
-            message("R Hit 1 4 5.0 6.0\nR Hit 1 4 5.0\n").starts_with("a.trace:2: \"R Hit 1 4 5.0\" is no measured")
+            message("R Hit 1 4 5.0 6.0\nR Hit 1 4 5.0\n").starts_with("a.trace:2: \"R Hit 1 4 5.0\" is not a measured")
         );
-        assert!(message("R Hit 999 4 5.0 6.0\n").contains("sector 999 and the 3 behind it; the disk has 1000"));
-        assert!(message("W Hit 1 0 5.0 6.0\n").contains("no measured request"));
-        assert!(message("W Hit 1 1 -5.0 6.0\n").contains("no measured request"));
-        assert!(message("\n").contains("no request in it"));
+        assert!(
+            message("R Hit 999 4 5.0 6.0\n")
+                .contains("sector 999 and the 3 after it are out of range; the disk has 1000")
+        );
+        assert!(message("W Hit 1 0 5.0 6.0\n").contains("is not a measured request"));
+        assert!(message("W Hit 1 1 -5.0 6.0\n").contains("is not a measured request"));
+        assert!(message("\n").contains("it has no requests"));
     }
 }

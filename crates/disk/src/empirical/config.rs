@@ -98,15 +98,15 @@ impl EmpiricalConfig {
         within("empirical.shares: number of them", self.shares.len(), 2..=SHARES_MAX)?;
         let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
         if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
-            let problem = "these are no shares of commands";
-            return Err(ConfigError::new("empirical.shares", problem, "they rise from 0 to 1"));
+            let problem = "these are not shares of commands";
+            return Err(ConfigError::new("empirical.shares", problem, "they must rise from 0 to 1"));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
         self.validate_factors("empirical.writes_beside_reads", &self.writes_beside_reads)?;
         self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("empirical.rest"))?;
         if self.random_reads.is_empty() {
             let problem = "nothing was measured";
-            return Err(ConfigError::new("empirical.random_reads", problem, "it has at least one cell"));
+            return Err(ConfigError::new("empirical.random_reads", problem, "it must have at least one cell"));
         }
         for (field, cells) in [
             ("empirical.random_reads", &self.random_reads),
@@ -121,7 +121,7 @@ impl EmpiricalConfig {
 
     fn validate_factors(&self, field: &str, factors: &[f64]) -> Result<(), ConfigError> {
         if !factors.is_empty() && factors.len() != self.shares.len() {
-            let remedy = format!("there is one for each of the {} shares, or none", self.shares.len());
+            let remedy = format!("there must be one for each of the {} shares, or none", self.shares.len());
             return Err(ConfigError::new(field, format!("there are {}", factors.len()), remedy));
         }
         factors.iter().try_for_each(|&factor| within(field, factor, 1.0 / FACTOR_MAX..=FACTOR_MAX))
@@ -131,14 +131,14 @@ impl EmpiricalConfig {
         for cell in cells {
             within(&format!("{field}.sectors"), cell.sectors, 1..=1 << 20)?;
             within(&format!("{field}.under_way"), cell.under_way, 1..=config::DEPTH_MAX)?;
-            let of_cell = format!("{field} of {} sectors, {} under way", cell.sectors, cell.under_way);
+            let of_cell = format!("{field} of {} sectors, {} in flight", cell.sectors, cell.under_way);
             if cell.ns.len() != self.shares.len() {
-                let remedy = format!("there is one for each of the {} shares", self.shares.len());
+                let remedy = format!("there must be one for each of the {} shares", self.shares.len());
                 return Err(ConfigError::new(&of_cell, format!("there are {} times", cell.ns.len()), remedy));
             }
             cell.ns.iter().try_for_each(|&ns| within(&of_cell, ns, 1..=config::LATENCY_NS_MAX))?;
             if !cell.ns.is_sorted() {
-                return Err(ConfigError::new(&of_cell, "a time is less than the one before", "times do not fall"));
+                return Err(ConfigError::new(&of_cell, "a time is less than the one before", "times must not fall"));
             }
         }
         let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.sectors).collect();
@@ -148,12 +148,12 @@ impl EmpiricalConfig {
         let all: BTreeSet<(u32, u32)> = cells.iter().map(|cell| (cell.sectors, cell.under_way)).collect();
         if all.len() != cells.len() || all.len() != sizes.len() * numbers.len() {
             let problem = format!(
-                "{} cells, of {} sizes and {} numbers of commands under way",
+                "there are {} cells, for {} sizes and {} numbers of commands in flight",
                 cells.len(),
                 sizes.len(),
                 numbers.len()
             );
-            return Err(ConfigError::new(field, problem, "there is every size with every number, once"));
+            return Err(ConfigError::new(field, problem, "each size must appear with each number exactly once"));
         }
         Ok(())
     }

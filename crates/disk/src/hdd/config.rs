@@ -312,7 +312,7 @@ impl HddConfig {
     fn validate_zones(&self) -> Result<(), ConfigError> {
         if self.zones.is_empty() || self.zones.len() > 1024 {
             let problem = format!("there are {}", self.zones.len());
-            return Err(ConfigError::new("hdd.zones", problem, "a disk has 1 to 1024 zones"));
+            return Err(ConfigError::new("hdd.zones", problem, "a disk must have from 1 to 1024 zones"));
         }
         let (mut sectors, mut cylinders, mut last_sectors) = (0u64, 0u64, 0u64);
         for (i, zone) in self.zones.iter().enumerate() {
@@ -324,8 +324,8 @@ impl HddConfig {
         within("hdd.zones: cylinders in all", cylinders, 1..=1 << 28)?;
         let fits = sectors.saturating_sub(last_sectors) + 1..=sectors;
         if !fits.contains(&self.capacity_sectors) {
-            let problem = format!("{} do not end in the last zone", self.capacity_sectors);
-            let remedy = format!("the zones hold {sectors}, so it is from {} to that", fits.start());
+            let problem = format!("{} cylinders do not end in the last zone", self.capacity_sectors);
+            let remedy = format!("the zones hold {sectors} sectors, so it must be from {} to {sectors}", fits.start());
             return Err(ConfigError::new("hdd.capacity_sectors", problem, remedy));
         }
         Ok(())
@@ -416,7 +416,7 @@ impl ZoneConfig {
             Some(chunk) => Err(ConfigError::new(
                 &field("slips"),
                 format!("{} are in the region of slot {}", chunk.len(), chunk[0]),
-                format!("a region has {} spares, and slips take them", self.spare_slots),
+                format!("a region has {} spares, and each slip uses one", self.spare_slots),
             )),
         }
     }
@@ -459,7 +459,7 @@ impl SeekConfig {
                     return Err(ConfigError::new(
                         field,
                         "it does not begin",
-                        "its first point is a seek of 1 cylinder",
+                        "its first point must be a seek of 1 cylinder",
                     ));
                 }
                 for pair in points.windows(2) {

@@ -34,7 +34,7 @@ pub enum DocumentError {
         problem: String,
     },
     /// Nothing in it looks like a model.
-    #[error("there is no model: no object in it has {}", IoCostModel::NAMES.join(", "))]
+    #[error("the model is missing: no object has {}", IoCostModel::NAMES.join(", "))]
     NoModel,
 }
 
@@ -288,7 +288,7 @@ mod tests {
         let document = json!({"now": {"model": zeros}, "stat": {"rbps": 1.0, "wbps": 2.0}, "result": model(1)});
         assert_eq!(read(&document.to_string()).unwrap()[0].model, MODEL);
         let error = read(&json!({"now": {"model": zeros}}).to_string()).unwrap_err().to_string();
-        assert_eq!(error, "at /now/model: rbps: 0: a device with no I/Os per second has no model; give 1 or more");
+        assert_eq!(error, "at /now/model: rbps: 0: a rate of 0 I/Os per second is not possible; give 1 or more");
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
         assert_eq!(
             wrong("[]"),
-            "there is no model: no object in it has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
+            "the model is missing: no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
         );
         assert!(wrong("{\"rbps\": 1,\n]").starts_with("line 2, column 1: "), "{}", wrong("{\"rbps\": 1,\n]"));
         // As deep as it may be, and deeper.

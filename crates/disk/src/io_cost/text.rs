@@ -76,7 +76,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let whole: Vec<Described> = whole.collect();
     if whole.is_empty() {
         let problem = format!(
-            "there is no model; it is \"MAJ:MIN ctrl=user model=linear {}\", as io.cost.model has it, or {MODEL_OF}NAME=… of hwdb",
+            "the model is missing; write \"MAJ:MIN ctrl=user model=linear {}\", as in io.cost.model, or \
+             {MODEL_OF}NAME=… as in hwdb",
             IoCostModel::NAMES.map(|name| format!("{name}=N")).join(" ")
         );
         return Err(TextError { line: text.lines().count().max(1), problem });
@@ -86,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
 
 /// What is wrong with a coefficient of 0.
 pub(super) fn no_rate(said: &str) -> String {
-    format!("{said}: a device with no I/Os per second has no model; give 1 or more")
+    format!("{said}: a rate of 0 I/Os per second is not possible; give 1 or more")
 }
 
 /// The model name of a match: `block:*:name:MODEL:fwrev:*:`.
@@ -134,7 +135,7 @@ impl Words {
             match name {
                 "ctrl" => continue,
                 "model" if value == "linear" => continue,
-                "model" => return Err(format!("{word}: the only model is linear")),
+                "model" => return Err(format!("{word}: the only supported model is linear")),
                 "enable" => {}
                 "rpct" => qos.rpct = share()?,
                 "rlat" => qos.rlat_us = whole()?,
@@ -196,14 +197,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
-        assert!(wrong("").contains("there is no model; it is \"MAJ:MIN ctrl=user model=linear rbps=N"));
+        assert!(wrong("").contains("the model is missing; write \"MAJ:MIN ctrl=user model=linear rbps=N"));
         assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is not a whole number");
         assert!(wrong("rbps=1 rseqiops=2").contains("rrandiops is missing"));
         assert!(wrong("rbps=0").contains("give 1 or more"));
         assert!(wrong("rbsp=1").contains("\"rbsp\" is not a parameter of the model"));
-        assert!(wrong("model=cubic rbps=1").contains("the only model is linear"));
+        assert!(wrong("model=cubic rbps=1").contains("the only supported model is linear"));
         assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
         // A QoS by itself is no device.
-        assert!(wrong(&QOS.line()).contains("there is no model"));
+        assert!(wrong(&QOS.line()).contains("the model is missing"));
     }
 }

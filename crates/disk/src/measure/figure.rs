@@ -88,7 +88,7 @@ impl fmt::Display for Unit {
 
 /// No figure is called that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no figure {name:?}; there are {known}")]
+#[error("there is no metric {name:?}; available: {known}")]
 pub struct UnknownFigure {
     /// The name asked for.
     pub name: String,
@@ -138,17 +138,17 @@ macro_rules! figures {
 
 figures! {
     AverageReadSeek "average_read_seek" Time "average seek, read":
-        "Mean time of the arm between two random sectors, without rotation.",
+        "Mean seek time between two random sectors, without rotation.",
     AverageWriteSeek "average_write_seek" Time "average seek, write":
-        "As for reads, until the arm can write.",
+        "The same for writes.",
     TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
-        "Time of the arm from one cylinder to the next.",
+        "Seek time from one cylinder to the next.",
     TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":
-        "As for reads, until the arm can write.",
+        "The same for writes.",
     FullStrokeReadSeek "full_stroke_read_seek" Time "full-stroke seek, read":
-        "Time of the arm from the first sector to the last.",
+        "Seek time from the first sector to the last.",
     FullStrokeWriteSeek "full_stroke_write_seek" Time "full-stroke seek, write":
-        "As for reads, until the arm can write.",
+        "The same for writes.",
     RandomRead4kLatency "random_read_4k_latency" Time "random read, one at a time":
         "Mean latency of 4 KiB random reads, one at a time.",
     RandomRead4kDepth1 "random_read_4k_depth_1" Rate "random read, depth 1":

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn several_cgroups_and_words_are_told_apart() {
         let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:max=2").unwrap_err().to_string();
-        assert!(all.starts_with("io.max: \"max=2\": this is not what the file takes; write any of rbps=N"), "{all}");
+        assert!(all.starts_with("io.max: \"max=2\": the file does not accept this text; write any of rbps=N"), "{all}");
         let all = NamedWrite::parse("io.max", "backup:wbps=50000000/wiops=100+db:riops=max").unwrap();
         let texts: Vec<_> = all.iter().map(|write| (write.cgroup.as_str(), write.text.as_str())).collect();
         assert_eq!(texts, [("backup", "wbps=50000000 wiops=100"), ("db", "riops=max")]);

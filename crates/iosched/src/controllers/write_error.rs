@@ -6,16 +6,16 @@ use super::about::cgroup_files;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteError {
     /// It is not what the file takes (`EINVAL`, 22).
-    #[error("this is not what the file takes")]
+    #[error("the file does not accept this text")]
     Invalid,
     /// A value is out of range (`ERANGE`, 34).
     #[error("a value is out of range")]
     Range,
     /// A cgroup's file, and no cgroup is named.
-    #[error("no cgroup is named; write CGROUP:WORDS, as in backup:wbps=50000000/wiops=100, and + between cgroups")]
+    #[error("no cgroup is named; write CGROUP:WORDS, such as backup:wbps=50000000/wiops=100, with + between cgroups")]
     NoCgroup,
     /// A file that bfq has, under another elevator (`ENOENT`, 2).
-    #[error("bfq has this file, and it is not the elevator")]
+    #[error("only bfq has this file, and bfq is not the current scheduler")]
     OfBfq,
     /// There is no such file (`ENOENT`, 2).
     #[error("there is no such file")]
@@ -61,6 +61,6 @@ impl CgroupFileError {
 pub fn what_it_takes(file: &str) -> String {
     match cgroup_files().find(|known| known.name == file) {
         Some(known) => format!("write {}", known.takes),
-        None => format!("there are {}", cgroup_files().map(|known| known.name).collect::<Vec<_>>().join(", ")),
+        None => format!("available: {}", cgroup_files().map(|known| known.name).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -118,7 +118,7 @@ impl Attributes {
             return Err(TunableError::OutOfRange {
                 name: "max_sectors_kb",
                 value: (u64::from(changed.max_sectors) / SECTORS_PER_KIB).to_string(),
-                takes: format!("4..={} KiB", u64::from(self.max_hw_sectors) / SECTORS_PER_KIB),
+                takes: format!("4 to {} KiB", u64::from(self.max_hw_sectors) / SECTORS_PER_KIB),
             });
         }
         *self = changed;

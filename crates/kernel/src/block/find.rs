@@ -13,7 +13,7 @@ use super::usage::mounts;
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// There is no block device of that name.
-    #[error("{name}: there is no such block device; there are {known}")]
+    #[error("{name}: there is no such block device; available: {known}")]
     Unknown {
         /// The name given.
         name: String,

@@ -25,7 +25,7 @@ fn a_device_is_found_by_name_by_number_and_by_what_is_mounted() {
     assert_eq!(BlockDevice::numbered(&roots, number).unwrap().name(), "nvme0n1");
     assert_eq!(BlockDevice::of_device_file(&roots, Path::new("/dev/mapper/vg-root")).unwrap().name(), "dm-0");
     let error = BlockDevice::find(&roots, Path::new("sdz")).unwrap_err().to_string();
-    assert!(error.starts_with("sdz: there is no such block device; there are dm-0, loop0"), "{error}");
+    assert!(error.starts_with("sdz: there is no such block device; available: dm-0, loop0"), "{error}");
     let error = BlockDevice::find(&roots, Path::new("/proc/self/status")).unwrap_err().to_string();
     assert!(error.contains("is in a file system"), "{error}");
     for name in ["", ".", "..", "../block"] {

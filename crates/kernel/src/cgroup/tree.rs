@@ -114,11 +114,8 @@ fn remedy(has_version_1: bool) -> &'static str {
 
 fn who_has_it(has_version_1: bool) -> &'static str {
     match has_version_1 {
-        true => "version 1 holds it, as blkio; start the kernel with cgroup_no_v1=blkio",
-        false => {
-            "the kernel was built without it, or these cgroups are a part of a larger tree that does not pass it \
-             on"
-        }
+        true => "version 1 uses it, as blkio; start the kernel with cgroup_no_v1=blkio",
+        false => "the kernel was built without it, or these cgroups are part of a larger tree that does not enable it",
     }
 }
 

@@ -79,7 +79,7 @@ impl<'t> PreparedJobs<'t> {
             gathered
                 .result
                 .notes
-                .push(Note::NotCarriedOut { what, why: "this executor does not make that call".to_owned() });
+                .push(Note::NotCarriedOut { what, why: "iosched does not make this call on a real device".to_owned() });
         }
         Ok(run.ended(gathered, &shared))
     }

@@ -204,7 +204,7 @@ pub enum ExecuteError {
         error: io::Error,
     },
     /// A replay's speed.
-    #[error("speed: {speed} is out of range; it is from 0.000001 to 1,000,000")]
+    #[error("speed: {speed} is out of range; it must be from 0.000001 to 1,000,000")]
     Speed {
         /// What it was.
         speed: f64,
@@ -393,7 +393,7 @@ impl Prepared<'_> {
         not(
             counts.priorities_ignored,
             "priorities of single I/Os",
-            "pread(2) and pwrite(2) have none; use an asynchronous ioengine",
+            "pread(2) and pwrite(2) have no priority; use an asynchronous ioengine",
         );
         notes.extend(late);
     }

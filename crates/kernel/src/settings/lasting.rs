@@ -199,7 +199,7 @@ fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
             return (None, format!("ENV{{{name}}}==\"{text}\""));
         }
     }
-    let note = "known by its name only, which may be another device's after a restart";
+    let note = "known only by its name, which another device may have after a restart";
     (Some(note), format!("KERNEL==\"{}\"", device.disk_name()))
 }
 
@@ -288,7 +288,7 @@ mod tests {
     fn a_rule_knows_the_device_by_what_does_not_change() {
         let machine = Machine::new();
         let by_name = lasting(&machine, "none").rule;
-        assert!(by_name.contains("# known by its name only") && by_name.contains("KERNEL==\"sda\""), "{by_name}");
+        assert!(by_name.contains("# known only by its name") && by_name.contains("KERNEL==\"sda\""), "{by_name}");
         machine.write("run/udev/data/b8:0", "S:disk/by-id/x\nE:ID_SERIAL=ST1000DM003_Z1D\nE:ID_BUS=ata\n");
         let rule = lasting(&machine, "bfq:low_latency=0").rule;
         assert_eq!(

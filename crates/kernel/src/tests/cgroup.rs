@@ -145,7 +145,7 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
         of("cgroup/db/io.max")
     );
     machine.write(&format!("{TREE}/blkio/tasks"), "");
-    assert!(of("cgroup/db/io.max").contains("version 1 holds it, as blkio"));
+    assert!(of("cgroup/db/io.max").contains("version 1 uses it, as blkio"));
     fs::remove_file(root.join("cgroup.controllers")).unwrap();
     assert!(of("cgroup/db/io.max").starts_with("this machine has no cgroups of version 2, but cgroups of version 1"));
     fs::remove_dir_all(&root).unwrap();

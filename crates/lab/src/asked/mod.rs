@@ -114,7 +114,7 @@ impl From<UnknownElevator> for AskedError {
 pub enum ReplayMode {
     /// Each process keeps its order and its think times.
     Closed,
-    /// I/Os arrive when they did in the recording.
+    /// I/Os arrive at their recorded times.
     Open,
 }
 
@@ -226,14 +226,13 @@ impl Asked {
             baseline.get_or_insert_with(|| BASELINE.to_owned());
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
-            let problem =
-                "needs the runs of each process alone, which no-fairness leaves out; leave out one of the two";
+            let problem = "needs runs of each process alone, which no-fairness skips; give only one of the two";
             return Err(AskedError::argument("goal", "fairness", problem));
         }
         let replay = replay(self.replay, self.speed, &workload)?;
         let machine = machine(self.machine.as_deref(), &workload, &named)?;
         let mut profiles = profiles.into_iter();
-        let nothing = || AskedError::argument("device", "", "names nothing to run on: at least one is needed");
+        let nothing = || AskedError::argument("device", "", "at least one device is needed");
         let mut experiment = Experiment::new(workload, profiles.next().ok_or_else(nothing)?, named)?;
         profiles.try_for_each(|profile| experiment.add_device(profile))?;
         machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
@@ -329,7 +328,7 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     };
     match workload {
         Workload::Trace(_) => Ok(workload),
-        _ => Err(AskedError::argument(given, "", "is for traces, and this workload is none")),
+        _ => Err(AskedError::argument(given, "", "is only for traces, and the workload is not a trace")),
     }
 }
 
@@ -342,14 +341,14 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     let wrong = |argument, problem: &str| Err(AskedError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
         let argument = if mode.is_some() { "replay" } else { "speed" };
-        return wrong(argument, "is for traces; other workloads say themselves when tasks submit");
+        return wrong(argument, "is only for traces; other workloads define themselves when tasks submit");
     }
     if mode == Some(ReplayMode::Closed) && speed.is_some() {
-        return wrong("speed", "needs open replay: in closed replay, processes go as fast as the device lets them");
+        return wrong("speed", "needs open replay: in closed replay, the device decides the speed");
     }
     if matches!(workload, Workload::Trace(trace) if trace.is_timeless()) {
-        let needs_times = "needs recorded times, and all times of this trace are equal; leave the option out, and each process \
-                           submits its I/Os one after another";
+        let needs_times = "needs recorded times, but all times of this trace are equal; without it, each process \
+         submits its I/Os one after another";
         return match (mode, speed) {
             (Some(ReplayMode::Open), _) => wrong("replay", needs_times),
             (_, Some(_)) => wrong("speed", needs_times),
@@ -382,7 +381,7 @@ pub fn machine(
         }
         (_, Some(_)) => {
             let problem =
-                "is for applications, and for fio jobs with buffered I/O; other workloads go to the device itself";
+                "is only for applications and for fio jobs with buffered I/O; other workloads use the device directly";
             Err(AskedError::argument("machine", "", problem))
         }
         (_, None) => Ok(None),

@@ -259,7 +259,7 @@ impl Doubt {
 #[must_use]
 pub fn incomplete(missing: &[MissingRecord]) -> String {
     let certain = missing.iter().any(|own| own.certain);
-    let whole = if certain { "this is not the whole recording" } else { "this may not be the whole recording" };
+    let whole = if certain { "the recording is incomplete" } else { "the recording may be incomplete" };
     let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
     let mut remedies: Vec<&str> = missing.iter().map(|own| own.remedy.as_str()).collect();
     remedies.dedup();
@@ -270,18 +270,19 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete { rounds, planned, alone_missing } => {
-                write!(f, "not everything was run: {rounds} of {planned} rounds are complete, and only those count")?;
+                write!(f, "not all runs finished: only the {rounds} complete rounds of {planned} count")?;
                 if *alone_missing > 0 {
-                    write!(f, "; {alone_missing} runs of processes alone are missing, so fairness is not known")?;
+                    write!(f, "; {alone_missing} runs of processes alone are missing, so fairness is unknown")?;
                 }
                 f.write_str("; let it run to its end")
             }
             Self::FewRuns { rounds: 1 } => {
-                f.write_str("one run shows no spread, so there are no verdicts; take --runs 10")
+                f.write_str("one run of each setting shows no spread, so there are no verdicts; give --runs 10")
             }
             Self::FewRuns { rounds } => write!(
                 f,
-                "{rounds} runs are fewer than the published method's {RUNS_PUBLISHED}; more make narrower intervals: --runs {RUNS_PUBLISHED}"
+                "there are {rounds} runs of each setting; the published method has {RUNS_PUBLISHED}. More runs make \
+                 narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, timed: true, .. } => write!(
                 f,
@@ -296,13 +297,14 @@ impl fmt::Display for Doubt {
                     WorkloadKind::Trace => "record the server for longer",
                     WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
                     WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
-                    WorkloadKind::Application | WorkloadKind::Command => "give the program more to do",
+                    WorkloadKind::Application | WorkloadKind::Command => "give the program more work",
                 }
             ),
             Self::UnlikeTimes { shortest, longest, seconds: [least, most], limit_s } => {
                 write!(
                     f,
-                    "the settings did not run for the same time: {shortest} ran for {} s and {longest} for {} s, and the limit is {} s; ",
+                    "the settings ran for different times: {shortest} for {} s and {longest} for {} s, with a limit \
+                     of {} s; ",
                     significant(*least, 3),
                     significant(*most, 3),
                     significant(*limit_s, 3)
@@ -315,34 +317,38 @@ impl fmt::Display for Doubt {
             }
             Self::FewIos { sync, ios } => write!(
                 f,
-                "{} latencies rest on {ios} I/Os of a run and are left out of the conclusions; take a longer workload",
+                "{} latencies are from only {ios} I/Os per run, so the conclusions leave them out; use a longer \
+                 workload",
                 if *sync { "sync" } else { "async" }
             ),
             Self::ThinTail { figure, ios, above: 0 } => write!(
                 f,
-                "{}: none of a run's {ios} I/Os lie above it, so it is the worst case; take a longer workload, or read a lower quantile",
+                "{}: none of the {ios} I/Os of a run is above it, so it is the maximum; use a longer workload, or a \
+                 lower percentile",
                 figure.name()
             ),
             Self::ThinTail { figure, ios, above } => write!(
                 f,
-                "{}: only {above} of a run's {ios} I/Os lie above it, so a few I/Os decide it; take a longer workload, or read a lower quantile",
+                "{}: only {above} of the {ios} I/Os of a run are above it, so a few I/Os decide it; use a longer \
+                 workload, or a lower percentile",
                 figure.name()
             ),
             Self::Idle { settings, utilisation_percent, speed } => {
                 write!(
                     f,
-                    "{}: the device has work for at most {} % of the time, so this says little about a busier one; ",
+                    "{}: the device is busy for at most {} % of the time, so this says little about a busier device; ",
                     listed(settings, "and"),
                     significant(*utilisation_percent, 2)
                 )?;
                 match speed {
-                    Some(speed) => write!(f, "see what more load does: --replay open --speed {speed}"),
-                    None => f.write_str("take a busier workload"),
+                    Some(speed) => write!(f, "try more load: --replay open --speed {speed}"),
+                    None => f.write_str("use a busier workload"),
                 }
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies depend on how long the recording is; use --replay closed, a lower --speed or a faster device",
+                "{}: the device cannot keep up: the I/Os of {} s took up to {} s, so latencies grow with the length \
+                 of the recording; use --replay closed, a lower --speed or a faster device",
                 listed(settings, "and"),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
@@ -357,28 +363,35 @@ impl fmt::Display for Doubt {
                 let serve = if settings.len() > 1 { "serve" } else { "serves" };
                 write!(
                     f,
-                    "the trace does not tell the priorities (ionice){of}, and {who} {serve} processes by these; record with iosched record, or say them: --ionice backup=idle, or --ionice '*=none' if no process had one"
+                    "the trace does not contain priorities (ionice){of}, but {who} {serve} processes by priority; \
+                     record with iosched record, or give priorities: --ionice backup=idle, or --ionice '*=none' if \
+                     no process had one"
                 )
             }
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same whatever their seeds, so the deviation of 0 says nothing about a slightly different workload; one run tells as much: --runs 1, or vary the workload",
+                "{}: all {runs} runs are the same with every seed, so the deviation of 0 says nothing about a \
+                 slightly different workload; use --runs 1, or vary the workload",
                 listed(settings, "and")
             ),
             Self::ChangedNothing { setting, same_as } => write!(
                 f,
-                "{setting} gives the same as {same_as} in every figure of every run: what they differ in makes no difference to this workload on this device; leave one out"
+                "{setting} and {same_as} have the same results in every run, so their difference has no effect on \
+                 this workload and device; leave one out"
             ),
             Self::NoFairness { tasks } => {
                 let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
                 write!(
                     f,
-                    "fairness needs at least two processes of {ALONE_IOS_MIN} I/Os or more: {there}; take a workload of several busy processes"
+                    "fairness needs at least two processes with {ALONE_IOS_MIN} I/Os or more: {there}; use a \
+                     workload with several busy processes"
                 )
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
-                "fairness is that of the {counted} busiest processes; the rest, {excluded} with {} % of the I/Os, have fewer than {ALONE_IOS_MIN} I/Os in a run or come after the first {}; take a longer workload to count more",
+                "fairness covers only the {counted} busiest processes; the other {excluded}, with {} % of the I/Os, \
+                 have fewer than {ALONE_IOS_MIN} I/Os in a run or are not among the first {}; use a longer workload \
+                 to cover more",
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),
@@ -390,14 +403,17 @@ impl fmt::Display for Doubt {
             Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings, "and")),
             Self::Drift { figure, percent } => write!(
                 f,
-                "{} {} by {} % from the first run to the last, whatever the setting: something else changed meanwhile; settings took turns, so they are still compared fairly, but look for other load, heat, or a disk that fills up",
+                "{} {} by {} % from the first run to the last, under every setting, so something else changed. The \
+                 settings took turns, so the comparison is still fair, but look for other load, heat, or a disk \
+                 that fills up",
                 figure.name(),
                 if *percent > 0.0 { "rose" } else { "fell" },
                 significant(percent.abs(), 2)
             ),
             Self::TwoGroups { setting, figure, means, runs } => write!(
                 f,
-                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: its mean mixes two kinds of runs; find out what tells the runs apart",
+                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: the mean mixes \
+                 two kinds of runs; find out how these runs differ",
                 figure.name(),
                 significant(means[0], 3),
                 figure.unit(),
@@ -408,30 +424,33 @@ impl fmt::Display for Doubt {
             ),
             Self::ModelError { name, fit: Fit { validated: Some(own), .. } } => write!(
                 f,
-                "the model of {name} was tried on the device: {} % of its figures were met, and differences between schedulers are off by up to \
-                 {} % in rates and {} % in the slowest I/Os in nine cases of ten: smaller ones are not told; compare on the device itself: --on",
+                "the model of {name} was validated on the device: it met {} % of the metrics. In nine cases of ten, \
+                 differences between schedulers are off by up to {} % in rates and {} % in the slowest I/Os, and \
+                 smaller differences do not count; compare on the device itself: --on",
                 significant(own.trust_percent, 2),
                 significant(own.rate_difference_error_percent, 2),
                 significant(own.tail_difference_error_percent, 2)
             ),
             Self::ModelError { name, fit } if fit.rates_only => write!(
                 f,
-                "the model of {name} is made of rates at saturation alone, which may be off by {} %; nobody measured its latencies, so the \
-                 slowest I/Os may take twice as long, or half, and smaller differences are not told; calibrate the device, or compare on it: --on",
+                "the model of {name} is made only from rates at saturation, which may be off by {} %. Its latencies \
+                 were not measured, so the slowest I/Os may take twice or half as long, and smaller differences do \
+                 not count; calibrate the device, or compare on it: --on",
                 significant(fit.rate_error_percent, 2)
             ),
             Self::ModelError { name, fit } => write!(
                 f,
-                "the model of {name} {} the device: rates are off by up to {} % and the slowest I/Os by up to {} % in four cases of five, and \
-                 smaller differences are not told; calibrate it again, or compare on the device itself: --on",
+                "the model of {name} {} the device. In four cases of five, rates are off by up to {} % and the \
+                 slowest I/Os by up to {} %, and smaller differences do not count; calibrate it again, or compare \
+                 on the device itself: --on",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)
             ),
             Self::OddRuns { setting, figure } => write!(
                 f,
-                "{setting}: a few runs decide that {} differs, and tests that single runs do not sway find no difference; take more \
-                 --runs, and look for what happened in those",
+                "{setting}: only a few unusual runs make {} differ; a test that ignores single runs finds no \
+                 difference. Make more --runs, and look at the unusual ones",
                 figure.name()
             ),
             Self::Starved { settings, task, percent } => write!(
@@ -445,8 +464,8 @@ impl fmt::Display for Doubt {
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::SeveralDevices { devices } => write!(
                 f,
-                "the trace is of {devices} devices, and all of it goes to one, each sector where it was on its own; take one \
-                 of them: iosched trace filter --device"
+                "the trace is of {devices} devices, but all its requests go to one device, at their recorded \
+                 sectors; select one device with iosched trace filter --device"
             ),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
             Self::WorkloadDamaged { first, total } => {

@@ -266,14 +266,14 @@ impl Measure {
         let cgroups = if cgroups.is_empty() { cgroups } else { format!("the cgroups {cgroups}, ") };
         match (self, known.is_empty()) {
             (Self::Reported(_), true) => {
-                "there are p99(sync) and other latencies, throughput, iops, finish and fairness".to_owned()
+                "available: p99(sync) and other latencies, throughput, iops, finish and fairness".to_owned()
             }
             (Self::Reported(_), false) => format!("the application reports {known}"),
             (_, true) => {
-                format!("its tasks have no names; there are {cgroups}{calls}{WHOSE}, as far as it has such I/O")
+                format!("its tasks have no names; available: {cgroups}{calls}{WHOSE}, if it has such I/O")
             }
             (_, false) => {
-                format!("there are the tasks {known}, {cgroups}{calls}and {WHOSE}, as far as it has such I/O")
+                format!("available: the tasks {known}, {cgroups}{calls}and {WHOSE}, if it has such I/O")
             }
         }
     }

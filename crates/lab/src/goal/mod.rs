@@ -136,9 +136,9 @@ impl FromStr for Goal {
         match reader.rest() {
             "" => Ok(Self { measure }),
             rest if rest.starts_with(['<', '>', '=']) => {
-                Err(reader.error(reader.at, "a goal has no bound; bounds go to --subject-to"))
+                Err(reader.error(reader.at, "a goal here has no bound; give bounds with --subject-to"))
             }
-            _ => Err(reader.error(reader.at, "nothing may follow; write each goal as a --goal of its own")),
+            _ => Err(reader.error(reader.at, "unexpected trailing text; give each goal with its own --goal")),
         }
     }
 }
@@ -154,7 +154,7 @@ impl FromStr for Constraint {
             rest if rest.starts_with(">=") => true,
             rest if rest.starts_with("<=") => false,
             _ => {
-                let example = format!("here comes >= or <=, as in \"{measure} >= 95%\"");
+                let example = format!("expected >= or <= here, as in \"{measure} >= 95%\"");
                 return Err(reader.error(reader.at, &example));
             }
         };
@@ -192,8 +192,10 @@ impl Bound {
         match figures {
             _ if own == unit => Ok(self),
             Some(known) if known.1 == kind => Ok(Self::Value(value * scale / known.2, Some(*known))),
-            _ if unit == "0..1" || unit.is_empty() => Err(format!("the figure has no unit, and {own} was given")),
-            _ => Err(format!("the figure is in {unit}, which {own} cannot be turned into")),
+            _ if unit == "0..1" || unit.is_empty() => {
+                Err(format!("this metric has no unit, but the unit {own} was given"))
+            }
+            _ => Err(format!("this metric is in {unit}; {own} cannot be converted to it")),
         }
     }
 }
@@ -231,7 +233,7 @@ impl<'t> Reader<'t> {
         let start = self.at;
         let name = self.take_while(|c| c.is_alphanumeric() || "_.-/:".contains(c));
         if name.is_empty() {
-            return Err(self.error(start, "here comes a figure, such as p99(sync), throughput or finish"));
+            return Err(self.error(start, "expected a metric here, such as p99(sync), throughput or finish"));
         }
         if !self.rest().trim_start().starts_with('(') {
             return self.bare(name, start);
@@ -258,7 +260,7 @@ impl<'t> Reader<'t> {
         }
         self.at += 1;
         if whose.is_empty() {
-            return Err(self.error(inside, &format!("here comes whose: {WHOSE}, or the name of a task")));
+            return Err(self.error(inside, &format!("expected a class of I/O here ({WHOSE}), or the name of a task")));
         }
         self.of_whom(name, start, whose)
     }
@@ -271,13 +273,16 @@ impl<'t> Reader<'t> {
             "finish" => Measure::Figure(Figure::Finish),
             "fairness" => Measure::Figure(Figure::Fairness),
             "utilisation" | "utilization" => {
-                let problem = "utilisation is neither good nor bad; take throughput, iops or a latency";
+                let problem = "utilisation is neither good nor bad; use throughput, iops or a latency";
                 return Err(self.error(start, problem));
             }
             lower => match statistic(lower) {
                 Some(found) => {
                     let statistic = found.map_err(|problem| self.error(start, problem))?;
-                    let problem = format!("whose? write {statistic}(sync); there are {WHOSE} and the names of tasks");
+                    let problem = format!(
+                        "the class of I/O is missing, as in {statistic}(sync); the classes are \
+                     {WHOSE} and the names of tasks"
+                    );
                     return Err(self.error(self.at, &problem));
                 }
                 None => Measure::Reported(name.to_owned()),
@@ -299,7 +304,7 @@ impl<'t> Reader<'t> {
             ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
             ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
-                let problem = format!("{lower} is known of all together, {lower}, or of a task by its name");
+                let problem = format!("{lower} is only for the whole run, as {lower}, or for a task");
                 return Err(self.error(start, &problem));
             }
             _ => {}
@@ -309,7 +314,8 @@ impl<'t> Reader<'t> {
             Some(Err(problem)) => Err(self.error(start, problem)),
             None => {
                 let problem = format!(
-                    "{name} is nothing that is known of {whose}; there are p50, p99, p99.9 and so on, mean, worst, throughput and iops"
+                    "there is no metric {name} for {whose}; available: p50, p99, p99.9 and other percentiles, mean, \
+                     worst, throughput and iops"
                 );
                 Err(self.error(start, &problem))
             }
@@ -322,7 +328,7 @@ impl<'t> Reader<'t> {
         let digits = self.take_while(|c| c.is_ascii_digit() || c == '.');
         let value = digits.parse::<f64>().ok().filter(|value| value.is_finite());
         let Some(value) = value else {
-            return Err(self.error(start, &format!("here comes a number, as in \"{measure} >= 95%\"")));
+            return Err(self.error(start, &format!("expected a number here, as in \"{measure} >= 95%\"")));
         };
         self.skip_space();
         let unit_at = self.at;
@@ -334,7 +340,8 @@ impl<'t> Reader<'t> {
                 Some(known) => Ok(Bound::Value(value, Some(*known))),
                 None => {
                     let known: Vec<&str> = UNITS.iter().map(|unit| unit.0).collect();
-                    let problem = format!("{unit} is no unit; there are % of the baseline's, {}", known.join(", "));
+                    let problem =
+                        format!("there is no unit {unit}; available: % (of the baseline), {}", known.join(", "));
                     Err(self.error(unit_at, &problem))
                 }
             },
@@ -355,7 +362,7 @@ fn statistic(name: &str) -> Option<Result<Statistic, &'static str>> {
     Some(if in_range {
         Ok(Statistic::Quantile(percent / 100.0))
     } else {
-        Err("a percentile is above 0 and below 100, such as p99 or p99.9; the longest of all is worst")
+        Err("a percentile must be above 0 and below 100, such as p99 or p99.9; for the maximum, write worst")
     })
 }
 
@@ -406,7 +413,7 @@ mod tests {
         let (goals, constraints) = Wish::apart(&wishes);
         assert_eq!((goals[0].to_string(), goals.len()), ("throughput(backup)".to_owned(), 1));
         assert_eq!(constraints[0].to_string(), "p99(db) <= 5 ms");
-        assert!("p99(db) < 5".parse::<Wish>().unwrap_err().to_string().contains("here comes >= or <="));
+        assert!("p99(db) < 5".parse::<Wish>().unwrap_err().to_string().contains("expected >= or <= here"));
     }
 
     #[test]
@@ -419,14 +426,14 @@ mod tests {
             assert!(error.to_string().ends_with(&format!("\n  {}^", " ".repeat(at))), "{error}");
         }
         wrong::<Goal>("", 0, "p99(sync)");
-        wrong::<Goal>("p99", 3, "whose? write p99(sync)");
+        wrong::<Goal>("p99", 3, "as in p99(sync)");
         wrong::<Goal>("p99(sync", 8, ") is missing");
         wrong::<Goal>("p99()", 4, "name of a task");
         wrong::<Goal>("p100(sync)", 0, "below 100");
-        wrong::<Goal>("p99(sync) throughput", 10, "--goal of its own");
+        wrong::<Goal>("p99(sync) throughput", 10, "its own --goal");
         wrong::<Goal>("throughput >= 5", 11, "--subject-to");
         wrong::<Goal>("speed(sync)", 0, "p99.9");
-        wrong::<Goal>("iops(sync)", 0, "of all together");
+        wrong::<Goal>("iops(sync)", 0, "only for the whole run");
         wrong::<Goal>("utilisation", 0, "neither good nor bad");
         wrong::<Constraint>("throughput", 10, ">= or <=");
         wrong::<Constraint>("throughput > 5", 11, ">= or <=");

@@ -176,7 +176,7 @@ impl Experiment {
         let setting = |label: &str| self.settings.iter().any(|known| known.label == label);
         let case = |name: &str| self.cases.iter().any(|known| known.name == name);
         if !setting(&self.baseline) {
-            return Some(format!("the baseline {} is no setting", self.baseline));
+            return Some(format!("the baseline {} is not a setting", self.baseline));
         }
         let places = self.published.iter().map(|own| (&own.case, &own.setting));
         let series = self.series.iter().map(|own| (&own.case, &own.setting));
@@ -304,7 +304,7 @@ mod tests {
         let refused = |text: &str, figures: &str| Experiment::parse("x", text, figures).unwrap_err().to_string();
         assert!(refused(&text.replace("baseline = \"deadline\"", "baseline = \"bfq\""), figures).contains("bfq"));
         assert!(refused(text, &figures.replace("write,write,s,noop", "erase,write,s,noop")).contains("erase"));
-        assert!(refused(&text.replace("[\"noop\"]", "[\"nop\"]"), figures).contains("is not a scheduler"));
+        assert!(refused(&text.replace("[\"noop\"]", "[\"nop\"]"), figures).contains("there is no scheduler"));
         assert!(refused(&text.replace("[\"sata-desktop\"]", "[]"), figures).contains("a scheduler for each disk"));
         assert!(Experiment::named("postmark").unwrap_err().to_string().contains("low-latency"));
     }

@@ -72,19 +72,21 @@ pub(super) fn figures(file: &str, text: &str) -> Result<Vec<PublishedFigure>, La
     };
     match lines.next() {
         Some((_, COLUMNS)) => {}
-        Some((number, other)) => return Err(problem(number, format!("{other:?} is not the head {COLUMNS}"))),
-        None => return Err(problem(0, format!("there is no head {COLUMNS}"))),
+        Some((number, other)) => {
+            return Err(problem(number, format!("expected the heading {COLUMNS}, found {other:?}")));
+        }
+        None => return Err(problem(0, format!("the heading {COLUMNS} is missing"))),
     }
     let figure = |(number, line): (usize, &str)| {
         let fields: Vec<&str> = line.split(',').collect();
         let [case, test, unit, setting, mean, sd, origin] = fields[..] else {
-            return Err(problem(number, format!("{} fields; there are 7: {COLUMNS}", fields.len())));
+            return Err(problem(number, format!("{} fields instead of 7: {COLUMNS}", fields.len())));
         };
-        let value = |text: &str| text.parse::<f64>().map_err(|_| problem(number, format!("{text:?} is no number")));
+        let value = |text: &str| text.parse::<f64>().map_err(|_| problem(number, format!("{text:?} is not a number")));
         let sd = if sd.is_empty() { None } else { Some(value(sd)?) };
         let known = Known { mean: value(mean)?, sd };
         let origin = Origin::parse(origin)
-            .ok_or_else(|| problem(number, format!("{origin:?} is no origin; there are given and held-out")))?;
+            .ok_or_else(|| problem(number, format!("there is no origin {origin:?}; available: given and held-out")))?;
         let [case, test, unit, setting] = [case, test, unit, setting].map(str::to_owned);
         Ok(PublishedFigure { case, test, unit, setting, known, origin })
     };
@@ -103,8 +105,8 @@ mod tests {
         assert_eq!((found[0].case.as_str(), found[0].known), ("a b", Known { mean: 10.5, sd: Some(0.5) }));
         assert_eq!((found[1].known.sd, found[1].origin), (None, Origin::HeldOut));
         let wrong = |text: &str| figures("x.csv", text).unwrap_err().to_string();
-        assert_eq!(wrong(&text.replace("10.5", "ten")), "x.csv: line 3: \"ten\" is no number");
-        assert_eq!(wrong("a,b\n"), format!("x.csv: line 1: \"a,b\" is not the head {COLUMNS}"));
+        assert_eq!(wrong(&text.replace("10.5", "ten")), "x.csv: line 3: \"ten\" is not a number");
+        assert_eq!(wrong("a,b\n"), format!("x.csv: line 1: expected the heading {COLUMNS}, found \"a,b\""));
         assert!(wrong(&text.replace("held-out", "mine")).contains("given and held-out"));
         assert!(wrong(&text.replace(",3,", ",3")).contains("line 4: 6 fields"));
     }

@@ -486,25 +486,25 @@ impl Summary {
         self.runs < self.runs_planned
     }
 
-    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; of those kept back at first: 2 of 3;
+    /// In a sentence: "verdicts the same: 5 of 6; values within 15 %: 9 of 12; of those held back at first: 2 of 3;
     /// goals met: 3 of 4"; of what was ended early, that and where comes first.
     #[must_use]
     pub fn sentence(&self) -> String {
         let stopped = format!("stopped after {} of {} runs", self.runs, self.runs_planned);
         let parts = [
             ("verdicts the same", self.verdicts_same, self.verdicts),
-            ("figures within 15 %", self.figures_near, self.figures),
-            ("of those kept back at first", self.held_out_near, self.held_out),
-            ("within it for some value of what is unknown", self.figures_reached, self.figures),
+            ("values within 15 %", self.figures_near, self.figures),
+            ("of those held back at first", self.held_out_near, self.held_out),
+            ("within it for some assumption", self.figures_reached, self.figures),
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));
         let mut said: Vec<String> = self.is_stopped().then_some(stopped).into_iter().chain(known).collect();
         if parts.iter().all(|(.., of)| *of == 0) {
             said.push(match (self.is_stopped(), self.experiments_run) {
-                (true, 0) => "no case was run under each of its settings".to_owned(),
-                (true, _) => "nothing of what was run is published".to_owned(),
-                (false, _) => "nothing of this is published".to_owned(),
+                (true, 0) => "no case ran under all of its settings".to_owned(),
+                (true, _) => "no results of these runs are published".to_owned(),
+                (false, _) => "none of these results is published".to_owned(),
             });
         }
         said.join("; ")

@@ -27,7 +27,8 @@ pub enum VerifyError {
     Execute(Box<iosched_kernel::execute::ExecuteError>),
     /// Something else changes settings of the device again and again.
     #[error(
-        "{setting}: {} in each of {runs} runs; something else sets this device: udev, tuned or another iosched; end that first",
+        "{setting}: {} in each of {runs} runs; another program (udev, tuned or another iosched) sets this device; \
+         stop it first",
         changes.iter().map(Change::of_others).collect::<Vec<_>>().join(", ")
     )]
     Disturbed {

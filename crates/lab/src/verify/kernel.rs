@@ -104,7 +104,8 @@ impl<'t> KernelBench<'t> {
     ) -> Result<Self, VerifyError> {
         let below = target.block_device().cloned();
         let Some(device) = below else {
-            let problem = format!("{target}: is on no block device of this machine, so there is no scheduler to set");
+            let problem =
+                format!("{target}: is not on a block device of this machine, so there is no scheduler to set");
             return Err(VerifyError::Run { problem });
         };
         let demand = match work {
@@ -298,7 +299,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
             let problem = match work {
                 Work::Command(_) => {
                     format!(
-                        "{file} is set for the cgroups of a workload of ours; a command of yours runs in none of those"
+                        "{file} is only for cgroups of a workload that iosched runs; a command does not run in \
+                         these cgroups"
                     )
                 }
                 Work::Workload(workload) if !names.contains(&cgroup) => {
@@ -415,7 +417,7 @@ impl Bench for KernelBench<'_> {
             let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
             kept = session.end().map_err(left)?.left;
         }
-        let left = |error| format!("{error}; the cgroup is in use; afterwards: iosched restore");
+        let left = |error| format!("{error}; the cgroup is in use; when it is free, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
         Ok(kept)
     }

@@ -8,7 +8,7 @@ use crate::Errno;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// There is nothing of that name.
-    #[error("{path}: does not exist; there {known}")]
+    #[error("{path}: does not exist; {known}")]
     NotFound {
         /// What was asked for.
         path: String,

@@ -105,8 +105,7 @@ impl Forest {
             Some(disk) => Ok(Some((disk, below.to_owned()))),
             None => {
                 let names: Vec<_> = self.disks.iter().map(Handle::name).collect();
-                let known =
-                    if let [name] = names[..] { format!("is {name}") } else { format!("are {}", names.join(", ")) };
+                let known = format!("available: {}", names.join(", "));
                 Err(ControlError::NotFound { path: path.to_owned(), known })
             }
         }

@@ -127,7 +127,7 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
     assert!(client.list("sda/queue/iosched").unwrap().contains(&"fifo_batch".to_owned()));
     for (path, errno, said) in [
         ("sda/queue/nr_requests", libc::EINVAL, "queue/nr_requests: \"x\" is not a whole number"),
-        ("sdb/queue/nr_requests", libc::ENOENT, "sdb/queue/nr_requests: does not exist; there is sda"),
+        ("sdb/queue/nr_requests", libc::ENOENT, "sdb/queue/nr_requests: does not exist; available: sda"),
         ("", libc::EISDIR, "is a directory"),
     ] {
         match client.write(path, "x") {

@@ -223,9 +223,8 @@ fn find(disk: &LiveDisk, path: &str) -> Result<Node, ControlError> {
 fn known(children: &[(String, Node)]) -> String {
     let names: Vec<_> = children.iter().take(NAMES_SHOWN).map(|(name, _)| name.as_str()).collect();
     match names.as_slice() {
-        [] => "is nothing".to_owned(),
-        [name] => format!("is {name}"),
-        names => format!("are {}{}", names.join(", "), if children.len() > NAMES_SHOWN { ", ..." } else { "" }),
+        [] => "its directory is empty".to_owned(),
+        names => format!("available: {}{}", names.join(", "), if children.len() > NAMES_SHOWN { ", ..." } else { "" }),
     }
 }
 
@@ -426,7 +425,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
             disk.set_depth(depth);
             Ok(())
         }
-        _ => Err(format!("{value:?} is not a valid queue depth: the back end accepts 1..={max} commands")),
+        _ => Err(format!("{value:?} is not a valid queue depth: it must be from 1 to {max} commands")),
     }
 }
 
@@ -436,7 +435,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
 /// What is wrong, and what would be right.
 pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
     let WeightRange { min, max, .. } = range;
-    let wrong = || format!("{value:?} is not a weight: {elevator} accepts {min}..={max}, or default");
+    let wrong = || format!("{value:?} is not a weight: for {elevator} it must be from {min} to {max}, or default");
     match value {
         "default" => Ok(None),
         number => {

@@ -80,7 +80,7 @@ pub enum StartError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The back end does not take so many commands.
-    #[error("the depth {depth} is out of range 1..={max} for {about}")]
+    #[error("the depth {depth} is out of range for {about}; it must be from 1 to {max}")]
     Depth {
         /// What was asked for.
         depth: u32,

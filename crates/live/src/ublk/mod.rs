@@ -52,7 +52,7 @@ pub enum UblkError {
     #[error("the ublk driver of this kernel cannot copy data on request: Linux 6.4 or later is needed")]
     TooOld,
     /// Somebody has the number.
-    #[error("ublkb{number} is already served: use another --number, or none")]
+    #[error("ublkb{number} is already in use: choose another --number, or leave the option out")]
     Taken {
         /// The number.
         number: u32,

@@ -20,7 +20,10 @@ pub(crate) struct Addresses {
 pub(crate) enum Refusal {
     #[error("there is no queue {number}: a device has at most {}", device::QUEUES_MAX)]
     Queue { number: u32 },
-    #[error("a queue must have a power of two of entries, at most {}, not {size}", device::QUEUE_SIZE_MAX)]
+    #[error(
+        "the number of entries of a queue must be a power of two, at most {}; it is {size}",
+        device::QUEUE_SIZE_MAX
+    )]
     Size { size: u32 },
     #[error("the start index of a queue must have 16 bits, not {base}")]
     Base { base: u32 },

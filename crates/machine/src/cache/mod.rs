@@ -103,7 +103,10 @@ pub enum Balance {
 /// There was not room enough, and no clean page left to drop: something must be written back, or read to its end,
 /// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room for {missing_pages} pages: everything else is dirty, under writeback or being read")]
+#[error(
+    "the page cache is too small: {missing_pages} more pages are needed, and all others are dirty, under \
+ writeback or being read"
+)]
 pub struct NoRoom {
     /// Pages short.
     pub missing_pages: u64,

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FsError {
     /// A setting out of its range.
-    #[error("file system: {field} = {value}: should be {expected}")]
+    #[error("file system: {field} is {value}; it must be {expected}")]
     Setting {
         /// Its name.
         field: &'static str,
@@ -15,7 +15,7 @@ pub enum FsError {
     },
     /// The device has no room for a file system of these settings.
     #[error(
-        "file system: a device of {capacity_sectors} sectors is too small for it; use a larger one or a smaller journal_mib"
+        "file system: a device of {capacity_sectors} sectors is too small; use a larger one or a smaller journal_mib"
     )]
     TooSmall {
         /// Sectors of the device.
@@ -37,19 +37,19 @@ pub enum FsError {
     #[error("file system: the directory's index is full; use more directories")]
     DirectoryFull,
     /// A directory that is to be removed has entries.
-    #[error("file system: directory not empty")]
+    #[error("file system: the directory is not empty")]
     NotEmpty,
     /// The root directory cannot be removed.
     #[error("file system: the root directory cannot be removed")]
     IsRoot,
     /// A file was expected.
-    #[error("file system: is a directory")]
+    #[error("file system: the path is a directory, not a file")]
     IsDirectory,
     /// A directory was expected.
-    #[error("file system: not a directory")]
+    #[error("file system: the path is not a directory")]
     NotDirectory,
     /// Beyond what can be mapped.
-    #[error("file system: files have {pages_max} pages of 4 KiB at most")]
+    #[error("file system: a file can have at most {pages_max} pages of 4 KiB")]
     FileTooLarge {
         /// Pages of the longest file.
         pages_max: u64,

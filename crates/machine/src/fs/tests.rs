@@ -319,11 +319,11 @@ fn settings_are_checked_by_name() {
     assert_eq!(parse("kind = 'ext4'"), FsConfig::new(FsKind::Ext4));
     assert!(toml::from_str::<FsConfig>("kind = 'ext4'\ninode_size = 128").is_err());
     for (text, message) in [
-        ("inode_bytes = 100", "file system: inode_bytes = 100: should be 128, 256, 512 or 1024"),
-        ("bytes_per_inode = 1", "file system: bytes_per_inode = 1: should be 4096 to 67108864"),
-        ("journal_mib = 1", "file system: journal_mib = 1: should be 4 to 400"),
-        ("flex_groups = 3", "file system: flex_groups = 3: should be a power of two up to 256"),
-        ("commit_interval_s = 0", "file system: commit_interval_s = 0: should be at least 1"),
+        ("inode_bytes = 100", "file system: inode_bytes is 100; it must be 128, 256, 512 or 1024"),
+        ("bytes_per_inode = 1", "file system: bytes_per_inode is 1; it must be 4096 to 67108864"),
+        ("journal_mib = 1", "file system: journal_mib is 1; it must be 4 to 400"),
+        ("flex_groups = 3", "file system: flex_groups is 3; it must be a power of two up to 256"),
+        ("commit_interval_s = 0", "file system: commit_interval_s is 0; it must be at least 1"),
     ] {
         let error = parse(&format!("kind = 'ext3'\n{text}")).validate().unwrap_err();
         assert_eq!(error.to_string(), message);

@@ -149,7 +149,7 @@ impl Journal {
     /// The log has fewer than 256 blocks (mke2fs makes none below 1024), or `tag_bytes` is not from 8 to 16.
     #[must_use]
     pub fn new(config: &JournalConfig, log: &[BlockRun]) -> Self {
-        assert!((8..=16).contains(&config.tag_bytes), "tag_bytes: should be 8 to 16");
+        assert!((8..=16).contains(&config.tag_bytes), "tag_bytes must be from 8 to 16");
         let log = Log::new(log);
         assert!(log.blocks() >= 255, "a log of {} blocks is too short", log.blocks());
         Self {

@@ -48,7 +48,7 @@ pub enum RecordedError<E: std::error::Error + 'static> {
     #[error(transparent)]
     Read(E),
     /// It is no recording from the beginning.
-    #[error("record {record}: a recording begins with the queue as it was made")]
+    #[error("record {record}: a recording must begin with the creation of the queue")]
     Beginning {
         /// Number of the record, from 1.
         record: u64,
@@ -62,7 +62,7 @@ pub enum RecordedError<E: std::error::Error + 'static> {
         problem: String,
     },
     /// The engine does otherwise.
-    #[error("record {record}, at {at_ns} ns: recorded is {recorded}; the engine has {found}")]
+    #[error("record {record}, at {at_ns} ns: the recording has {recorded}; the simulator has {found}")]
     Diverged {
         /// Number of the record, from 1.
         record: u64,
@@ -126,7 +126,7 @@ impl<R: Recording> Tape<R> {
                 Some(Ok(record)) => {
                     self.replayed.records += 1;
                     if record.at > END_OF_TIME {
-                        self.impossible("it is later than any disk has run");
+                        self.impossible("the time is too large to be real");
                         return;
                     }
                     self.head = Some(record);
@@ -157,7 +157,7 @@ impl<R: Recording> Tape<R> {
         }
         if self.recorded.len().max(self.taken.len()) > AHEAD_MAX {
             let (recorded, found) = (self.recorded.len(), self.taken.len());
-            self.diverge(ORIGIN, format!("{recorded} decisions more"), format!("{found} decisions more"));
+            self.diverge(ORIGIN, format!("{recorded} more decisions"), format!("{found} more decisions"));
         }
     }
 
@@ -169,12 +169,12 @@ impl<R: Recording> Tape<R> {
     /// The recording is over. What is left of either side has no counterpart.
     fn end(&mut self) {
         if let Some(head) = self.head.take() {
-            self.diverge(head.at, format!("{:?}", head.what), "nothing of the kind due then".to_owned());
+            self.diverge(head.at, format!("{:?}", head.what), "no such event at that time".to_owned());
         }
         if self.trouble.is_none()
             && let Some(at) = self.recorded.front().map(|&(at, _)| at).or(self.taken.front().map(|&(at, _)| at))
         {
-            let first = |some: Option<String>| some.unwrap_or_else(|| "no decision more".to_owned());
+            let first = |some: Option<String>| some.unwrap_or_else(|| "no more decisions".to_owned());
             let recorded = first(self.recorded.front().map(|(_, decision)| format!("{decision:?}")));
             let found = first(self.taken.front().map(|(_, decision)| format!("{decision:?}")));
             self.diverge(at, recorded, found);
@@ -268,7 +268,9 @@ struct Recorded<'a, R: Recording> {
 /// How many requests a device takes at once, if it can be so many.
 fn checked(depth: u32) -> Result<u32, String> {
     let possible = (1..=DEPTH_MAX).contains(&depth);
-    possible.then_some(depth).ok_or_else(|| format!("a device of depth {depth}; it is 1 to {DEPTH_MAX}"))
+    possible
+        .then_some(depth)
+        .ok_or_else(|| format!("the depth of the device is {depth}; it must be from 1 to {DEPTH_MAX}"))
 }
 
 /// Whether a record tells of what arrives, and not of the device, of time or of turns.
@@ -373,10 +375,10 @@ impl<R: Recording> Recorded<'_, R> {
     ) -> Result<(), String> {
         let &Bio { op, flags, sector, nr_sectors, context, .. } = bio;
         if op.has_data() != (nr_sectors > 0) || sector.checked_add(nr_sectors.into()).is_none() {
-            return Err(format!("a bio of {nr_sectors} sectors from {sector}"));
+            return Err(format!("a bio of {nr_sectors} sectors at sector {sector} is not valid"));
         }
         if issued.ioprio.is_some() {
-            return Err("a bio that was issued earlier: only simulations have these".to_owned());
+            return Err("the bio was issued before its submission; only simulations have such bios".to_owned());
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;
@@ -476,7 +478,10 @@ where
     let tape = Rc::new(RefCell::new(tape));
     match begun {
         Some((_, config, ..)) if !(1..=1_000_000).contains(&config.hz) || config.hw_queues == 0 => {
-            let problem = format!("a queue of {} jiffies a second and {} hardware queues", config.hz, config.hw_queues);
+            let problem = format!(
+                "a queue with {} jiffies per second and {} hardware queues is not valid",
+                config.hz, config.hw_queues
+            );
             tape.borrow_mut().impossible(problem);
         }
         Some((_, config, ..)) if checked(config.depth).is_err() => {

@@ -145,7 +145,7 @@ impl Summary {
         }
         let gains = self.gains.iter().map(Gain::sentence).collect::<Vec<_>>();
         if !gains.is_empty() {
-            said.push(format!("What that does to {name}, against the baselines: {}", gains.join(" ")));
+            said.push(format!("Effect on {name}, compared with the baselines: {}", gains.join(" ")));
         }
         said
     }
@@ -168,21 +168,22 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     let single = volumes.iter().filter(|volume| volume.runs < 2).count();
     if single > 0 {
         said.push(format!(
-            "{single} volumes have a single run of each setting: nothing can be told of them, and they are in no gain; make two runs or more"
+            "{single} volumes have only one run of each setting, so they have no verdict and do not count in any \
+             gain; make two runs or more"
         ));
     }
     if without > 0 {
-        said.push(format!("{without} volumes do not have this figure, and are not counted"));
+        said.push(format!("{without} volumes do not have this metric, and do not count"));
     }
     let few = volumes.iter().filter(|volume| volume.runs >= 2 && volume.choice == Choice::CannotTell).count();
     if few * 3 > volumes.len().max(1) {
         said.push(format!(
-            "of {few} volumes it cannot be told whether another setting is better: more runs would tell"
+            "for {few} volumes, the runs do not decide whether another setting is better; make more runs"
         ));
     }
     let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();
     if trusted > 0 {
-        said.push(format!("{trusted} comparisons have doubts of their own: they are in the table of verdicts"));
+        said.push(format!("{trusted} comparisons have their own reservations; the table of verdicts lists them"));
     }
     said
 }

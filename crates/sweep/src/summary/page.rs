@@ -23,25 +23,25 @@ pub(super) fn page(summary: &Summary) -> String {
             h2 { "What the fleet gains" }
             (gains(&summary.gains))
             p .quiet {
-                "Settings are chosen by every second run and judged by the others, and the other way round: what is chosen looks better in the \
-                 runs it was chosen by than it is. Of a typical volume: the geometric mean over volumes and its 95 % interval. Of the total: \
-                 volumes count by their I/Os."
+                "One half of the runs chooses a setting and the other half judges it, and vice versa, because a \
+                 setting looks too good in the runs that chose it. Typical volume: the geometric mean over volumes, \
+                 with its 95 % interval. Total: volumes count by their I/Os."
             }
         }
         section id="chosen" {
-            h2 { "What volumes should have" }
+            h2 { "Best settings of the volumes" }
             (chosen(summary))
         }
         @if summary.doubtful().next().is_some() {
             section id="doubtful" {
                 h2 { "Doubtful ones" }
-                p { "Another setting may be better, and these runs do not tell." }
+                p { "Another setting may be better, but these runs do not decide." }
                 (listed(summary, Choice::CannotTell))
             }
         }
         @if summary.count(Choice::Better) > 0 {
             section id="better" {
-                h2 { "Those that gain for sure" }
+                h2 { "Volumes with a certain gain" }
                 (listed(summary, Choice::Better))
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn page(summary: &Summary) -> String {
 fn gains(all: &[Gain]) -> Markup {
     html! {
         @if all.is_empty() {
-            p { "Nothing can be judged: no volume has two runs of each setting." }
+            p { "No verdict is possible: no volume has two runs of each setting." }
         } @else {
             div .scroll {
                 table {
@@ -113,7 +113,7 @@ fn chosen(summary: &Summary) -> Markup {
                 }
             }
         }
-        p .quiet { "A volume should have another setting than the baseline where that is better for sure." }
+        p .quiet { "Change the setting of a volume only if another setting is certainly better than the baseline." }
     }
 }
 

@@ -84,7 +84,7 @@ struct Gathered {
 }
 
 fn missing(table: &str, column: &str) -> SweepError {
-    SweepError::Summary(format!("the table of {table} has no column {column}: it is none of a sweep's"))
+    SweepError::Summary(format!("the table of {table} has no column {column}, so it is not from a sweep"))
 }
 
 /// What a summary is made of, file by file: only what is wanted of each is kept.
@@ -174,10 +174,10 @@ impl Gathering {
         let Some(unit) = unit else {
             let known: Vec<String> = known.into_iter().collect();
             let there_are = known.join(", ");
-            return Err(SweepError::Summary(format!("figure {figure}: no volume has it; there are {there_are}")));
+            return Err(SweepError::Summary(format!("no volume has the metric {figure}; available: {there_are}")));
         };
         let Some(better) = better else {
-            let problem = "neither more nor less of it is better, so that nothing can be chosen by it";
+            let problem = "neither more nor less of it is better, so it cannot choose a setting";
             return Err(SweepError::Summary(format!("figure {figure}: {problem}")));
         };
         let higher_is_better = Some(better.as_str()) == Direction::Higher.better();

@@ -17,13 +17,13 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         return known.into();
     }
     if !is_text {
-        return "it is binary data, and holds no records of blktrace or vscsiStats".into();
+        return "it is binary data without records of blktrace or vscsiStats".into();
     }
     if let Some(known) = likely_text(head) {
         return known.into();
     }
     if let Some(problem) = csv::lacking(head) {
-        let table = "it is a table whose heading says too little";
+        let table = "it is a table, but its heading does not name all columns that are needed";
         let guess = first_line(head).and_then(Columns::guess);
         let example = guess.map_or_else(String::new, |names| format!(", perhaps {names}"));
         return format!("{table}: {problem}; name its columns with --columns{example}").into();
@@ -34,8 +34,8 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     let nearest = nearest.filter(|_| !is_headed);
     if let Some(Misfit { format, line: Some(line), found, expected, .. }) = nearest {
         return format!(
-            "some of its lines are records of {format}, but not line {line}: found {found:?}, expected {expected}; \
-             read it with --input-format {format} and --partial"
+            "some of its lines are records of {format}, but line {line} is not: found {found:?}, expected \
+             {expected}; to read it, add --input-format {format} and --partial"
         )
         .into();
     }
@@ -43,17 +43,17 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         Some((columns, between)) => {
             let example = first_line(head).filter(|_| is_headed).and_then(Columns::guess);
             let example = example.map_or_else(
-                || "as in --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
+                || "such as --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
                 |names| format!("perhaps --columns {names}"),
             );
             format!(
-                "it is a table of {columns} columns with {between} between them, whose meaning is not known; name the \
+                "it is a table of {columns} columns separated by {between}, and their meaning is unknown; name the \
                  columns, {example}"
             )
             .into()
         }
-        None => "its lines are neither records of a format nor rows of a table; --input-format names the format, and \
-                 --columns the columns of a table"
+        None => "its lines are neither records of a known format nor rows of a table; name the format with \
+                 --input-format, or the columns with --columns"
             .into(),
     }
 }
@@ -87,21 +87,19 @@ fn table(head: &[u8]) -> Option<(usize, &'static str)> {
 /// What people give instead of a trace, and what is to be done with it.
 fn known_content(head: &[u8]) -> Option<&'static str> {
     Some(match head {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16: convert it, as with iconv -f UTF-16 -t UTF-8",
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz: decompress it first, as with xz -dc",
-        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: decompress it first, as with bzip2 -dc",
-        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4: decompress it first, as with lz4 -dc",
-        [b'P', b'K', 3, 4, ..] => "it is a zip archive: unpack it first",
-        head if head.get(257..262) == Some(b"ustar") => "it is a tar archive: unpack it first",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz; decompress it with xz -dc",
+        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2; decompress it with bzip2 -dc",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4; decompress it with lz4 -dc",
+        [b'P', b'K', 3, 4, ..] => "it is a zip archive; unpack it first",
+        head if head.get(257..262) == Some(b"ustar") => "it is a tar archive; unpack it first",
         head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
-            "it is full of zero bytes: its data were lost; copy it again"
+            "it has only zero bytes, so its data was lost; copy it again"
         }
         head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
-            "it is a table of rates, as iostat and sar print it, and holds no requests: `iosched trace info` shows \
-             the rates of whole tables, and `iosched record` makes a trace"
+            "it is a table of rates from iostat or sar, which does not contain the requests; show it with `iosched \
+             trace info`, or make a trace with `iosched record`"
         }
-        head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), and no trace",
-        head if head.trim_ascii_start().starts_with(b"{") => "it is JSON, and no trace; traces of requests are lines",
         _ => return None,
     })
 }
@@ -114,12 +112,14 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     };
     if [&b"kB_read/s"[..], b"Blk_read/s", b"MB_read/s"].into_iter().any(|rate| has_words([b"tps", rate])) {
         return Some(
-            "it is the table of iostat without -x, which prints neither waits nor queue lengths: run iostat -x 1 60, or \
-             `iosched record`, which makes a trace",
+            "it is the table of iostat without -x, which has neither waits nor queue lengths; run iostat -x 1 60, \
+             or make a trace with `iosched record`",
         );
     }
     if has_words([b"kr/s", b"kw/s"]) {
-        return Some("it is a table of iostat of FreeBSD or Solaris; iosched reads iostat -x and sar -d of Linux");
+        return Some(
+            "it is a table from iostat of FreeBSD or Solaris; iosched reads only iostat -x and sar -d of Linux",
+        );
     }
     if let Some((_, known)) =
         OTHER_TOOLS.iter().find(|(words, _)| has_words([words[0].as_bytes(), words[1].as_bytes()]))
@@ -132,22 +132,22 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     };
     let is_number = |word: &&[u8]| decimal(word, 1).is_some();
     match first[..] {
-        [_, action, ..] if is_action(&action) => Some(
-            "the first line `fio version 2 iolog` is missing; put it above the others, or say --input-format fio-v2",
-        ),
-        [time, _, action, ..] if is_number(&time) && is_action(&action) => Some(
-            "the first line `fio version 3 iolog` is missing; put it above the others, or say --input-format fio-v3",
-        ),
+        [_, action, ..] if is_action(&action) => {
+            Some("the first line `fio version 2 iolog` is missing; add it, or give --input-format fio-v2")
+        }
+        [time, _, action, ..] if is_number(&time) && is_action(&action) => {
+            Some("the first line `fio version 3 iolog` is missing; add it, or give --input-format fio-v3")
+        }
         [time, device, start, length, op] if [time, device, start, length, op].iter().all(is_number) => Some(
-            "it looks like a trace of DiskSim or SSDsim, whose unit of time is not known; name it, as in \
-             --time-unit ms, or name the columns, as in --columns time_ms,device,sector,nr_sectors,op=1:read",
+            "it looks like a trace of DiskSim or SSDsim, whose unit of time is unknown; name the unit, such as \
+             --time-unit ms, or the columns, such as --columns time_ms,device,sector,nr_sectors,op=1:read",
         ),
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
             "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
         ),
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
-            "it holds events of the kernel as text, of perf script or trace-cmd report, but no block events that can be \
-             read at its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
+            "it has kernel events as text (perf script or trace-cmd report), but no block events that can be read at \
+             its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
              `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_call(line)).count() > 1 => Some(

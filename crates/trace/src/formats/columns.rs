@@ -198,12 +198,12 @@ impl Columns {
         let mut op_words = Vec::new();
         for name in &names {
             if let Some((other, _)) = name.split_once('=').filter(|(other, _)| *other != "op") {
-                return Err(wrong(format!("only op takes words and their meanings, as in op=1:read; not {other:?}")));
+                return Err(wrong(format!("{other:?}: only op accepts words with meanings, such as op=1:read")));
             }
             let column = meaning(name, &mut op_words).map_err(wrong)?;
-            columns.push(column.ok_or_else(|| {
-                wrong(format!("{name:?} is not the name of a column; the names are {}", Self::known()))
-            })?);
+            columns.push(
+                column.ok_or_else(|| wrong(format!("there is no column {name:?}; available: {}", Self::known())))?,
+            );
         }
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
@@ -323,11 +323,8 @@ impl Columns {
             let unknown: Vec<_> =
                 names.iter().filter(|name| Column::of_name(name).is_none()).map(String::as_str).collect();
             let problem = Self::new(columns, names.clone()).err().filter(|_| is_table)?;
-            let passed_over = if unknown.is_empty() {
-                String::new()
-            } else {
-                format!("; no columns that are known: {}", unknown.join(", "))
-            };
+            let passed_over =
+                if unknown.is_empty() { String::new() } else { format!("; unknown columns: {}", unknown.join(", ")) };
             Some(format!("{problem}{passed_over}"))
         })
     }
@@ -353,7 +350,7 @@ impl Columns {
 
     fn new(columns: Vec<Column>, names: Vec<String>) -> Result<Self, String> {
         if columns.len() > COLUMNS_MAX {
-            return Err(format!("there are {}; at most {COLUMNS_MAX} make sense", columns.len()));
+            return Err(format!("there are {} columns; at most {COLUMNS_MAX} are allowed", columns.len()));
         }
         let role = |column: &Column| match column {
             Column::Arrival(_) | Column::Completion(_) => Role::Time,
@@ -365,7 +362,10 @@ impl Columns {
         };
         for (at, column) in columns.iter().enumerate().filter(|(_, column)| **column != Column::Unknown) {
             if let Some(before) = columns[..at].iter().position(|other| role(other) == role(column)) {
-                return Err(format!("{} and {} say the same; leave one out, as -", names[before], names[at]));
+                return Err(format!(
+                    "columns {} and {} mean the same; write - in place of one of them",
+                    names[before], names[at]
+                ));
             }
         }
         for (needed, names) in [
@@ -380,7 +380,10 @@ impl Columns {
         }
         let completes = columns.iter().position(|column| matches!(column, Column::Completion(_)));
         if let Some(at) = completes.filter(|_| !columns.iter().any(|column| role(column) == Role::Latency)) {
-            return Err(format!("{} needs a latency (latency_ns, _us, _ms or _s) to give the arrival", names[at]));
+            return Err(format!(
+                "{} needs a latency column too (latency_ns, _us, _ms or _s), to compute the arrival",
+                names[at]
+            ));
         }
         Ok(Self { columns, names, op_words: Vec::new() })
     }
@@ -389,7 +392,7 @@ impl Columns {
     #[must_use]
     pub fn known() -> String {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).filter(|name| *name != IGNORED).collect();
-        format!("{}, and {IGNORED} for one to ignore", names.join(", "))
+        format!("{}, and {IGNORED} for a column to skip", names.join(", "))
     }
 
     /// Whether times are those since the first record, not as written.
@@ -466,13 +469,13 @@ fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
             "flush" | "sync" | "f" => Op::Flush,
             _ => {
                 return Err(format!(
-                    "{pair:?} gives no word its meaning: write WORD:read, WORD:write, WORD:discard or WORD:flush, with / \
-                     between them, as in op=0:write/1:read"
+                    "{pair:?} is not WORD:MEANING; write WORD:read, WORD:write, WORD:discard or WORD:flush, \
+                     separated by /, such as op=0:write/1:read"
                 ));
             }
         };
         if word.is_empty() || words.iter().any(|(known, _)| known == word.as_bytes()) {
-            return Err(format!("{pair:?}: every word must be there, and only once"));
+            return Err(format!("{pair:?}: each word must be given exactly once"));
         }
         words.push((word.as_bytes().to_vec(), op));
     }

@@ -84,7 +84,7 @@ impl LineFormat for Csv {
                 return Line::Other;
             }
             self.delimiter = columns.delimiter(line);
-            // A heading, by whatever names: nothing in it is a number.
+            // A heading, by whatever names: nothing in it must be a number.
             let is_heading =
                 !line.split(|b| b",\t;| ".contains(b)).any(|field| field.first().is_some_and(u8::is_ascii_digit));
             if is_heading {
@@ -100,7 +100,7 @@ impl LineFormat for Csv {
         let (found, needed) = (fields.len(), columns.columns.len());
         if self.delimiter.is_none() || found != needed {
             let s = if found == 1 { "" } else { "s" };
-            return Some((excerpt(line), format!("{needed} columns ({columns}); it has {found} field{s}")));
+            return Some((excerpt(line), format!("{needed} columns ({columns}), but the line has {found} field{s}")));
         }
         let (mut row, mut names) = (TableRow::default(), Names::default());
         for (number, ((name, column), field)) in (1..).zip(columns.iter().zip(fields)) {

@@ -48,18 +48,16 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     let samples: Vec<Sample> = lines().filter_map(sample).collect();
     let is_called = |kind: &str| name.contains(kind);
     Some(if is_called("_bw.") {
-        "it is a bandwidth log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
-         write_iolog"
+        "it is a bandwidth log of fio, which does not list single I/Os; record with write_lat_log and log_offset=1, \
+         or with write_iolog"
     } else if is_called("_iops.") || samples.len() > 1 && samples.iter().all(|sample| sample.value == 1) {
-        "it is an IOPS log of fio, which holds no single I/Os; record with write_lat_log and log_offset=1, or with \
-         write_iolog"
+        "it is an IOPS log of fio, which does not list single I/Os; record with write_lat_log and log_offset=1, or \
+         with write_iolog"
     } else if is_called("_slat.") {
-        "it is a log of fio's submission latencies, which end before the I/Os do; take the log whose name has _lat or \
-         _clat"
+        "it is a log of fio's submission latencies, not of completions; use the log with _lat or _clat in its name"
     } else if samples.iter().all(|sample| sample.bytes == 0) {
-        "it is a log of fio's averages (log_avg_msec), which holds no single I/Os; record without log_avg_msec and \
-         with \
-         log_offset=1"
+        "it is a log of fio's averages (log_avg_msec), which does not list single I/Os; record without log_avg_msec \
+         and with log_offset=1"
     } else if samples.iter().all(|sample| sample.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
         "it is a log of fio without offsets; record with log_offset=1"
     } else if is_called("_lat.") || is_called("_clat.") {
@@ -83,12 +81,12 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
     match (are_latencies, are_bandwidths) {
         (true, false) => None,
         (false, true) => Some(
-            "it seems to be a bandwidth log of fio, which holds no single I/Os; record with write_lat_log and \
-             log_offset=1; if its values are latencies, read it with --input-format csv",
+            "it looks like a bandwidth log of fio, which does not list single I/Os; record with write_lat_log and \
+             log_offset=1. If its values are latencies, add --input-format csv",
         ),
         _ => Some(
-            "it is a log of fio, and neither its name (_lat, _bw, _iops) nor its values say of what; if its values are \
-             latencies, read it with --input-format csv; bandwidths and IOPS are no single I/Os",
+            "it is a log of fio, but its name (_lat, _bw, _iops) and values do not show of what. If its values are \
+             latencies, add --input-format csv. Logs of bandwidth and IOPS do not list single I/Os",
         ),
     }
 }
@@ -117,8 +115,8 @@ mod tests {
             assert!(of(&bandwidths, "log").contains("log of fio"), "{latency_us}");
         }
         assert_eq!(of(&log(8_000, |_| 8_000_000, ""), "log"), "a trace");
-        assert!(of(&log(8_000, |_| 512, ""), "log").contains("seems to be a bandwidth log"));
-        assert!(of(&log(100, |_| 60_000, ""), "log").contains("neither its name"));
+        assert!(of(&log(8_000, |_| 512, ""), "log").contains("looks like a bandwidth log"));
+        assert!(of(&log(100, |_| 60_000, ""), "log").contains("but its name"));
         assert!(of(&log(100, |_| 1, ""), "log").contains("an IOPS log"));
     }
 

@@ -107,7 +107,7 @@ impl TableRow {
     /// # Errors
     /// The values do not go together; the text says what would. A request of no length is left to the caller.
     pub fn request(&self, names: &mut Names) -> Result<TraceRequest, &'static str> {
-        const TOO_LARGE: &str = "an I/O that ends within 64 bits of bytes and has fewer than 2^32 sectors";
+        const TOO_LARGE: &str = "an I/O that ends below 2^64 bytes and has fewer than 2^32 sectors";
         let mut request = self.request;
         if (self.offset_bytes, self.length_bytes) != (None, None) {
             let offset = self.offset_bytes.map_or_else(|| request.sector.checked_mul(SECTOR_BYTES), Some);
@@ -119,7 +119,7 @@ impl TableRow {
             *latency_ns = latency_ns.saturating_add(self.queued_ns);
         }
         if let Some(completion_ns) = self.completion_ns {
-            let latency_ns = request.latency_ns.ok_or("a latency, since the time is that of the completion")?;
+            let latency_ns = request.latency_ns.ok_or("a latency, because the time is that of the completion")?;
             let arrival_ns = completion_ns.saturating_add(BEFORE_FIRST_NS).saturating_sub(latency_ns);
             request.arrival = Time::from_ns(arrival_ns);
         }

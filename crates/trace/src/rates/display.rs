@@ -30,12 +30,16 @@ impl fmt::Display for RatesSummary {
             RatesTool::Sar => "sar -d",
         };
         let intervals = self.devices.iter().map(|device| device.intervals).max().unwrap_or(0);
-        let left_out =
-            if self.leaves_out_first { "; its first report, which may be since the start, left out" } else { "" };
+        let left_out = if self.leaves_out_first {
+            "; its first report is left out, because it may cover the time since the start"
+        } else {
+            ""
+        };
         if self.is_since_start {
             writeln!(
                 f,
-                "{tool}: one report. It holds means since the machine's start, and hides bursts. For intervals: iostat -x 1 60\n"
+                "{tool}: one report, with means since the system started, which hide bursts. For intervals, run: \
+                 iostat -x 1 60\n"
             )?;
         } else {
             let intervals = grouped(intervals);
@@ -118,8 +122,8 @@ impl DeviceRates {
         let means = format!("{:.1} requests in flight while busy (mean; largest {:.1})", in_flight.mean, in_flight.max);
         if queued == 0 {
             return format!(
-                "{means}: a scheduler seldom has anything to choose from, unless requests came in bursts within an \
-                 interval{contradiction}"
+                "{means}: a scheduler seldom has several requests to choose from, unless they came in \
+                 bursts{contradiction}"
             );
         }
         let is_busy = if busy == 0 {
@@ -128,7 +132,8 @@ impl DeviceRates {
             format!("busy for {BUSY_PERCENT} % or more in {} {of}", grouped(busy))
         };
         format!(
-            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}: a scheduler has something to choose from{contradiction}",
+            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}: a scheduler has several requests to choose \
+             from{contradiction}",
             grouped(queued)
         )
     }
@@ -137,8 +142,8 @@ impl DeviceRates {
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(
-            "the values contradict each other in {} of {} intervals: the printed queue length is {queue:.2}, and rates \
-             times waits give {by_waits:.2} requests; do not rely on either",
+            "the values of {} of {} intervals contradict each other: the printed queue length is {queue:.2}, but \
+             rates times waits give {by_waits:.2} requests; rely on neither",
             grouped(self.contradicting_intervals),
             grouped(self.intervals)
         ))

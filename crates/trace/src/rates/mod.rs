@@ -51,7 +51,7 @@ pub struct RatesSummary {
     pub tool: RatesTool,
     /// Whether the first report was left out: iostat's first is of the time since the machine's start.
     pub leaves_out_first: bool,
-    /// Whether there is one report of iostat only: its values are means since the machine's start.
+    /// Whether there is one report of iostat only: its values are means since the system started.
     pub is_since_start: bool,
     /// The devices, as they came.
     pub devices: Vec<DeviceRates>,

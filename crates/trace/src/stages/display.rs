@@ -10,7 +10,7 @@ use crate::table::{Align, Table};
 /// What the stages are, in words.
 const MEANINGS: [&str; 8] = [
     "from a submission to the next",
-    "submitted, until a request was got",
+    "submitted, until a request was allocated",
     "got, until inserted",
     "submitted, until merged",
     "inserted, until issued",

@@ -62,8 +62,9 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     };
     let Some(total_bytes) = size.or_else(|| memory.map(|mib| mib * 2 * MIB)) else {
-        let problem = "is missing: bonnie++ takes twice the memory of its machine";
-        return Err(line.error("-s", problem, "write -s SIZE, as -s 8g"));
+        let problem = "this option is missing, because the memory of the machine is unknown: bonnie++ uses twice \
+         the memory";
+        return Err(line.error("-s", problem, "add -s SIZE, such as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);
     if !block_bytes.is_power_of_two() || !(512..=total_bytes).contains(&block_bytes) {
@@ -124,8 +125,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     ];
     let mut notes = Vec::new();
     if last("-n").is_none_or(|given| given.value != "0") {
-        let what = "the phases of bonnie++ that create, stat and delete small files".to_owned();
-        notes.push(Note::NotCarriedOut { what, why: "they are not simulated; -n 0 leaves them out".to_owned() });
+        let what = "bonnie++ would create, stat and delete small files".to_owned();
+        notes.push(Note::NotCarriedOut { what, why: "they are not simulated; add -n 0 to skip them".to_owned() });
     }
     Ok(Plan {
         program: ABOUT.name,
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn errors_name_the_option() {
         let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
-        assert!(error("bonnie++ -d /tmp").contains("-s: is missing"));
+        assert!(error("bonnie++ -d /tmp").contains("-s: this option is missing"));
         assert!(error("bonnie++ -s 16 -k 3").contains("-k: unknown option"));
         assert!(error("bonnie++ -s 16 -c 4").contains("-c: 4 copies at once are not simulated"));
         assert!(error("bonnie++ -s 16:3k").contains("-s: a block of 3072 bytes"));

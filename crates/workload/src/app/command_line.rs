@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
         let number = given.value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| {
             let problem = format!("`{}` is not a whole number from {least} to {most}", given.value);
-            self.error(given.name, problem, "write such a number")
+            self.error(given.name, problem, "give a number in this range")
         })
     }
 

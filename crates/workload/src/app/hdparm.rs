@@ -31,9 +31,9 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let has = |name: &str| given.iter().any(|given| given.name == name);
     if !has("-t") {
         let (problem, remedy) = if has("-T") {
-            ("-T reads from memory and makes no I/O", "write hdparm -t DEVICE")
+            ("-T reads only from memory and causes no I/O", "write hdparm -t DEVICE")
         } else {
-            ("only the timing of reads is simulated", "write hdparm -t DEVICE")
+            ("only timed reads are simulated", "write hdparm -t DEVICE")
         };
         return Err(line.error(if has("-T") { "-T" } else { "-t" }, problem, remedy));
     }
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn errors_name_the_option() {
-        assert!(words("hdparm -T /dev/sda").contains("-T: -T reads from memory and makes no I/O"));
+        assert!(words("hdparm -T /dev/sda").contains("-T: -T reads only from memory and causes no I/O"));
         assert!(words("hdparm -I /dev/sda").contains("-I: unknown option"));
-        assert!(words("hdparm /dev/sda").contains("only the timing of reads"));
+        assert!(words("hdparm /dev/sda").contains("only timed reads"));
         assert!(words("hdparm -t").contains("DEVICE: is missing"));
         assert!(words("hdparm -t /dev/sda /dev/sdb").contains("/dev/sdb: a second device"));
     }

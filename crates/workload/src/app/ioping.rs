@@ -13,7 +13,7 @@ pub(in crate::app) const ABOUT: About = About {
     name: "ioping",
     about: "makes one request a second and measures its latency",
     options: &[
-        option("-c", "COUNT", "end after so many requests; 60 if neither -c nor -w is given"),
+        option("-c", "COUNT", "end after this number of requests; 60 if neither -c nor -w is given"),
         option("-i", "TIME", "from one request to the next; 1 s"),
         option("-w", "TIME", "end after this time"),
         option("-s", "SIZE", "size of a request; 4k, with -L 256k"),
@@ -57,14 +57,14 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let is_device = target.starts_with("/dev/");
     let (seeks, cached, writes) = (has("-R"), has("-C"), has("-W"));
     if cached && !is_device {
-        let problem = "the file is in the page cache, and no request reaches the disk";
+        let problem = "the file is in the page cache, so no request reaches the disk";
         return Err(line.error("-C", problem, "leave -C out, or name a device"));
     }
     let block_bytes = size("-s", Some(if has("-L") { 256 << 10 } else { 4 << 10 }))?.unwrap_or(MIB);
     let part_default = if seeks { Some(64 * MIB) } else { Some(MIB).filter(|_| !is_device) };
     let part_bytes = size("-S", part_default)?;
     if part_bytes.is_some_and(|part_bytes| part_bytes < block_bytes) {
-        let problem = format!("a request of {block_bytes} bytes is larger");
+        let problem = format!("a request has {block_bytes} bytes, which is more");
         return Err(line.error("-S", problem, "write a larger size, or a smaller -s"));
     }
     let interval_ns = time("-i", Some(if seeks { 0 } else { 1_000_000_000 }))?.unwrap_or(0);
@@ -152,7 +152,7 @@ mod tests {
     fn errors_name_the_option() {
         assert!(words("ioping -C .").contains("-C: the file is in the page cache"));
         assert!(words("ioping -A .").contains("-A: unknown option"));
-        assert!(words("ioping -s 2m .").contains("-S: a request of 2097152 bytes is larger"));
+        assert!(words("ioping -s 2m .").contains("-S: a request has 2097152 bytes, which is more"));
         assert!(words("ioping -i x .").contains("-i: `x` is not a time"));
         assert!(words("ioping").contains("TARGET: is missing"));
     }

@@ -74,7 +74,7 @@ impl Spec {
             "tpcc" => AppOptions::Tpcc(tpcc::TpccOptions::parse(&line)?),
             other => {
                 let known = programs().iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
-                return Err(line.error(other, "no such program", format!("there are {known}")));
+                return Err(line.error(other, "no such program", format!("available: {known}")));
             }
         };
         let (line, name) = (line.text().to_owned(), shortened(line.text()));
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn what_cannot_be_run_is_refused_with_the_option_and_what_would_be_right() {
         assert!(
-            error("postmark -x").starts_with("postmark -x: postmark: no such program; there are bonnie++, dd, fdtree")
+            error("postmark -x").starts_with("postmark -x: postmark: no such program; available: bonnie++, dd, fdtree")
         );
         assert!(error("").contains("no such program"));
         for program in programs() {

@@ -22,14 +22,14 @@ pub(in crate::app) const ABOUT: About = About {
         option("--file-block-size", "SIZE", "size of a request; 16384"),
         option("--file-io-mode", "MODE", "sync"),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
-        option("--file-fsync-freq", "N", "sync all files after so many requests, 0: never; 100"),
+        option("--file-fsync-freq", "N", "sync all files after this number of requests, 0: never; 100"),
         option("--file-fsync-all", "[on|off]", "sync after each write; off"),
         option("--file-fsync-end", "[on|off]", "sync all files at the end; on"),
         option("--file-fsync-mode", "MODE", "fsync or fdatasync; fsync"),
         option("--file-rw-ratio", "R", "reads to a write of rndrw; 1.5"),
         option("--threads", "N", "how many threads; 1"),
         option("--time", "SECONDS", "end after this time, 0: no limit; 10"),
-        option("--events", "N", "end after so many requests, 0: no limit; 0"),
+        option("--events", "N", "end after this number of requests, 0: no limit; 0"),
         option("--test", "TEST", "fileio, as before sysbench 1.0: without --time, it ends after 10,000 requests"),
         option("--num-threads", "N", "the same as --threads"),
         option("--max-time", "SECONDS", "the same as --time"),
@@ -80,7 +80,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     match words.last() {
         Some(&"run") => {}
         Some(command) if ["prepare", "cleanup"].contains(command) => {
-            return Err(line.error(*command, "only run is simulated: the files are there", "write run instead"));
+            return Err(line.error(*command, "only run is simulated; its files exist already", "write run instead"));
         }
         _ => return Err(line.error("run", "is missing", "write sysbench fileio ... run")),
     }
@@ -114,8 +114,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
             "sync" => (open.sync, open.data_only) = (true, false),
             "dsync" => (open.sync, open.data_only) = (true, !open.sync || open.data_only),
             other => {
-                let problem = format!("`{other}` is not known");
-                return Err(line.error("--file-extra-flags", problem, "there are direct, dsync, sync"));
+                let problem = format!("`{other}` is not a known value");
+                return Err(line.error("--file-extra-flags", problem, "use direct, dsync or sync"));
             }
         }
     }
@@ -140,8 +140,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         "rndwr" => (Action::Write, Order::Random),
         "rndrw" => (Action::Mixed { reads_per_write: ratio }, Order::Random),
         other => {
-            let remedy = "there are seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw";
-            return Err(line.error(mode.name, format!("`{other}` is not known"), remedy));
+            let remedy = "use seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw";
+            return Err(line.error(mode.name, format!("`{other}` is not a known value"), remedy));
         }
     };
     let makes_files = mode.value == "seqwr";
@@ -150,7 +150,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         "fsync" => false,
         "fdatasync" => true,
         other => {
-            let problem = format!("`{other}` is not known");
+            let problem = format!("`{other}` is not a known value");
             return Err(line.error("--file-fsync-mode", problem, "write fsync or fdatasync"));
         }
     };

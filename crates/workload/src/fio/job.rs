@@ -137,7 +137,7 @@ pub struct Job {
     pub fdatasync_ios: u32,
     /// `sync_file_range` with waiting: after so many writes; 0: never.
     pub sync_file_range_ios: u32,
-    /// `write_barrier`: every so many-th write is a barrier; 0: none.
+    /// `write_barrier`: N: every Nth write is a barrier; 0: none.
     pub barrier_ios: u32,
     /// `end_fsync`.
     pub end_fsync: bool,

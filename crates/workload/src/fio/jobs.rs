@@ -116,7 +116,7 @@ impl Jobs {
                     file: self.file.name.clone(),
                     line: job.line,
                     job: job.name.clone(),
-                    problem: "with it, the maps of random blocks would take more than 1 GiB".to_owned(),
+                    problem: "the maps of random blocks would need more than 1 GiB".to_owned(),
                     remedy: "set norandommap or softrandommap, a larger bs or a smaller size",
                 });
             }

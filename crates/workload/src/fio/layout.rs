@@ -108,8 +108,8 @@ impl Layout {
         if let Some((job, _)) = jobs.iter().find(|(_, (wanted, ..))| wanted.iter().any(|w| w.file.is_some()))
             && end > capacity_bytes
         {
-            let problem = format!("the files of all jobs take {end} bytes, the device has {capacity_bytes}");
-            return Err(builder.error(job, problem, "make size or filesize smaller, or take a larger device"));
+            let problem = format!("the files of all jobs need {end} bytes, but the device has {capacity_bytes}");
+            return Err(builder.error(job, problem, "give a smaller size or filesize, or a larger device"));
         }
         let place = |(_, (wanted, size_bytes, io_size_bytes)): (&Job, (Vec<Wanted>, u64, Option<u64>))| JobLayout {
             regions: wanted
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
     /// What a job wants: its regions, `size` and `io_size`.
     fn job(&mut self, number: usize, job: &'a Job) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         if job.time_based && job.runtime_ns.is_none() {
-            let problem = "time_based without a runtime never ends".to_owned();
+            let problem = "time_based needs runtime; without it the job never ends".to_owned();
             return Err(self.error(job, problem, "set runtime"));
         }
         if let Some(log) = &job.replay {
@@ -157,8 +157,8 @@ impl<'a> Builder<'a> {
         }
         let longest = job.mode.directions().iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
         if longest > IO_BYTES_MAX {
-            let problem = format!("an I/O of {longest} bytes; the most is {IO_BYTES_MAX}");
-            return Err(self.error(job, problem, "take a smaller bs"));
+            let problem = format!("an I/O has {longest} bytes; the maximum is {IO_BYTES_MAX}");
+            return Err(self.error(job, problem, "give a smaller bs"));
         }
         let names: Vec<Name<'a>> = match &job.files {
             Files::Named(names) => names.iter().map(|name| Name::Shared(name)).collect(),
@@ -166,8 +166,9 @@ impl<'a> Builder<'a> {
         };
         self.regions += names.len();
         if names.is_empty() || self.regions > FILES_MAX {
-            let problem = format!("{} files; all jobs together have 1 to {FILES_MAX}", self.regions);
-            return Err(self.error(job, problem, "take a smaller nrfiles or numjobs"));
+            let problem =
+                format!("there are {} files; all jobs together must have from 1 to {FILES_MAX}", self.regions);
+            return Err(self.error(job, problem, "give a smaller nrfiles or numjobs"));
         }
         let count = names.len() as u64;
         let mut sizes = SplitMix64::entity(FILE_SIZE_STREAM, number as u64);
@@ -189,8 +190,8 @@ impl<'a> Builder<'a> {
         });
         let least = smallest_block(job);
         if let Some(short) = wanted.iter().find(|w| w.length < least) {
-            let problem = format!("{} bytes of a file are less than one block of {least}", short.length);
-            return Err(self.error(job, problem, "take a larger size, a smaller offset or a smaller bs"));
+            let problem = format!("the file has {} bytes, less than one block of {least}", short.length);
+            return Err(self.error(job, problem, "give a larger size, a smaller offset or a smaller bs"));
         }
         Ok((wanted, size_bytes, io_size_bytes))
     }
@@ -200,8 +201,8 @@ impl<'a> Builder<'a> {
         let replayed = || log.ios.iter().filter(|io| log.replays(io));
         let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);
         if end > self.capacity_bytes {
-            let problem = format!("its log reaches to byte {end}, the device has {}", self.capacity_bytes);
-            return Err(self.error(job, problem, "set replay_scale, or take a larger device"));
+            let problem = format!("its log reaches byte {end}, but the device has {}", self.capacity_bytes);
+            return Err(self.error(job, problem, "set replay_scale, or give a larger device"));
         }
         let bytes = replayed().fold(0u64, |sum, io| sum.saturating_add(io.bytes));
         Ok((vec![Wanted { file: None, offset: 0, length: self.capacity_bytes }], bytes, None))
@@ -210,14 +211,14 @@ impl<'a> Builder<'a> {
     fn device_region(&mut self, job: &Job, name: &'a str, count: u64) -> Result<Wanted, WorkloadError> {
         let first = *self.device.get_or_insert(name);
         if first != name {
-            let problem = format!("filename {name}: the jobs use {first} already, and a run has one device");
-            return Err(self.error(job, problem, "run the jobs of each device by themselves"));
+            let problem = format!("filename {name}: other jobs use {first}, but a run has only one device");
+            return Err(self.error(job, problem, "run the jobs of each device separately"));
         }
         let whole = self.capacity_bytes;
         let offset = offset_in(job, whole);
         if offset >= whole {
-            let problem = format!("offset {offset} lies behind the end of the device, which has {whole} bytes");
-            return Err(self.error(job, problem, "take a smaller offset or offset_increment"));
+            let problem = format!("offset {offset} is beyond the end of the device, which has {whole} bytes");
+            return Err(self.error(job, problem, "give a smaller offset or offset_increment"));
         }
         let room = whole - offset;
         let length = match job.size {
@@ -226,8 +227,8 @@ impl<'a> Builder<'a> {
             Some(Size::Percent(percent)) => per_cent(whole, percent).min(room),
             Some(Size::Bytes(bytes)) if bytes / count <= room => bytes / count,
             Some(Size::Bytes(bytes)) => {
-                let problem = format!("size {bytes} from offset {offset} on: the device has {whole} bytes");
-                return Err(self.error(job, problem, "take a smaller size or offset, or a larger device"));
+                let problem = format!("size {bytes} at offset {offset} exceeds the device, which has {whole} bytes");
+                return Err(self.error(job, problem, "give a smaller size or offset, or a larger device"));
             }
         };
         Ok(Wanted { file: None, offset, length })
@@ -248,7 +249,7 @@ impl<'a> Builder<'a> {
         }
         let given = self.given[number].or_else(|| job.file_size.map(|[_, max]| max));
         let needs_size = |option: &str| {
-            let problem = format!("{option} is in per cent of a file whose size is not given");
+            let problem = format!("{option} is a percentage, but the size of the file is unknown");
             self.error(job, problem, "set filesize, or give bytes")
         };
         if given.is_none() && [job.offset, job.offset_increment].iter().any(|s| matches!(s, Size::Percent(1..))) {
@@ -257,7 +258,7 @@ impl<'a> Builder<'a> {
         let offset = offset_in(job, given.unwrap_or(0));
         let length = match (job.size, given) {
             (None, None) => {
-                let problem = "its files have no size".to_owned();
+                let problem = "the size of its files is unknown".to_owned();
                 return Err(self.error(
                     job,
                     problem,
@@ -392,10 +393,10 @@ mod tests {
     fn what_does_not_fit_is_an_error_that_names_job_and_line() {
         let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB).unwrap_err().to_string();
         let cases = [
-            (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "take 17825792 bytes"),
-            (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device has 16777216"),
-            (Job { offset: Size::Bytes(16 * MIB), ..named("/dev/sda") }, "behind the end"),
-            (Job::new("a"), "no size"),
+            (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),
+            (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device, which has 16777216"),
+            (Job { offset: Size::Bytes(16 * MIB), ..named("/dev/sda") }, "beyond the end"),
+            (Job::new("a"), "size of its files is unknown"),
             (Job { size: Some(Size::Bytes(512)), ..Job::new("a") }, "less than one block"),
             (Job { files: Files::Named(vec!["/dev/a".into(), "/dev/b".into()]), ..Job::new("a") }, "one device"),
         ];

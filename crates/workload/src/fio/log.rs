@@ -50,7 +50,7 @@ fn error(file: &str, job: &Job, path: &str, problem: Problem) -> WorkloadError {
         line: job.line,
         job: job.name.clone(),
         problem: format!("read_iolog={path}: {problem}"),
-        remedy: "give a log of one file or device, as fio's write_iolog makes it, or a block trace",
+        remedy: "give a log of one file or device, made with fio's write_iolog, or a block trace",
     }
 }
 
@@ -63,7 +63,7 @@ fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, Problem> {
         let request = request.map_err(Problem::Trace)?;
         if !redirect && request.device.is_some() && *device.get_or_insert(request.device) != request.device {
             return Err(Problem::Content(
-                "it is about several files or devices, and a run has one device: set replay_redirect",
+                "it has several files or devices, but a run has only one device; set replay_redirect",
             ));
         }
         let direction = match request.op {
@@ -80,5 +80,5 @@ fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, Problem> {
             bytes: u64::from(request.nr_sectors) * SECTOR_BYTES,
         });
     }
-    if ios.is_empty() { Err(Problem::Content("there is no I/O in it")) } else { Ok(ios) }
+    if ios.is_empty() { Err(Problem::Content("it has no I/O")) } else { Ok(ios) }
 }

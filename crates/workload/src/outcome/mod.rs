@@ -271,7 +271,8 @@ pub enum Note {
     /// The recorded disk is larger than the device: untouched gaps were shrunk. Touched regions keep their order,
     /// their size and what is next to them; seeks are shorter.
     #[error(
-        "recorded on {recorded_sectors} sectors, the device has {capacity_sectors}: gaps that the trace never touches were shrunk to {gap_percent:.0} %"
+        "the trace was recorded on {recorded_sectors} sectors, and the device has {capacity_sectors}: gaps that the \
+         trace never touches were shrunk to {gap_percent:.0} %"
     )]
     GapsShrunk {
         /// Sectors the trace spans.
@@ -284,7 +285,8 @@ pub enum Note {
     /// The trace touches more than the device holds: positions were taken modulo its capacity, so far-apart
     /// regions of the recording lie upon each other.
     #[error(
-        "the trace touches {touched_sectors} sectors, the device has {capacity_sectors}: positions wrap around, distances are not those recorded"
+        "the trace touches {touched_sectors} sectors, and the device has {capacity_sectors}: positions wrap around, \
+         so distances differ from the recording"
     )]
     Wrapped {
         /// Sectors the trace touches.
@@ -293,7 +295,10 @@ pub enum Note {
         capacity_sectors: u64,
     },
     /// A task's pattern ran past the end of the device and went on at its start.
-    #[error("{ios} I/Os lay past the end of the device and were taken modulo its {capacity_sectors} sectors")]
+    #[error(
+        "{ios} I/Os were beyond the end of the device; their positions were taken modulo its {capacity_sectors} \
+     sectors"
+    )]
     PastEnd {
         /// How many I/Os.
         ios: u64,
@@ -311,9 +316,7 @@ pub enum Note {
         max_sectors_kb: u64,
     },
     /// Tasks found all requests (`nr_requests`) allocated and waited.
-    #[error(
-        "{times} times a task found nr_requests exhausted; {ios} I/Os were submitted later than they would have been"
-    )]
+    #[error("nr_requests was exhausted {times} times; {ios} I/Os were submitted late because of this")]
     WaitedForAllocation {
         /// How often a task went to sleep for it.
         times: u64,
@@ -321,7 +324,8 @@ pub enum Note {
         ios: u64,
     },
     /// A controller beside the elevator let I/Os of a cgroup wait.
-    #[error("{controller} let {} of {cgroup} wait, {:.3} ms each", counted(*.bios, "bio"), *.wait_ns as f64 / 1e6 / *.bios as f64)]
+    #[error("{controller} delayed {} of {cgroup}, by {:.3} ms on \
+     average", counted(*.bios, "bio"), *.wait_ns as f64 / 1e6 / *.bios as f64)]
     Throttled {
         /// The controller.
         controller: String,
@@ -333,7 +337,8 @@ pub enum Note {
         wait_ns: u64,
     },
     /// Controllers beside the elevator let the processes of a cgroup rest at the end of their system calls.
-    #[error("io.latency or io.cost let processes of {cgroup} rest {} at the end of a system call, {:.3} ms each", counted(*.rests, "time"), *.rest_ns as f64 / 1e6 / *.rests as f64)]
+    #[error("io.latency or io.cost delayed processes of {cgroup} {} at the end of a system call, by {:.3} ms on \
+     average", counted(*.rests, "time"), *.rest_ns as f64 / 1e6 / *.rests as f64)]
     Rested {
         /// Whose.
         cgroup: String,
@@ -344,14 +349,14 @@ pub enum Note {
     },
     /// Closed loop, and the recording does not say when requests completed: one at a time per process was assumed.
     #[error(
-        "{ios} recorded I/Os have no completion: the closed loop assumes that each process waited for its previous one"
+        "{ios} recorded I/Os have no completion; the closed loop assumes that each process waited for its previous I/O"
     )]
     CompletionsUnknown {
         /// How many I/Os.
         ios: u64,
     },
     /// The limit of the plan ended the workload before its end.
-    #[error("stopped after {ios} I/Os by the limit that was set, at {at_ns} ns")]
+    #[error("the limit of I/Os stopped the run after {ios} I/Os, at {at_ns} ns")]
     Limited {
         /// I/Os submitted.
         ios: u64,
@@ -360,7 +365,8 @@ pub enum Note {
     },
     /// Buffered jobs, where no machine was given.
     #[error(
-        "{} buffered I/O, but no machine with a page cache was given: every I/O goes to the device, writes as if by writeback; set direct=1 to say what is meant", jobs_do(*.jobs)
+        "{} buffered I/O, but there is no machine model with a page cache: every I/O goes to the device, and writes \
+         go as writeback; set direct=1, or give --machine", jobs_do(*.jobs)
     )]
     NoPageCache {
         /// How many jobs.
@@ -368,46 +374,50 @@ pub enum Note {
     },
     /// Buffered jobs of an asynchronous engine.
     #[error(
-        "{} buffered I/O by an asynchronous engine: it is done one after another, as with libaio, whatever the depth", jobs_do(*.jobs)
+        "{} buffered I/O by an asynchronous engine: I/Os run one after another at any iodepth, as with \
+         libaio", jobs_do(*.jobs)
     )]
     BufferedOneByOne {
         /// How many jobs.
         jobs: u64,
     },
     /// `sync_file_range` of buffered jobs.
-    #[error("sync_file_range of {jobs} buffered job(s) is not modelled: nothing was written because of it")]
+    #[error("sync_file_range of {jobs} buffered job(s) is not modelled and caused no writes")]
     NoRangeSync {
         /// How many jobs.
         jobs: u64,
     },
     /// `write_barrier` on a machine with a page cache.
-    #[error("{ios} writes were to be barriers (write_barrier): on a machine with a page cache they are plain writes")]
+    #[error(
+        "{ios} writes were requested as barriers (write_barrier), but run as plain writes on a machine with a \
+     page cache"
+    )]
     NoBarriers {
         /// How many I/Os.
         ios: u64,
     },
     /// `cmdprio_*`.
     #[error(
-        "{ios} I/Os have a priority of their own (cmdprio): Linux 4.19's elevators go by the process' and ignore it"
+        "{ios} I/Os set their own priority (cmdprio), but the schedulers of Linux 4.19 use the priority of the process"
     )]
     PriorityPerIo {
         /// How many I/Os.
         ios: u64,
     },
     /// I/Os that are no whole sectors.
-    #[error("{ios} I/Os do not begin and end at multiples of 512 bytes: the sectors they touch were moved whole")]
+    #[error("{ios} I/Os do not begin and end at multiples of 512 bytes; iosched extended them to whole sectors")]
     PartSectors {
         /// How many I/Os.
         ios: u64,
     },
     /// A job's own limit ended it.
-    #[error("job {job} was ended by its limit: rate_min, rate_iops_min, max_latency or latency_target was not kept")]
+    #[error("job {job} ended early, because it violated rate_min, rate_iops_min, max_latency or latency_target")]
     JobFailed {
         /// Its name.
         job: String,
     },
     /// Part of the workload that the real executor cannot do here.
-    #[error("{what}: not carried out: {why}")]
+    #[error("{what}: not supported here: {why}")]
     NotCarriedOut {
         /// What.
         what: String,
@@ -416,7 +426,8 @@ pub enum Note {
     },
     /// I/Os that are no whole blocks of a real device or file system.
     #[error(
-        "{} do not begin and end at multiples of {block_bytes} bytes: the blocks they touch were moved whole", counted(*.ios, "I/O")
+        "{} do not begin and end at multiples of {block_bytes} bytes; iosched extended them to whole \
+         blocks", counted(*.ios, "I/O")
     )]
     PartBlocks {
         /// How many.
@@ -425,30 +436,31 @@ pub enum Note {
         block_bytes: u64,
     },
     /// A file system without direct I/O.
-    #[error(
-        "{directory}: its file system takes no direct I/O: the page cache lies between the workload and the device"
-    )]
+    #[error("{directory}: its file system does not support direct I/O, so the workload goes through the page cache")]
     NotDirect {
         /// The directory.
         directory: String,
     },
     /// Tasks that do not wait for their writes, on a real device.
     #[error(
-        "{} without waiting for it: those writes went to the page cache, and the kernel's writeback decided when they reached the device", tasks_write(*.tasks)
+        "{} without waiting for it: these writes went to the page cache, and the kernel's writeback sent them to \
+         the device later", tasks_write(*.tasks)
     )]
     ThroughPageCache {
         /// How many tasks.
         tasks: u64,
     },
     /// Recorded writes that nobody waited for, on a real device.
-    #[error("{} that nobody waited for: replayed as direct I/O, which the scheduler takes for sync", counted(*.ios, "recorded write"))]
+    #[error("{} that no process waited for: iosched replays them as direct I/O, which the scheduler treats as \
+     sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// How many.
         ios: u64,
     },
     /// The executor did not keep the workload's times.
     #[error(
-        "I/Os were submitted later than due, by {p50_us:.0} µs in the median, {p99_us:.0} µs at p99 and {max_us:.0} µs at most, which is not small against their latency of {latency_us:.0} µs on average"
+        "I/Os were submitted late, by {p50_us:.0} µs (median), {p99_us:.0} µs (p99) and {max_us:.0} µs (maximum); \
+         this is much compared with their mean latency of {latency_us:.0} µs"
     )]
     Late {
         /// Half of them were late by less, µs.
@@ -461,7 +473,7 @@ pub enum Note {
         latency_us: f64,
     },
     /// Records of the trace that could not be used.
-    #[error("{requests} records of the trace lie beyond any device or lifetime and were left out")]
+    #[error("{requests} records of the trace have impossible positions or times and were left out")]
     LeftOut {
         /// How many.
         requests: u64,

@@ -55,19 +55,19 @@ fn model(config: HddConfig) -> Model {
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mean_ns = single(evidence)?.latency.mean_ns();
     if mean_ns < LATENCY_NS_MIN {
-        return Ok(Err("reads are faster than a disk turns"));
+        return Ok(Err("reads are faster than a rotating disk can be"));
     }
     let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     distances.sort_by_key(|measured| measured.probe.sectors);
     let (Some(near), Some(far)) = (distances.first(), distances.last()) else {
-        return Ok(Err("it is too small to show what distance costs"));
+        return Ok(Err("it is too small to show the time of seeks"));
     };
     if far.summary.mean_ns.median < near.summary.mean_ns.median * DISTANCE_RATIO_MIN {
         return Ok(Err("distance costs nothing"));
     }
     let revolution_ns = revolution_ns(near);
     let Some(zones) = zones(evidence, revolution_ns) else {
-        return Ok(Err("it was not read sequentially"));
+        return Ok(Err("there is no sequential read"));
     };
     // All of the disk is a part of it, too: the smallest reads anywhere.
     distances.extend(evidence.of_role(Role::Size).min_by_key(|measured| measured.probe.bytes));

@@ -175,6 +175,6 @@ pub(super) fn another_device(place: &Sandbox) {
     place.iosched(&["restore"]).code(1).says(&["the record is of another device", "--forget"]).never(&["--force"]);
     place.iosched(&["restore", "--forget"]).code(0).says(&["its record is discarded"]);
     assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
-    place.iosched(&["restore"]).code(0).says(&["nothing to put back"]);
+    place.iosched(&["restore"]).code(0).says(&["nothing to restore"]);
     found.set_attribute("read_ahead_kb", "128").unwrap();
 }

@@ -79,8 +79,8 @@ pub(super) fn wrong_second(place: &Sandbox) {
     let of = |assignment: &str| format!("{name}/{assignment}");
     for (first, second, said) in [
         ("nr_requests=64", "iosched/fifo_batch=-5", "fifo_batch: -5 is out of range"),
-        ("scheduler=bfq", "iosched/low_latency=2", "low_latency: 2 is out of range 0..=1"),
-        ("nr_requests=64", "write_cache=off", "it takes one of write back, write through"),
+        ("scheduler=bfq", "iosched/low_latency=2", "low_latency: 2 is out of range; it must be from 0 to 1"),
+        ("nr_requests=64", "write_cache=off", "it must be one of write back, write through"),
         ("nr_requests=64", "no_such=1", "there is no such attribute"),
     ] {
         place.iosched(&["set", &of(first), &of(second)]).refused(2, &[said]).never(&["earlier changes stay"]);
@@ -108,9 +108,9 @@ pub(super) fn compared(place: &Sandbox) {
 
 pub(super) fn simulated(place: &Sandbox) {
     for (setting, said) in [
-        ("deadline:read_expire=-5", "read_expire: -5 is out of range 0..="),
-        ("cfq:quantum=0", "quantum: 0 is out of range 1..="),
-        ("mq-deadline:front_merges=2", "front_merges: 2 is out of range 0..=1"),
+        ("deadline:read_expire=-5", "read_expire: -5 is out of range; it must be from 0 to "),
+        ("cfq:quantum=0", "quantum: 0 is out of range; it must be from 1 to "),
+        ("mq-deadline:front_merges=2", "front_merges: 2 is out of range; it must be from 0 to 1"),
     ] {
         place.iosched(&["compare", "--scheduler", setting]).refused(2, &[said]);
     }
@@ -118,13 +118,13 @@ pub(super) fn simulated(place: &Sandbox) {
 
 /// What is wrong, and the words for it: the same through files and through a socket.
 const WRONG: &[(&str, &str, &[&str])] = &[
-    ("scheduler", "bogus", &["scheduler: \"bogus\" is not a scheduler; schedulers are noop"]),
-    ("nr_requests", "0", &["nr_requests: 0 is out of range 1..=65536 requests"]),
-    ("nr_requests", "65537", &["nr_requests: 65537 is out of range 1..=65536 requests"]),
+    ("scheduler", "bogus", &["scheduler: there is no scheduler \"bogus\"; available: noop"]),
+    ("nr_requests", "0", &["nr_requests: 0 is out of range; it must be from 1 to 65536 requests"]),
+    ("nr_requests", "65537", &["nr_requests: 65537 is out of range; it must be from 1 to 65536 requests"]),
     ("max_sectors_kb", "99999999", &["max_sectors_kb: 99999999 is out of range", "KiB"]),
-    ("nomerges", "x", &["nomerges: \"x\" is not a whole number; nomerges takes 0..=2"]),
-    ("iosched/quantum", "0", &["quantum: 0 is out of range 1..="]),
-    ("iosched/low_latency", "-1", &["low_latency: -1 is out of range 0..=1"]),
+    ("nomerges", "x", &["nomerges: \"x\" is not a whole number; it must be from 0 to 2"]),
+    ("iosched/quantum", "0", &["quantum: 0 is out of range; it must be from 1 to "]),
+    ("iosched/low_latency", "-1", &["low_latency: -1 is out of range; it must be from 0 to 1"]),
     ("device/queue_depth", "0", &["\"0\" is not a queue depth"]),
 ];
 
@@ -183,7 +183,7 @@ pub(super) fn served_in_shares(place: &Sandbox) {
 
 fn of_group(place: &Sandbox, at: &Path) {
     for value in ["5000", "9", "many", "-1"] {
-        let said = format!("{value:?} is not a weight: cfq accepts 10..=1000, or default");
+        let said = format!("{value:?} is not a weight: for cfq it must be from 10 to 1000, or default");
         refused(place, at, "groups/db/weight", value, &[&said]);
     }
     place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);
@@ -192,7 +192,7 @@ fn of_group(place: &Sandbox, at: &Path) {
 /// Of any client.
 fn of_client(place: &Sandbox, at: &Path, client: &str) {
     for (file, value, said) in [
-        ("ioprio", "be/9", "\"be/9\" is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL"),
+        ("ioprio", "be/9", "\"be/9\" is not an ioprio; write none, idle, rt/LEVEL or be/LEVEL"),
         ("ioprio", "best", "\"best\" is not an ioprio"),
         ("group", "a/b", "\"a/b\" is not the name of a group"),
     ] {

@@ -82,11 +82,11 @@ pub(super) fn no_length(place: &Sandbox) {
             "fio version 3 iolog\n1 /d add\n1 /d open\n1 /d read 0 512\n2 /d read 0 0\n3 /d write 0 512\n4 /d close\n",
         ),
     ] {
-        info(place, name, text).code(0).says(&["2 requests", "an I/O of no length, which was passed over"]);
+        info(place, name, text).code(0).says(&["2 requests", "an I/O of length 0 was skipped"]);
         place
             .iosched(&["compare", "-w", name, "-s", "none", "-n", "1"])
             .code(0)
-            .says(&["are no I/O and were passed over"]);
+            .says(&["are not I/O and were skipped"]);
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn headed(place: &Sandbox) {
 pub(super) fn other_heading(place: &Sandbox) {
     // The rows are Alibaba's by shape; the heading says that they are not.
     let told = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
-    told.refused(2, &["it is a table of 5 columns with commas between them, whose meaning is not known", "--columns"]);
+    told.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
     info(place, "ali.csv", format!("device_id,opcode,offset,length,timestamp\n{}", "1,R,0,512,5\n".repeat(9)))
         .code(0)
         .says(&["alibaba: 9 requests"]);
@@ -75,11 +75,11 @@ pub(super) fn named_columns(place: &Sandbox) {
     info(place, "t.csv", format!("{heading}0.5,R,8,8\n0.6,R,x9,8\n"))
         .refused(2, &["line 3", "found \"x9\", expected a number of sectors of 512 bytes in column 3, sector"]);
     info(place, "few.csv", format!("{heading}0.5,R,8\n0.6,R,8,8\n"))
-        .refused(2, &["line 2", "expected 4 columns (time_s,op,sector,nr_sectors); it has 3 fields"]);
+        .refused(2, &["line 2", "expected 4 columns (time_s,op,sector,nr_sectors), but the line has 3 fields"]);
     info(place, "flush.csv", format!("{heading}0.5,F,8,8\n0.6,R,8,8\n"))
         .refused(2, &["line 2", "expected a flush of length 0"]);
-    let lacks = "(arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or _s) is missing; no columns \
-                 that are known: time";
+    let lacks = "(arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or _s) is missing; \
+     unknown columns: time";
     info(place, "lacks.csv", "time,op,sector,nr_sectors\n0.5,R,8,8\n").refused(2, &[lacks, "--columns"]);
     place.file("plain", "0.5 R 8 8\n0.6 9 R 8\n");
     let told = place.iosched(&["trace", "info", "plain", "--columns", "time_s,op,sector,nr_sectors"]);
@@ -91,11 +91,11 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     for (names, parts) in [
         (
             "time,op,sector,nr_sectors",
-            &["\"time\" is not the name of a column", "time_ns", "offset_bytes", "- for one to ignore"][..],
+            &["there is no column \"time\"", "time_ns", "offset_bytes", "- for a column to skip"][..],
         ),
         ("op,sector,nr_sectors", &["completed_ns, _us, _ms or _s) is missing"]),
         ("time_ns,op,sector", &["nr_sectors, length_bytes, length_kib or length_mib is missing"]),
-        ("time_ns,time_us,op,sector,nr_sectors", &["time_ns and time_us say the same"]),
+        ("time_ns,time_us,op,sector,nr_sectors", &["columns time_ns and time_us mean the same"]),
         ("", &["\"\" is not the name of a column"]),
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
@@ -143,10 +143,10 @@ pub(super) fn time_unit(place: &Sandbox) {
         .refused(2, &["units of time are ns, us, ms and s"]);
     place.file("x.csv", table(3));
     let told = place.iosched(&["trace", "info", "x.csv", "--time-unit", "ms"]);
-    told.refused(2, &["x.csv: the times of the format csv carry their unit"]);
+    told.refused(2, &["x.csv: times in the format csv have a fixed unit"]);
     place.file("x.fio", "[a]\nsize=1m\n");
     let args = ["compare", "--workload", "x.fio", "-s", "noop", "-n", "1", "--time-unit", "ms"];
-    place.iosched(&args).refused(2, &["--time-unit is for traces"]);
+    place.iosched(&args).refused(2, &["--time-unit is only for traces"]);
 }
 
 pub(super) fn no_trace(place: &Sandbox) {
@@ -219,8 +219,8 @@ pub(super) fn utf_16(place: &Sandbox) {
 }
 
 pub(super) fn other_compression(place: &Sandbox) {
-    info(place, "x.csv.xz", b"\xfd7zXZ\0\0\x04rest").refused(2, &["xz", "decompress it first"]);
-    info(place, "x.csv.bz2", b"BZh91AY&SY....").refused(2, &["bzip2", "decompress it first"]);
+    info(place, "x.csv.xz", b"\xfd7zXZ\0\0\x04rest").refused(2, &["xz", "decompress it with"]);
+    info(place, "x.csv.bz2", b"BZh91AY&SY....").refused(2, &["bzip2", "decompress it with"]);
     info(place, "x.zip", b"PK\x03\x04....").refused(2, &["zip", "unpack it first"]);
 }
 

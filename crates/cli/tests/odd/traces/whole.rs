@@ -6,10 +6,10 @@ use super::{cpu, fed, info, table, through};
 use crate::common::has_program;
 use crate::list::{Sandbox, of_repository};
 
-const NOT_WHOLE: &str = "this is not the whole recording";
+const NOT_WHOLE: &str = "the recording is incomplete";
 
 pub(super) fn one_cpu_alone(place: &Sandbox) {
-    for (number, sign) in [(0, "never complete"), (1, "were not submitted in what was read")] {
+    for (number, sign) in [(0, "have no completion in the trace"), (1, "without a submission in the trace")] {
         fs::create_dir_all(place.path("alone")).unwrap();
         let name = cpu(place, number);
         let name = name.file_name().unwrap().to_str().unwrap();
@@ -70,16 +70,16 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
     let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.code(0).says(&["CPU 2 is not there", "nothing that was read is without its counterpart", "7,638"]);
+    told.code(0).says(&["CPU 2 is not there", "every submission that was read has its completion", "7,638"]);
     told.never(&["warning"]);
 }
 
 pub(super) fn cpu_between(place: &Sandbox) {
     let [first, second] = [0, 1].map(|number| cpu(place, number));
     fs::rename(second, place.path("pgbench.blktrace.2.zst")).unwrap();
-    place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["CPU 1 is not there"]).never(&["warning"]);
+    place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["CPU 1 is missing"]).never(&["warning"]);
     fs::remove_file(first).unwrap();
-    place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are not there (read: CPU 2)"]);
+    place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (read: CPU 2)"]);
 }
 
 pub(super) fn cut_at_a_record(place: &Sandbox) {
@@ -95,7 +95,7 @@ pub(super) fn cut_at_a_record(place: &Sandbox) {
     }
     fs::remove_file(second).unwrap();
     place.file("pgbench.blktrace.1", &data[..end]);
-    place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "never complete"]);
+    place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "have no completion in the trace"]);
 }
 
 pub(super) fn blkparse_of_one_cpu(place: &Sandbox) {
@@ -119,7 +119,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     // As grep would: lines of completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let told = info(place, "named.txt", named);
-    told.code(0).says(&["warning: this may not be the whole recording", "not one completion"]);
+    told.code(0).says(&["warning: the recording may be incomplete", "not one completion"]);
 }
 
 pub(super) fn not_written(place: &Sandbox) {
@@ -165,8 +165,8 @@ pub(super) fn zstd_cut(place: &Sandbox) {
     let packed = fs::read(&second).unwrap();
     fs::write(second, &packed[..packed.len() / 2]).unwrap();
     let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.refused(1, &[NOT_WHOLE, "the data are cut short", "pgbench.blktrace.1.zst: byte", "decompressed data"]);
-    place.iosched(&["trace", "info", "--partial", "pgbench"]).code(0).says(&["requests", "the data are cut short"]);
+    told.refused(1, &[NOT_WHOLE, "the data is truncated", "pgbench.blktrace.1.zst: byte", "decompressed data"]);
+    place.iosched(&["trace", "info", "--partial", "pgbench"]).code(0).says(&["requests", "the data is truncated"]);
 }
 
 pub(super) fn gzip_cut(place: &Sandbox) {
@@ -178,7 +178,7 @@ pub(super) fn gzip_cut(place: &Sandbox) {
     let told = info(place, "cut.csv.gz", &packed[..packed.len() / 2]);
     told.refused(1, &[NOT_WHOLE, "cut.csv.gz: ", "--partial"]);
     let partial = ["trace", "info", "--partial", "cut.csv.gz"];
-    place.iosched(&partial).code(0).says(&["requests", "the data are cut short"]);
+    place.iosched(&partial).code(0).says(&["requests", "the data is truncated"]);
     // Its end is there, its middle is not what it was.
     let mut damaged = packed.clone();
     damaged[packed.len() / 2] ^= 0x55;
@@ -210,7 +210,7 @@ pub(super) fn lines_cut(place: &Sandbox) {
 pub(super) fn no_line_end(place: &Sandbox) {
     let text = table(500);
     let told = info(place, "x.csv", text.trim_end());
-    told.code(0).says(&["500 requests", "warning: this may not be the whole recording", "has no end"]);
+    told.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no end"]);
 }
 
 pub(super) fn fio_not_ended(place: &Sandbox) {
@@ -218,7 +218,7 @@ pub(super) fn fio_not_ended(place: &Sandbox) {
     info(place, "x.log", format!("{log}20 /f close\n")).code(0).never(&["warning"]);
     info(place, "cut.log", log)
         .code(0)
-        .says(&["warning: this may not be", "1 file was opened and not closed in the log"]);
+        .says(&["warning: this may not be", "1 file was opened but not closed in the log"]);
 }
 
 pub(super) fn job_of_a_part(place: &Sandbox) {
@@ -233,7 +233,7 @@ pub(super) fn one_behind_the_other(place: &Sandbox) {
     let text = table(6_000);
     let rows = text.split_once('\n').unwrap().1;
     let told = info(place, "two.csv", format!("{text}{rows}"));
-    told.refused(1, &[NOT_WHOLE, "times go back", "sort it by time"]);
+    told.refused(1, &[NOT_WHOLE, "times go back", "sort the trace by time"]);
     // What several writers disorder a little is put right.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[1..].chunks_mut(7).for_each(<[&str]>::reverse);

@@ -157,7 +157,7 @@ impl IoMax {
             return;
         }
         (slice.carried_bytes, slice.carried_ios) = (0, 0);
-        // What allows without limit is a number here as any other, and may be negative.
+        // What allows without limit must be a number here as any other, and may be negative.
         slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
         slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
         slice.start += elapsed;

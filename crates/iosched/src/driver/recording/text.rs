@@ -18,19 +18,19 @@ const NONE: &str = "-";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RecordError {
     /// It begins with no time.
-    #[error("{given:?} is not a time in ns; a record is a time, what happened, and its parts")]
+    #[error("{given:?} is not a time in ns; a record consists of a time, a kind and fields")]
     Time {
         /// What is there.
         given: String,
     },
     /// Nothing that a record tells of.
-    #[error("there is no record {given:?}; there are {}", KINDS.join(", "))]
+    #[error("there is no kind of record {given:?}; available: {}", KINDS.join(", "))]
     Kind {
         /// What is there.
         given: String,
     },
     /// It ends early.
-    #[error("{kind}: the {part} is missing")]
+    #[error("{kind}: the field {part} is missing")]
     Missing {
         /// What the line tells of.
         kind: String,
@@ -38,7 +38,7 @@ pub enum RecordError {
         part: &'static str,
     },
     /// A part is something else.
-    #[error("{kind}: {given:?} is no {part}")]
+    #[error("{kind}: {given:?} is not a valid {part}")]
     Part {
         /// What the line tells of.
         kind: String,
@@ -48,7 +48,7 @@ pub enum RecordError {
         given: String,
     },
     /// It goes on.
-    #[error("{kind}: {rest:?} is more than there is to say")]
+    #[error("{kind}: unexpected trailing text {rest:?}")]
     Rest {
         /// What the line tells of.
         kind: String,

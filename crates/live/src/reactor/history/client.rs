@@ -185,10 +185,14 @@ impl Client {
             (wire::SIMPLE_REPLY_MAGIC, structured) => {
                 let (error, cookie) = (reader.u32()?, reader.u64()?);
                 let Some(request) = self.pending.get(&cookie) else {
-                    return Some(Err(format!("an answer to {cookie}, which is not asked for, or answered before")));
+                    return Some(Err(format!(
+                        "a reply to request {cookie}, which was never sent or was already answered"
+                    )));
                 };
                 if structured && request.ask.is_read() {
-                    return Some(Err("a simple answer to a read where structured ones are agreed".to_owned()));
+                    return Some(Err(
+                        "a simple reply to a read, although structured replies were negotiated".to_owned()
+                    ));
                 }
                 let length = if error == 0 { request.data.len() } else { 0 };
                 let data = reader.bytes(length)?;
@@ -207,7 +211,7 @@ impl Client {
         let (flags, kind, cookie, length) = (reader.u16()?, reader.u16()?, reader.u64()?, reader.u32()?);
         let payload = reader.bytes(length as usize)?;
         let Some(request) = self.pending.get_mut(&cookie) else {
-            return Some(Err(format!("an answer to {cookie}, which is not asked for, or answered before")));
+            return Some(Err(format!("a reply to request {cookie}, which was never sent or was already answered")));
         };
         if let Err(what) = request.take(kind, payload) {
             return Some(Err(what));
@@ -219,7 +223,7 @@ impl Client {
         match error {
             Some(error) => witness.answer(&ask, Err(error)),
             None if came.iter().all(|&came| came) => witness.answer(&ask, Ok(&data)),
-            None => return Some(Err(format!("{ask:?} is answered without all of its data"))),
+            None => return Some(Err(format!("the reply to {ask:?} is incomplete"))),
         }
         Some(Ok(()))
     }

@@ -52,8 +52,8 @@ pub(in crate::app) const ABOUT: About = About {
              nothing",
         ),
         option("status", "LEVEL", "accepted: what is printed to a terminal"),
-        option("jobs", "N", "ours: so many at once, each with files of its own, NAME.0, NAME.1, ...; 1"),
-        option("repeat", "N", "ours: so often, in the same process; 1"),
+        option("jobs", "N", "only in iosched: number of processes, each with its own files NAME.0, NAME.1, ...; 1"),
+        option("repeat", "N", "only in iosched: number of repetitions in one process; 1"),
     ],
 };
 
@@ -194,7 +194,7 @@ impl DdOptions {
                 Some("dd") => reader.command(words)?,
                 other => {
                     let problem = "only dd can follow dd";
-                    return Err(line.error(other.unwrap_or(";"), problem, "write dd ... ; dd ..."));
+                    return Err(line.error(other.unwrap_or(";"), problem, "give only dd commands: dd ... ; dd ..."));
                 }
             }
             if reader.commands.len() > COMMANDS_MAX {
@@ -266,7 +266,7 @@ impl Reader<'_> {
         };
         if input_block == 0 || output_block == 0 {
             let option = ["bs", "ibs", "obs"].into_iter().find(|name| value(name).is_some()).unwrap_or("bs");
-            return Err(self.error(option, "a block of no bytes", "write at least 1"));
+            return Err(self.error(option, "the size of a block is 0", "write at least 1"));
         }
         if input_block.max(output_block) % input_block.min(output_block) != 0 {
             let problem = format!("blocks of {input_block} and {output_block} bytes");
@@ -290,7 +290,7 @@ impl Reader<'_> {
             return Err(self.error("count", "more than 1 PiB", "write a smaller number, or smaller blocks"));
         }
         if count == Some(0) {
-            return Err(self.error("count", "nothing would be copied", "write at least 1"));
+            return Err(self.error("count", "the number of blocks is 0", "write at least 1"));
         }
         let once = Given { name: "jobs", value: "1" };
         let jobs = self.line.number(value("jobs").unwrap_or(once), 1, JOBS_MAX)? as usize;
@@ -324,15 +324,21 @@ impl Reader<'_> {
             let other = self.files.files.iter().find(|file| file.device && file.name != disk);
             let other = other.map(|file| file.name.as_str()).or(output.filter(|&name| is_disk(name) && name != disk));
             if let Some(other) = other {
-                let problem = format!("{other} is a second device, and one is simulated");
+                let problem = format!("{other} is a second device, but iosched simulates only one");
                 return Err(self.error("of", problem, "write a file instead of one of them"));
             }
             if jobs > 1 {
-                return Err(self.error("jobs", "of a device there is one", "write jobs=1, or a file"));
+                return Err(self.error(
+                    "jobs",
+                    "several processes cannot share one device here",
+                    "write jobs=1, or a file",
+                ));
             }
         }
         let label = match (input, output) {
-            (None, None) => return Err(self.error("if", "no file is read and none is written", "name a file")),
+            (None, None) => {
+                return Err(self.error("if", "no file is read and none is written", "name a file"));
+            }
             (None, _) => "write",
             (_, None) => "read",
             _ => "copy",
@@ -385,7 +391,7 @@ impl Reader<'_> {
             return Err(self.error(option, "is missing", remedy()));
         };
         if value.starts_with("/dev/") && !devices.contains(&value) && !is_disk(value) {
-            let problem = format!("{value} is neither a file, nor a disk, nor {}", devices.join(", "));
+            let problem = format!("{value} is not a file, a disk or {}", devices.join(", "));
             return Err(self.error(option, problem, remedy()));
         }
         Ok(Some(value).filter(|value| !devices.contains(value)))
@@ -411,8 +417,12 @@ impl Reader<'_> {
             let file = &mut self.files.files[file];
             if file.bytes == 0 {
                 let Some(length) = length else {
-                    let problem = format!("no command before has written {}", file.name);
-                    return Err(self.error("count", problem, "write count=BLOCKS: it is there and as large as that"));
+                    let problem = format!("no earlier command has written {}", file.name);
+                    return Err(self.error(
+                        "count",
+                        problem,
+                        "give count=BLOCKS; the file then exists and has this size",
+                    ));
                 };
                 file.bytes = start + length;
                 file.existing_bytes = Some(file.bytes);
@@ -440,10 +450,10 @@ impl Reader<'_> {
                 continue;
             }
             if truncate && input.file(job) == Some(file) {
-                return Err(self.error("of", "the file it reads is emptied first", "add conv=notrunc"));
+                return Err(self.error("of", "dd would truncate the file before it reads it", "add conv=notrunc"));
             }
             if truncate && start > 0 && own.bytes > 0 {
-                let problem = format!("cutting {} off there is not modelled", own.name);
+                let problem = format!("truncating {} there is not modelled", own.name);
                 return Err(self.error("seek", problem, "add conv=notrunc"));
             }
             let before = if truncate { 0 } else { own.bytes };
@@ -458,7 +468,7 @@ impl Reader<'_> {
         let words: Vec<&str> = operands.flat_map(|given| given.value.split(',')).collect();
         match words.iter().find(|word| !known.contains(word)) {
             Some(other) => {
-                Err(self.error(name, format!("`{other}` is not known"), format!("there are {}", known.join(", "))))
+                Err(self.error(name, format!("`{other}` is not a known value"), format!("use {}", known.join(", "))))
             }
             None => Ok(words),
         }

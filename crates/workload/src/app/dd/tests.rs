@@ -151,20 +151,20 @@ fn what_cannot_be_copied_is_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("dd if=/dev/zero of=x", "count: the input has no end; write count=BLOCKS"),
-        ("dd if=x of=/dev/null", "count: no command before has written x"),
+        ("dd if=x of=/dev/null", "count: no earlier command has written x"),
         ("dd if=/dev/zero of=/dev/null count=1", "no file is read and none is written"),
-        ("dd if=/dev/tty of=x count=1", "if: /dev/tty is neither a file, nor a disk, nor /dev/zero"),
+        ("dd if=/dev/tty of=x count=1", "if: /dev/tty is not a file, a disk or /dev/zero"),
         ("dd of=x count=1", "if: is missing"),
         ("dd if=x count=1", "of: is missing"),
         ("dd if=x of=y count=1 count=2", "count: is given twice"),
-        ("dd if=x of=y count=0", "nothing would be copied"),
-        ("dd if=x of=y bs=0 count=1", "a block of no bytes"),
+        ("dd if=x of=y count=0", "the number of blocks is 0"),
+        ("dd if=x of=y bs=0 count=1", "the size of a block is 0"),
         ("dd if=x of=y count=1z", "`1z` is not a number"),
         ("dd if=x of=y count=99999999999999999999", "is not a number"),
         ("dd if=x of=y bs=1G count=1G", "more than 1 PiB"),
         ("dd if=x of=y count=1 oflag=direct bs=100", "bs: direct I/O of 100 bytes; write a multiple of 512"),
         ("dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct", "direct I/O of a file of 100 bytes"),
-        ("dd if=x of=y count=1 oflag=frob", "`frob` is not known; there are direct, dsync, sync, append"),
+        ("dd if=x of=y count=1 oflag=frob", "`frob` is not a known value; use direct, dsync or sync, append"),
         ("dd if=x of=y count=1 ibs=3k obs=2k", "obs: blocks of 3072 and 2048 bytes; write sizes of which one divides"),
         ("dd if=x of=y count=1 obs=0", "obs: a block of no bytes"),
         ("dd if=x of=x count=1", "add conv=notrunc"),
@@ -249,7 +249,7 @@ fn random_bytes_are_written_as_zeroes_are_and_their_cpu_time_is_left_out() {
 fn names_below_dev_that_are_no_disks_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     let terminal = error("dd if=/dev/tty of=x bs=1M count=1");
-    assert!(terminal.contains("if: /dev/tty is neither a file, nor a disk, nor /dev/zero, /dev/urandom"), "{terminal}");
+    assert!(terminal.contains("if: /dev/tty is not a file, a disk or /dev/zero, /dev/urandom"), "{terminal}");
     assert!(error("dd if=/dev/sda of=/dev/sdb bs=1M").contains("of: /dev/sdb is a second device"));
     assert!(error("dd if=/dev/zero of=x bs=1M").contains("count: the input has no end"));
 }

@@ -110,7 +110,7 @@ impl FsMarkOptions {
                 "-t" => options.threads = line.number(given, 1, MANY_MAX)?,
                 "-L" => options.iterations = line.number(given, 1, MANY_MAX)?,
                 "-d" if options.own_directory.is_some() => {
-                    return Err(line.error("-d", "a second directory", "write one: all threads share it"));
+                    return Err(line.error("-d", "a second directory", "give one directory; all threads share it"));
                 }
                 "-d" => options.own_directory = Some(u8::try_from(given.value.len()).unwrap_or(u8::MAX)),
                 _ => options.keep = true,

@@ -121,7 +121,7 @@ fn options_that_make_no_sense_are_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("fs_mark -S 7", "-S: `7` is not a whole number from 0 to 6"),
-        ("fs_mark -d a -d b", "-d: a second directory; write one"),
+        ("fs_mark -d a -d b", "-d: a second directory; give one"),
         ("fs_mark -n 100000000 -L 2", "-n: more than 100000000 files"),
         ("fs_mark -s 0", "-s: `0` is not a size"),
         ("fs_mark -F", "-F: unknown option; fs_mark knows -S METHOD"),

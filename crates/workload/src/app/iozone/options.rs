@@ -24,7 +24,7 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-c", "close is in the timing"),
         flag("-o", "files are opened with O_SYNC"),
         flag("-I", "files are opened with O_DIRECT"),
-        option("-t", "N", "so many processes at once, each with a file of its own; 1"),
+        option("-t", "N", "number of processes, each with its own file; 1"),
         option("-l", "N", "the fewest processes; with -u of the same number, as -t"),
         option("-u", "N", "the most processes; with -l of the same number, as -t"),
         flag("-x", "with -t: no process stops when the first is through"),

@@ -17,13 +17,13 @@ pub(in crate::app) const ABOUT: About = About {
     options: &[
         option("sessions", "N", "sessions, which do one transaction after the other without think time; 64"),
         option("warehouses", "N", "size of the data, 100 MiB each; 64"),
-        option("seconds", "N", "how long is measured; 120"),
-        option("warmup", "N", "seconds before that; 20"),
-        option("miss_pct", "N", "of 100 rows so many are not in the database's cache; 32"),
-        option("index_miss_pct", "N", "of 100 leaves of an index so many are not in the database's cache; 6"),
+        option("seconds", "N", "measured time, seconds; 120"),
+        option("warmup", "N", "warm-up, seconds; 20"),
+        option("miss_pct", "N", "rows, per cent, that are not in the database's cache; 32"),
+        option("index_miss_pct", "N", "leaves of an index, per cent, that are not in the database's cache; 6"),
         option("dbwr_batch", "BLOCKS", "most blocks that the database writer writes together; 64"),
-        option("dirty_blocks", "BLOCKS", "the database writer starts when so many are dirty; 1000"),
-        option("dirty_blocks_max", "BLOCKS", "sessions wait for a buffer when so many are dirty; 2000"),
+        option("dirty_blocks", "BLOCKS", "number of dirty blocks at which the database writer starts; 1000"),
+        option("dirty_blocks_max", "BLOCKS", "number of dirty blocks at which sessions wait for a buffer; 2000"),
         option("redo_kb", "KIB", "log of a New-Order; a Payment's is a third, a Delivery's four times that; 6"),
         option("log_mb", "MIB", "size of each of two log files; changing from one to the other is a checkpoint; 32"),
         option("call_us", "US", "CPU time of a call from the client; 400"),
@@ -89,11 +89,18 @@ impl TpccOptions {
         };
         let least = options.dirty_blocks + options.batch;
         if options.dirty_blocks_max < least {
-            let problem = format!("sessions would wait before the database writer starts at {}", options.dirty_blocks);
+            let problem = format!(
+                "sessions would wait for a buffer before the database writer starts, at {}",
+                options.dirty_blocks
+            );
             return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));
         }
         if options.call_ns() == 0 && options.touch_ns == 0 && options.miss_pct + options.index_miss_pct == 0 {
-            return Err(line.error("call_us", "a transaction would take no time", "write at least 1"));
+            return Err(line.error(
+                "call_us",
+                "a transaction would take no time, and the run would never end",
+                "write at least 1",
+            ));
         }
         Ok(options)
     }

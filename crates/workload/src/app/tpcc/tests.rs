@@ -196,7 +196,7 @@ fn options_that_make_no_sense_are_refused() {
         ("tpcc dirty_blocks=5000", "dirty_blocks_max: sessions would wait"),
         (
             "tpcc call_us=0 client_us=0 touch_us=0 miss_pct=0 index_miss_pct=0",
-            "call_us: a transaction would take no time",
+            "call_us: a transaction would take no time, and the run would never end",
         ),
         ("tpcc miss_pct=101", "miss_pct: `101` is not"),
     ] {

@@ -75,7 +75,7 @@ impl Parser<'_> {
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(format!("more than {DEPTH_MAX} levels"));
+            return Err(format!("more than {DEPTH_MAX} levels of parentheses"));
         }
         let parsed = parse(self);
         self.depth -= 1;
@@ -125,8 +125,8 @@ impl Parser<'_> {
                 close.ok_or_else(|| "a parenthesis is not closed".to_owned()).and_then(|_| self.suffixed(inner))
             }
             Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
-            Some(c) => Err(format!("`{c}` stands where a number is expected")),
-            None => Err("it ends where a number is expected".to_owned()),
+            Some(c) => Err(format!("expected a number, found `{c}`")),
+            None => Err("expected a number, found the end".to_owned()),
         }
     }
 
@@ -157,7 +157,10 @@ impl Parser<'_> {
             return Ok(amount);
         }
         let suffix = &rest[..length];
-        let factor = self.scale.factor(suffix).ok_or_else(|| format!("`{suffix}` is not {}", self.scale.suffixes()))?;
+        let factor = self
+            .scale
+            .factor(suffix)
+            .ok_or_else(|| format!("`{suffix}` is not a unit; write {}", self.scale.suffixes()))?;
         self.at += length;
         combine('*', amount, Amount::Whole(factor.into()))
     }
@@ -170,7 +173,7 @@ fn not_a_number(text: &str) -> String {
 fn combine(operator: char, left: Amount, right: Amount) -> Result<Amount, String> {
     let zero_divides = matches!(operator, '/' | '%') && right.real() == 0.0;
     if zero_divides {
-        return Err("a division by zero".to_owned());
+        return Err("it divides by zero".to_owned());
     }
     if let (Amount::Whole(left), Amount::Whole(right)) = (left, right) {
         let whole = match operator {
@@ -231,15 +234,15 @@ mod tests {
     #[test]
     fn what_is_no_expression_says_why() {
         for (text, why) in [
-            ("", "ends"),
+            ("", "found the end"),
             ("(1", "not closed"),
             ("1)", "not expected"),
-            ("1/0", "division by zero"),
-            ("1%(2-2)", "division by zero"),
+            ("1/0", "divides by zero"),
+            ("1%(2-2)", "divides by zero"),
             ("4q", "`q`"),
             ("2^1000", "too large"),
             ("1..2", "not a number"),
-            ("é", "number is expected"),
+            ("é", "expected a number"),
             ("0x", "not a number"),
         ] {
             let error = evaluate(text, BYTES).unwrap_err();

@@ -206,7 +206,7 @@ impl Checker {
                     place,
                     option,
                     value,
-                    "buffered I/O of this engine is done one after another, as with libaio, whatever iodepth says",
+                    "buffered I/Os of this engine run one after another at any iodepth, as with libaio",
                 );
             }
         }
@@ -253,8 +253,12 @@ impl Checker {
             "verify" if !is_off(&setting.text) => {
                 let reads_back = settings.is_on("do_verify").unwrap_or(true);
                 if reads_back && job.mode != Mode::Read && job.mode != Mode::Trim {
-                    let why = "reading back what was written, to compare it, is not modelled";
-                    self.refuse(setting, why, "do_verify=0 leaves it out; a job with rw=read and wait_for reads it");
+                    let why = "reading back written data to compare it is not modelled";
+                    self.refuse(
+                        setting,
+                        why,
+                        "add do_verify=0 to skip it; to read the data, add a job with rw=read and wait_for",
+                    );
                 } else {
                     remark(self, "modelled devices keep no data that could be compared");
                 }
@@ -270,21 +274,24 @@ impl Checker {
                 remark(self, &format!("ioengine={} does one I/O at a time", job.io_engine));
             }
             "io_submit_mode" if setting.text == "offload" => {
-                remark(self, "up to iodepth I/Os at a time, as with an asynchronous engine; they are the job's own");
+                remark(
+                    self,
+                    "up to iodepth I/Os at a time, as with an asynchronous engine; all of them count for the job",
+                );
             }
             "time_based" if settings.is_on("time_based") == Some(true) && !job.time_based => {
                 remark(self, "counts with runtime only");
             }
             "latency_target" if settings.get("latency_window").is_none() => {
                 let window_s = resolve::LATENCY_WINDOW_NS / 1_000_000_000;
-                remark(self, &format!("latency_window is not given: {window_s} s"));
+                remark(self, &format!("latency_window is missing; iosched uses {window_s} s"));
             }
             _ => {}
         }
         if let Value::Size(SizeValue::Zones(_)) = setting.value
             && settings.get("zonemode").is_none_or(is_harmless)
         {
-            let problem = "zones are told without zonemode=zbd";
+            let problem = "options of zones are given without zonemode=zbd";
             self.contradiction(&setting.place, &setting.called, problem, "give bytes or a share in per cent");
         }
     }
@@ -301,12 +308,7 @@ impl Checker {
             };
             if let (true, Some(later)) = (both, settings.later_of(one, other)) {
                 let first = if later.option.name == one { other } else { one };
-                self.contradiction(
-                    &later.place,
-                    &later.called,
-                    &format!("given together with {first}"),
-                    "leave one out",
-                );
+                self.contradiction(&later.place, &later.called, &format!("it conflicts with {first}"), "leave one out");
             }
         }
         for (max, min, max_name, min_name) in [
@@ -323,15 +325,15 @@ impl Checker {
             }
         }
         if let (true, Some(setting)) = (files::are_too_many(settings), settings.get("nrfiles")) {
-            let what = format!("{}={}: too many files that jobs share by name", setting.called, setting.text);
+            let what = format!("{}={}: jobs share too many files by name", setting.called, setting.text);
             let kind = ProblemKind::TooMany { what, limit: files::NAMES_MAX as usize };
             self.problems.push(JobProblem::new(setting.place.clone(), kind));
         }
         if let Some(setting) = settings.get("wait_for")
             && !self.names.contains(&setting.text)
         {
-            let problem = format!("no job before [{}] is called {}", Short(&section.name), Short(&setting.text));
-            self.contradiction(&setting.place, "wait_for", &problem, "name a job that stands further up");
+            let problem = format!("no job before [{}] has the name {}", Short(&section.name), Short(&setting.text));
+            self.contradiction(&setting.place, "wait_for", &problem, "name a job further up in the file");
         }
     }
 
@@ -341,8 +343,7 @@ impl Checker {
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
         // Zones stand for a size, and are told elsewhere.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
-            let problem =
-                format!("not given for [{}], and there is no device or log that tells it", Short(&section.name));
+            let problem = format!("it is missing for [{}], and no device or log gives it", Short(&section.name));
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
         let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();
@@ -381,9 +382,9 @@ impl Checker {
                 job.stonewall &= copy == 0;
                 text_bytes += text_bytes_of(&job);
                 let too_many = if self.jobs.len() == JOBS_MAX {
-                    Some(("too many jobs with their copies", JOBS_MAX))
+                    Some(("too many jobs, copies included", JOBS_MAX))
                 } else if text_bytes > TEXT_BYTES_MAX {
-                    Some(("too many bytes in the options of all jobs with their copies", TEXT_BYTES_MAX))
+                    Some(("the options of all jobs, copies included, have too many bytes", TEXT_BYTES_MAX))
                 } else {
                     None
                 };

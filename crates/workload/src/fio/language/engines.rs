@@ -47,7 +47,7 @@ pub(super) fn default() -> &'static IoEngine {
 
 static PSYNC: IoEngine = engine("psync", &[], runs(Client::Sync, ""));
 
-const USE_LIBAIO: &str = "ioengine=libaio with filename=/dev/... does the like to a block device";
+const USE_LIBAIO: &str = "ioengine=libaio with filename=/dev/... does similar I/O to a block device";
 
 const fn engine(name: &'static str, aliases: &'static [&'static str], behaviour: EngineBehaviour) -> IoEngine {
     IoEngine { name, aliases, behaviour }
@@ -89,13 +89,13 @@ pub static IO_ENGINES: &[IoEngine] = &[
     engine("splice", &[], runs(Client::Sync, "runs as psync does")),
     engine("null", &[], refused("it moves no data, so no device sees anything", "ioengine=libaio makes real I/Os")),
     engine("cpuio", &[], refused("it burns CPU time and does no I/O", "leave the job out: CPU time is not modelled")),
-    engine("exec", &[], refused("it runs a program of its own", "")),
-    engine("external", &[], refused("an engine in a file of its own is not known", "")),
-    engine("sg", &[], refused("SCSI commands pass the I/O scheduler by", USE_LIBAIO)),
+    engine("exec", &[], refused("it runs another program", "")),
+    engine("external", &[], refused("an engine from an external file is not supported", "")),
+    engine("sg", &[], refused("SCSI commands bypass the I/O scheduler", USE_LIBAIO)),
     engine(
         "io_uring_cmd",
         &[],
-        refused("passthrough commands pass the I/O scheduler by", "use ioengine=io_uring on the block device"),
+        refused("passthrough commands bypass the I/O scheduler", "use ioengine=io_uring on the block device"),
     ),
     engine(
         "xnvme",
@@ -106,9 +106,9 @@ pub static IO_ENGINES: &[IoEngine] = &[
         ),
     ),
     engine("libblkio", &[], refused("it drives the device from user space, past the I/O scheduler", USE_LIBAIO)),
-    engine("libzbc", &[], refused("zone commands to a zoned device pass the I/O scheduler by", "")),
-    engine("libiscsi", &[], refused("it needs an iSCSI target, and passes the I/O scheduler by", USE_LIBAIO)),
-    engine("nbd", &[], refused("it needs an NBD server, and passes the I/O scheduler by", USE_LIBAIO)),
+    engine("libzbc", &[], refused("zone commands to a zoned device bypass the I/O scheduler", "")),
+    engine("libiscsi", &[], refused("it needs an iSCSI target, and bypasses the I/O scheduler", USE_LIBAIO)),
+    engine("nbd", &[], refused("it needs an NBD server, and bypasses the I/O scheduler", USE_LIBAIO)),
     engine("mtd", &[], refused("flash behind MTD is not a block device", "")),
     engine("dev-dax", &[], refused("persistent memory in DAX mode is not a block device", "")),
     engine("libpmem", &[], refused("persistent memory in DAX mode is not a block device", "")),

@@ -90,7 +90,7 @@ impl JobProblem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// An option before the first section.
-    #[error("{}: stands before the first section; put it below [global] or the name of a job", Short(.option))]
+    #[error("{}: it is before the first section; move it below [global] or the name of a job", Short(.option))]
     OutsideSection {
         /// The option.
         option: String,
@@ -104,20 +104,20 @@ pub enum ProblemKind {
         problem: String,
     },
     /// An option of the command line that makes fio do something else than run jobs.
-    #[error("--{option}: fio runs no jobs with it; leave it out")]
+    #[error("--{option}: with this option fio runs no jobs; leave it out")]
     NotARun {
         /// The option.
         option: String,
     },
     /// A section's header that is none.
-    #[error("{}: not a section; write [name]", Short(.header))]
+    #[error("{}: is not a section; write [name]", Short(.header))]
     Section {
         /// The line.
         header: String,
     },
     /// A section in an included file.
     #[error(
-        "[{}]: an included file holds options only; put the section into the job file itself",
+        "[{}]: an included file can only contain options; move the section to the job file",
         Short(.section)
     )]
     SectionInInclude {
@@ -134,7 +134,7 @@ pub enum ProblemKind {
     },
     /// An option of another engine than the section's.
     #[error(
-        "{option}: an option of ioengine={}, and here it is {engine}; put it behind the ioengine it belongs to",
+        "{option}: this option belongs to ioengine={}, but the engine here is {engine}; write it after its ioengine",
         .engines.join(" or ")
     )]
     OtherEngine {
@@ -176,7 +176,7 @@ pub enum ProblemKind {
         problem: String,
     },
     /// More than there may be of something.
-    #[error("{what}; at most {limit} are read")]
+    #[error("{what}; at most {limit} are allowed")]
     TooMany {
         /// What there is too much of.
         what: String,
@@ -184,7 +184,7 @@ pub enum ProblemKind {
         limit: usize,
     },
     /// Bytes that are not UTF-8.
-    #[error("not UTF-8; write the line anew")]
+    #[error("the line is not UTF-8; write it again")]
     NotUtf8,
     /// No section but `[global]`.
     #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]

@@ -25,10 +25,10 @@ pub(super) fn per_direction<T: Clone>(
     let ends = parts.last().is_some_and(|part| part.is_empty());
     let parts = if ends { &parts[..parts.len() - 1] } else { &parts[..] };
     if parts.len() > 3 {
-        return Err("more than three parts: there are reads, writes and trims".to_owned());
+        return Err("more than three parts; there is one each for reads, writes and trims".to_owned());
     }
     if parts.iter().all(|part| part.is_empty()) {
-        return Err("there is no value".to_owned());
+        return Err("the value is missing".to_owned());
     }
     let mut values = Vec::with_capacity(3);
     for part in parts {
@@ -69,7 +69,11 @@ pub(super) fn ranges(text: &str, unit: Unit, numbers: Numbers) -> Result<PerDire
 /// A real number within bounds.
 pub(super) fn real(text: &str, min: f64, max: f64) -> Result<f64, String> {
     let number: f64 = text.trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if (min..=max).contains(&number) { Ok(number) } else { Err(format!("{number} is not within {min} and {max}")) }
+    if (min..=max).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("{number} is out of range; it must be from {min} to {max}"))
+    }
 }
 
 /// Real numbers with colons between.
@@ -176,16 +180,20 @@ fn zipf_theta(theta: f64) -> Result<f64, String> {
     if theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON {
         Ok(theta)
     } else {
-        Err(format!("theta is {theta}: greater than 0, and not 1"))
+        Err(format!("theta is {theta}; it must be greater than 0 and not 1"))
     }
 }
 
 fn pareto_h(h: f64) -> Result<f64, String> {
-    if h > 0.0 && h < 1.0 { Ok(h) } else { Err(format!("h is {h}: between 0 and 1")) }
+    if h > 0.0 && h < 1.0 { Ok(h) } else { Err(format!("h is {h}; it must be between 0 and 1")) }
 }
 
 fn deviation(deviation: f64) -> Result<f64, String> {
-    if (0.0..100.0).contains(&deviation) { Ok(deviation) } else { Err(format!("deviation is {deviation} %: 0 to 100")) }
+    if (0.0..100.0).contains(&deviation) {
+        Ok(deviation)
+    } else {
+        Err(format!("deviation is {deviation} %; it must be from 0 to 100"))
+    }
 }
 
 /// `random_distribution`.
@@ -276,7 +284,7 @@ pub(super) fn file_service(text: &str, numbers: Numbers) -> Result<FileService, 
         "zipf" => (FileServiceOrder::Zipf { theta: zipf_theta(skew(ZIPF_THETA)?)? }, 1),
         "pareto" => (FileServiceOrder::Pareto { h: pareto_h(skew(PARETO_H)?)? }, 1),
         "normal" | "gauss" => (FileServiceOrder::Gauss { deviation_percent: deviation(skew(GAUSS_DEVIATION)?)? }, 1),
-        _ => return Err(format!("`{name}` is not an order of files")),
+        _ => return Err(format!("`{name}` is not a known order of files")),
     };
     Ok(FileService { order, ios_per_file: u32::try_from(ios_per_file).unwrap_or(u32::MAX) })
 }

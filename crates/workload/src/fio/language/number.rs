@@ -75,7 +75,7 @@ impl Scale {
 pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err("there is no number".to_owned());
+        return Err("the number is missing".to_owned());
     }
     if text.starts_with('"') || text.starts_with('\'') {
         return Err("a number stands without quotes".to_owned());
@@ -102,7 +102,9 @@ pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String>
     let number = i128::from_str_radix(digits, radix).map_err(|_| "the number is too large".to_owned())?;
     let factor = match suffix.trim() {
         "" => scale.unit(),
-        suffix => scale.factor(suffix).ok_or_else(|| format!("`{suffix}` is not {}", scale.suffixes()))?,
+        suffix => {
+            scale.factor(suffix).ok_or_else(|| format!("`{suffix}` is not a unit; write {}", scale.suffixes()))?
+        }
     };
     let number = number.checked_mul(factor.into()).ok_or_else(|| "the number is too large".to_owned())?;
     Ok(if negative { -number } else { number })

@@ -197,7 +197,7 @@ impl SettingsReader<'_> {
             _ if is_moot => Ok(Value::Text(String::new())),
             (None, ValueKind::Flag) => Ok(Value::Switch(true)),
             (None, ValueKind::OptionalText) => Ok(Value::Text(String::new())),
-            (None, _) => Err(("it has no value".to_owned(), format!("takes {}", option.kind))),
+            (None, _) => Err(("the value is missing".to_owned(), format!("expected: {}", option.kind))),
             (Some(value), _) if value.is_empty() => Err(empty(assignment, option)),
             (Some(value), _) => value::read(option, value, numbers).map_err(|wrong| (wrong.problem, wrong.expected)),
         };
@@ -233,13 +233,18 @@ fn kb_base(settings: &Settings) -> u32 {
 /// Why a value is empty, and what to do about it.
 fn empty(assignment: &Assignment, option: &JobOption) -> (String, String) {
     match &assignment.unset[..] {
-        [] => ("it is empty".to_owned(), format!("takes {}", option.kind)),
+        [] => ("it is empty".to_owned(), format!("expected: {}", option.kind)),
         unset => {
             let are = if unset.len() == 1 { "is" } else { "are" };
             let problem = format!("{} {are} not set in the environment", unset.join(", "));
             (
                 problem,
-                format!("set {}: {} takes {}", if unset.len() == 1 { "it" } else { "them" }, option.name, option.kind),
+                format!(
+                    "set {}; {} expects: {}",
+                    if unset.len() == 1 { "it" } else { "them" },
+                    option.name,
+                    option.kind
+                ),
             )
         }
     }

@@ -188,7 +188,7 @@ impl Reader<'_> {
             return self.problem(place, ProblemKind::OutsideSection { option: format!("include {path}") });
         }
         if self.depth == INCLUDE_DEPTH_MAX {
-            let what = format!("include {path}: too many files within each other");
+            let what = format!("include {path}: too many nested files");
             return self.problem(place, ProblemKind::TooMany { what, limit: INCLUDE_DEPTH_MAX });
         }
         self.includes += 1;

@@ -89,9 +89,9 @@ impl Numbers {
     pub(super) fn read(self, text: &str, unit: Unit, min: i128, max: i128) -> Result<i128, String> {
         let number = number::read(text, unit.scale(self.kb_base), self.bare)?;
         if number < min {
-            Err(format!("{number} is too small: at least {min}"))
+            Err(format!("{number} is too small; it must be at least {min}"))
         } else if number > max {
-            Err(format!("{number} is too large: at most {max}"))
+            Err(format!("{number} is too large; it must be at most {max}"))
         } else {
             Ok(number)
         }
@@ -108,7 +108,8 @@ impl Numbers {
 /// # Errors
 /// What is wrong, and what would be right.
 pub(super) fn read(option: &JobOption, text: &str, numbers: Numbers) -> Result<Value, Wrong> {
-    of_kind(option.kind, text, numbers).map_err(|problem| Wrong { problem, expected: format!("takes {}", option.kind) })
+    of_kind(option.kind, text, numbers)
+        .map_err(|problem| Wrong { problem, expected: format!("expected: {}", option.kind) })
 }
 
 fn of_kind(kind: ValueKind, text: &str, numbers: Numbers) -> Result<Value, String> {
@@ -201,5 +202,5 @@ fn sync_file_range(text: &str, numbers: Numbers) -> Result<i128, String> {
 fn engine(text: &str) -> Result<EngineRef, String> {
     // The name of an external engine is followed by its file.
     let name = text.split_once(':').map_or(text, |(name, _)| if name == "external" { name } else { text });
-    engines::io_engine(name).map(EngineRef).ok_or_else(|| format!("`{name}` is not an engine of fio's"))
+    engines::io_engine(name).map(EngineRef).ok_or_else(|| format!("fio has no engine `{name}`"))
 }

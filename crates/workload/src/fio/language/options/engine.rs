@@ -34,7 +34,7 @@ options! {
     "sqthread_poll", Flag, NO_CPU, "a kernel thread submits";
     "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU it runs on";
     "nonvectored", SIGNED, NO_CPU, "calls without vectors";
-    "force_async", COUNT, NO_CPU, "every so many-th I/O is handed to a kernel thread";
+    "force_async", COUNT, NO_CPU, "N: a kernel thread submits every Nth I/O";
 }
 
 options! {

@@ -51,7 +51,7 @@ options! {
     "offset" | "fileoffset", Size, Honoured, "where the region begins";
     "offset_increment", Size, Honoured, "how much further on it begins for each copy of the job";
     "offset_align", BYTES, Honoured, "an offset in per cent is rounded up to a multiple";
-    "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after so many I/Os";
+    "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after this number of I/Os";
     "loops", COUNT, Honoured, "how often everything is done";
     "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"), "ranges of one trim";
 }
@@ -78,10 +78,10 @@ options! {
     /// When writes are on the medium.
     DURABILITY, Io, &[];
     "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write is on the medium before the next";
-    "fsync", COUNT, Honoured, "an fsync after so many writes";
-    "fdatasync", COUNT, Honoured, "an fdatasync after so many writes";
-    "write_barrier", COUNT, Honoured, "every so many-th write is a barrier";
-    "sync_file_range", SyncFileRange, Honoured, "a sync_file_range after so many writes";
+    "fsync", COUNT, Honoured, "number of writes between two fsyncs";
+    "fdatasync", COUNT, Honoured, "number of writes between two fdatasyncs";
+    "write_barrier", COUNT, Honoured, "N: every Nth write is a barrier";
+    "sync_file_range", SyncFileRange, Honoured, "number of writes between two sync_file_ranges";
     "end_fsync", Bool, Honoured, "an fsync at the end";
     "fsync_on_close", Bool, Honoured, "an fsync when a file is closed";
 }
@@ -93,7 +93,7 @@ options! {
     "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "I/Os submitted at once; 0: iodepth";
     "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "I/Os waited for at once; 0: none";
     "iodepth_batch_complete_max", COUNT, Honoured, "I/Os taken at once at most";
-    "iodepth_low", COUNT, Honoured, "once full, refill when only so many are left";
+    "iodepth_low", COUNT, Honoured, "number of I/Os in flight at which a full queue is refilled";
     "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "the random map keeps them apart: leave norandommap out"), "I/Os to the same blocks wait for each other";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether other threads submit I/Os";
 }

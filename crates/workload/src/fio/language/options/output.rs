@@ -4,10 +4,10 @@ use super::ValueKind::{Bool, Choice, Flag, Floats, Number, OptionalText, Text};
 use super::{BYTES, COUNT, Category, JobOption, Treatment, Unit, options};
 use Treatment::Honoured;
 
-const NO_LOGS: Treatment = Treatment::none("no logs are written; `iosched compare --records` keeps figures");
+const NO_LOGS: Treatment = Treatment::none("no logs are written; `iosched compare --records` keeps the results");
 const FIO_OUTPUT: Treatment = Treatment::none("shapes fio's own output only");
 const NO_ERRORS: Treatment = Treatment::none("I/Os to a modelled device have no errors");
-const NO_COST: Treatment = Treatment::none("measuring costs nothing here: all figures are kept");
+const NO_COST: Treatment = Treatment::none("measuring costs nothing here: all results are kept");
 const PROFILE: Treatment = Treatment::none("an option of fio's profiles, without meaning in a job");
 
 options! {
@@ -35,14 +35,15 @@ options! {
     "log_alternate_epoch", Bool, NO_LOGS, "times of another clock in logs";
     "log_alternate_epoch_clock_id", COUNT, NO_LOGS, "which other clock";
     "block_error_percentiles", Bool, NO_ERRORS, "histogram of errors of trims";
-    "stats", Bool, FIO_OUTPUT, "whether figures are told";
+    "stats", Bool, FIO_OUTPUT, "whether metrics are reported";
     "clat_percentiles", Bool, Honoured, "percentiles of completion latency";
     "lat_percentiles", Bool, Honoured, "percentiles of total latency";
     "slat_percentiles", Bool, Honoured, "percentiles of submission latency";
-    "percentile_list", Floats(0.0, 100.0), Honoured, "which percentiles are told";
+    "percentile_list", Floats(0.0, 100.0), Honoured, "which percentiles are reported";
     "significant_figures", Number(Unit::Count, 1, 10), FIO_OUTPUT, "digits of figures";
-    "unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), FIO_OUTPUT, "figures of all directions together";
-    "disk_util", Bool, FIO_OUTPUT, "figures of the kernel about the device";
+    "unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), FIO_OUTPUT, "metrics of all \
+     directions together";
+    "disk_util", Bool, FIO_OUTPUT, "the kernel's statistics of the device";
     "gtod_reduce", Bool, NO_COST, "measure less";
     "disable_lat", Bool, NO_COST, "no total latency";
     "disable_clat", Bool, NO_COST, "no completion latency";

@@ -9,7 +9,7 @@ use Treatment::Honoured;
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
 const NO_MEMORY: Treatment = Treatment::none("buffers in memory are not modelled");
 const STEADY: Treatment =
-    Treatment::unless(&[], "a run does not end when figures are steady", "use runtime, and ramp_time for the start");
+    Treatment::unless(&[], "a run does not end when metrics are steady", "use runtime, and ramp_time for the start");
 const WITH_STEADY: Treatment = Treatment::With("steadystate");
 const FLOW: Treatment = Treatment::With("flow");
 /// A rate of each direction.
@@ -22,9 +22,10 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end after this time";
     "time_based", Flag, Honoured, "start again until runtime is over";
     "ramp_time", SECONDS, Honoured, "I/Os of this time do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "only a time is left out of the figures", "use ramp_time"), "the first so many bytes do not count";
+    "ramp_size", BYTES, Treatment::unless(&["0"], "only a time is left out of the results", "use \
+     ramp_time"), "number of bytes at the start that do not count";
     "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or a time drawn from a range";
-    "steadystate" | "ss", Text, STEADY, "end when a figure is steady";
+    "steadystate" | "ss", Text, STEADY, "end when a metric is steady";
     "steadystate_duration" | "ss_dur", SECONDS, WITH_STEADY, "how long it must be steady";
     "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "how long nothing counts";
     "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
@@ -37,12 +38,12 @@ options! {
     /// In which order.
     ORDER, Pace, &[];
     "numjobs", Number(Unit::Count, 1, INT_MAX), Honoured, "copies of the job";
-    "name", Text, Honoured, "what the job is called instead of its section";
-    "description", Text, Honoured, "a text that is told with the job";
+    "name", Text, Honoured, "name of the job, instead of its section";
+    "description", Text, Honoured, "a text to report with the job";
     "stonewall" | "wait_for_previous", Flag, Honoured, "wait for all jobs before it";
     "wait_for", Text, Honoured, "wait for all copies of this job";
-    "new_group", Flag, Honoured, "a new group of figures begins";
-    "group_reporting", Flag, Honoured, "figures of a group are told together";
+    "new_group", Flag, Honoured, "begin a new group for reporting";
+    "group_reporting", Flag, Honoured, "report the metrics of a group together";
     "exitall", Flag, Honoured, "when the job is done, others end, too";
     "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which others end with exitall";
     "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "others end when the job has an error";

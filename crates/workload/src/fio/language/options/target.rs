@@ -15,14 +15,15 @@ options! {
     FILES, Target, &[];
     "filename", Text, Honoured, "files or devices, with : between; \\: is a colon in a name";
     "directory", Text, Honoured, "folder of the files, or several with : between";
-    "filename_format", Text, Honoured, "how files of a job's own are called: $jobname, $jobnum, $filenum";
+    "filename_format", Text, Honoured, "pattern for names of a job's files: $jobname, $jobnum, $filenum";
     "unique_filename", Bool, Treatment::none("there are no clients over a network"), "names hold the client's address";
     "opendir", Text, Treatment::unless(&[], "the files below a folder are not looked at", "name them with filename, and their size with filesize"), "use all files below this folder";
     "lockfile", Choice(&["none", "exclusive", "readwrite"]), Treatment::unless(&["none"], "locks between jobs are not modelled", ""), "lock a file for each I/O";
     "nrfiles" | "nr_files", COUNT_1, Honoured, "files of each job";
     "openfiles", COUNT, Honoured, "files open at a time";
     "file_service_type", FileService, Honoured, "which file the next I/O goes to";
-    "filetype", Choice(&["file", "block", "char"]), Treatment::none("what a name stands for follows from the name"), "what kind of file it is";
+    "filetype", Choice(&["file", "block", "char"]), Treatment::none("the name decides what kind of file it \
+     is"), "what kind of file it is";
     "filesize", Range(Unit::Bytes), Honoured, "size of each file";
     "create_serialize", Bool, LAID_OUT, "create files one after another";
     "create_fsync", Bool, LAID_OUT, "flush a file that was created";
@@ -39,7 +40,7 @@ options! {
     "overwrite", Bool, Honoured, "lay files out before writing to them";
     "file_append", Bool, Treatment::unless(&["0"], "files have a fixed extent", "start at an offset instead"), "start at the end of files";
     "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
-    "ioscheduler", Text, Treatment::none("which schedulers run is said by --scheduler"), "switch the device to this scheduler";
+    "ioscheduler", Text, Treatment::none("--scheduler chooses the schedulers"), "switch the device to this scheduler";
 }
 
 options! {
@@ -47,7 +48,8 @@ options! {
     REPLAY, Replay, &[];
     "read_iolog", Text, Honoured, "replay this log; its path is relative to the current folder";
     "read_iolog_chunked", Bool, Treatment::none("how much of a log is in memory makes no difference"), "read the log piece by piece";
-    "write_iolog", Text, Treatment::none("no log is written; `iosched compare --decisions` tells what was done"), "write I/Os into a log";
+    "write_iolog", Text, Treatment::none("no log is written; `iosched compare --decisions` lists the \
+     decisions"), "write I/Os into a log";
     "replay_no_stall", Bool, Honoured, "replay as fast as possible";
     "replay_redirect", Text, Honoured, "replay onto this device";
     "replay_time_scale", Number(Unit::Count, 1, INT_MAX), Honoured, "speed of the replay, %";

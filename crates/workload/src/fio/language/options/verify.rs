@@ -36,8 +36,8 @@ options! {
     "verify_dump", Bool, IN_VERIFY, "write differing blocks into files";
     "verify_async", COUNT, IN_VERIFY, "threads that compare";
     "verify_async_cpus", Text, IN_VERIFY, "CPUs they run on";
-    "verify_backlog", BYTES_LARGE, IN_VERIFY, "compare after so many writes";
-    "verify_backlog_batch", COUNT, IN_VERIFY, "how many are compared then";
+    "verify_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a comparison";
+    "verify_backlog_batch", COUNT, IN_VERIFY, "number of blocks of a comparison";
     "verify_header_seed", Bool, IN_VERIFY, "compare the seed, too";
     "verify_write_sequence", Bool, IN_VERIFY, "compare the order of writes, too";
     "verify_state_save", Bool, IN_VERIFY, "keep what was written for a later run";
@@ -47,6 +47,6 @@ options! {
     "experimental_verify", Bool, IN_VERIFY, "draw offsets again instead of noting them";
     "trim_percentage", PERCENT, Treatment::unless(&["0"], "trims in between are made by the verification, which is not modelled", "rw=randtrim in a job of its own"), "share of written blocks that are trimmed";
     "trim_verify_zero", Bool, IN_VERIFY, "trimmed blocks must read as zeros";
-    "trim_backlog", BYTES_LARGE, IN_VERIFY, "trim after so many writes";
-    "trim_backlog_batch", COUNT, IN_VERIFY, "how many are trimmed then";
+    "trim_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a trim";
+    "trim_backlog_batch", COUNT, IN_VERIFY, "number of blocks of a trim";
 }
