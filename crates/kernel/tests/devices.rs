@@ -2,6 +2,7 @@
 
 mod loops;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -106,23 +107,23 @@ fn what_the_kernel_refuses_is_told_with_what_it_takes() {
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
 }
 
-/// This test's own program, which changes settings and waits to be killed: see
-/// [`what_a_killed_process_left_is_put_back`].
-const VICTIM: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
+/// The variables that tell a second process of this program to change settings: the disk and the state directory.
+const KILLED_PROCESS: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
 
-#[test]
-fn victim() {
-    let (Some(device), Some(state)) = (std::env::var_os(VICTIM.0), std::env::var_os(VICTIM.1)) else { return };
-    let device = BlockDevice::find(&Roots::default(), Path::new(&device)).unwrap();
-    let mut session = Session::begin(&device, &StateDirectory::at(Path::new(&state))).unwrap();
+/// Changes settings of a disk, and waits until it is killed or its standard input ends.
+fn hold_settings(device: &OsStr, state: &OsStr) {
+    let device = BlockDevice::find(&Roots::default(), Path::new(device)).unwrap();
+    let mut session = Session::begin(&device, &StateDirectory::at(Path::new(state))).unwrap();
     session.apply(&setting("mq-deadline:fifo_batch=1,nr_requests=32")).unwrap();
     println!("applied");
-    // Ended by a kill, or when whoever started this is gone.
     let _ = std::io::stdin().lines().count();
 }
 
 #[test]
-fn what_a_killed_process_left_is_put_back() {
+fn settings_of_a_killed_process_are_put_back() {
+    if let (Some(device), Some(state)) = (std::env::var_os(KILLED_PROCESS.0), std::env::var_os(KILLED_PROCESS.1)) {
+        return hold_settings(&device, &state);
+    }
     let Some(disk) = Loop::new() else { return };
     if !disk.has("mq-deadline") {
         return;
@@ -130,15 +131,15 @@ fn what_a_killed_process_left_is_put_back() {
     let (device, state) = (disk.device(), disk.state());
     let recorded = Recorded::of(&device).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--nocapture"])
-        .env(VICTIM.0, &disk.path)
-        .env(VICTIM.1, state.path())
+        .args(["--exact", "settings_of_a_killed_process_are_put_back", "--nocapture"])
+        .env(KILLED_PROCESS.0, &disk.path)
+        .env(KILLED_PROCESS.1, state.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let said = BufReader::new(child.stdout.take().unwrap());
-    assert!(said.lines().map_while(Result::ok).any(|line| line.contains("applied")));
+    let printed = BufReader::new(child.stdout.take().unwrap());
+    assert!(printed.lines().map_while(Result::ok).any(|line| line.contains("applied")));
     let busy = Session::begin(&device, &state).unwrap_err();
     assert!(matches!(busy, SettingsError::Busy { pid, .. } if pid == child.id()), "{busy}");
     child.kill().unwrap();
