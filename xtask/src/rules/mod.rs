@@ -8,6 +8,7 @@ mod commits;
 mod dependencies;
 mod help;
 mod manifests;
+mod names;
 mod prose;
 mod sources;
 
@@ -65,6 +66,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(sources::forbidden(file));
         breaches.extend(sources::may_be_unchecked(file));
         breaches.extend(help::unclear(file));
+        breaches.extend(names::meaningless(file));
     }
     // Those of pages; what is vendored is others'.
     let scripts = files(&root, "js")?;

@@ -1,0 +1,134 @@
+//! Names in code that do not say what they hold.
+
+use super::{Breach, SourceFile};
+
+/// Words that are not names: a reader has to guess the noun.
+const MEANINGLESS: [&str; 4] = ["own", "told", "asked", "made"];
+
+/// Crates that still have such names. A crate leaves the list when it has none; no crate joins it.
+const NOT_YET: [&str; 7] = [
+    "crates/advise/",
+    "crates/cli/",
+    "crates/lab/",
+    "crates/python/",
+    "crates/report/",
+    "crates/sweep/",
+    "crates/workload/",
+];
+
+/// Calls of functions that a crate of [`NOT_YET`] declares.
+const DECLARED_THERE: [&str; 1] = [".told("];
+
+/// Names without a meaning.
+pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
+    let (path, mut breaches) = (&file.path, Vec::new());
+    if NOT_YET.iter().any(|folder| path.starts_with(folder))
+        || !path.starts_with("crates/") && !path.starts_with("xtask/")
+    {
+        return breaches;
+    }
+    for (line, name) in names(&file.text) {
+        if MEANINGLESS.contains(&name) {
+            let what = format!("{name} is no name: say what it holds, such as request, finding or record");
+            breaches.push(Breach::new(path, line, what));
+        }
+    }
+    breaches
+}
+
+/// The identifiers of a source with their lines, and those that its strings format; without comments.
+fn names(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let (mut rest, mut line) = (text, 1);
+    while !rest.is_empty() {
+        let length = match rest.as_bytes() {
+            [b'/', b'/', ..] => rest.find('\n').unwrap_or(rest.len()),
+            [b'/', b'*', ..] => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            [b'r' | b'b', ..] if raw_string(rest).is_some() => raw_string(rest).unwrap_or(rest.len()),
+            [b'"', ..] => {
+                let length = string(rest);
+                found.extend(formatted(&rest[..length]).map(|name| (line, name)));
+                length
+            }
+            // A quotation mark as a character is not the beginning of a string.
+            [b'\'', b'"', b'\'', ..] => 3,
+            [b'\'', b'\\', _, b'\'', ..] => 4,
+            [first, ..] if first.is_ascii_alphabetic() || *first == b'_' => {
+                let length = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+                let before = &text[..text.len() - rest.len()];
+                let is_declared_there =
+                    DECLARED_THERE.iter().any(|call| before.ends_with('.') && format!(".{rest}").starts_with(call));
+                if !is_declared_there {
+                    found.push((line, &rest[..length]));
+                }
+                length
+            }
+            [first, ..] if first.is_ascii_digit() => rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()),
+            _ => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        line += rest[..length].matches('\n').count();
+        rest = &rest[length..];
+    }
+    found
+}
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The length of the string at the beginning of `text`.
+fn string(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !is_escaped => return at + 1,
+            _ => is_escaped = c == '\\' && !is_escaped,
+        }
+    }
+    text.len()
+}
+
+/// The length of the raw string at the beginning of `text`, if there is one.
+fn raw_string(text: &str) -> Option<usize> {
+    let behind = text.strip_prefix('b').unwrap_or(text).strip_prefix('r')?;
+    let marked = behind.trim_start_matches('#');
+    let content = marked.strip_prefix('"')?;
+    let end = format!("\"{}", "#".repeat(behind.len() - marked.len()));
+    let left = content.find(&end).map_or("", |at| &content[at + end.len()..]);
+    Some(text.len() - left.len())
+}
+
+/// The names in braces in a string.
+fn formatted(string: &str) -> impl Iterator<Item = &str> {
+    let inside = string.split('{').skip(1);
+    inside.map(|part| &part[..part.find(|c: char| !is_part(c)).unwrap_or(part.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file;
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        meaningless(&file(path, text)).iter().map(|breach| breach.line).collect()
+    }
+
+    #[test]
+    fn meaningless_names_are_found_in_code_and_formats() {
+        let text = "fn told() {\n  all.map(|own| own + 1);\n  println!(\"{made:?}\");\n  self.asked\n}\n";
+        assert_eq!(lines("crates/live/src/x.rs", text), [1, 2, 2, 3, 4]);
+    }
+
+    #[test]
+    fn words_of_comments_and_strings_are_no_names() {
+        let text =
+            "// its own\nlet owned = \"its own\"; // told\nlet quote = '\"'; let made_by = r#\"own \" made\"#;\n";
+        assert_eq!(lines("crates/live/src/x.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn crates_on_the_list_are_left_out() {
+        assert_eq!(lines("crates/lab/src/x.rs", "let own = 1;"), [0; 0]);
+        assert_eq!(lines("crates/sim/src/x.rs", "application.told(now)"), [0; 0]);
+    }
+}
