@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use iosched::controllers::{Controller, IoCostEvent, Passage, Served, Site, WayId, WriteError};
+use iosched::controllers::{BioId, Controller, IoCostEvent, Passage, Served, Site, WriteError};
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, ControlledEvent, Decision, Driver, Flags, IoPriority, Issued, Op, Part,
     QueueConfig, Registry, RequestId, RequestQueue, Rerun, Step, Submit, Time,
@@ -355,7 +355,7 @@ fn io_prio_class_makes_mq_deadline_prefer_a_group() {
 #[derive(Default)]
 struct AtMostTwo {
     under_way: u32,
-    waiting: VecDeque<WayId>,
+    waiting: VecDeque<BioId>,
 }
 
 impl AtMostTwo {
@@ -373,20 +373,20 @@ impl Controller for AtMostTwo {
         "at-most-two"
     }
 
-    fn throttle(&mut self, _: &mut Site, way: WayId) -> Passage {
+    fn throttle(&mut self, _: &mut Site, bio_id: BioId) -> Passage {
         if self.under_way < 2 && self.waiting.is_empty() {
             self.under_way += 1;
             return Passage::Pass;
         }
-        self.waiting.push_back(way);
+        self.waiting.push_back(bio_id);
         Passage::Wait
     }
 
-    fn completed(&mut self, site: &mut Site, _: &Served, _: &[WayId]) {
+    fn completed(&mut self, site: &mut Site, _: &Served, _: &[BioId]) {
         self.leaves(site);
     }
 
-    fn absorbed(&mut self, site: &mut Site, _: WayId) {
+    fn absorbed(&mut self, site: &mut Site, _: BioId) {
         self.leaves(site);
     }
 

@@ -1,6 +1,6 @@
 //! io.cost under random bios, settings and groups: no bio is lost, and nothing that is written makes it panic.
 
-use iosched::controllers::{IoCost, IoCostFile, Passage, Served, Site, Target, Way, WayId};
+use iosched::controllers::{BioId, BioState, IoCost, IoCostFile, Passage, Served, Site, Target};
 use iosched::{Bio, CgroupId, ContextId, Flags, Op, Sector, Time};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ enum Step {
 
 /// A request of the device.
 struct Request {
-    bios: Vec<WayId>,
+    bios: Vec<BioId>,
     op: Op,
     sector: Sector,
     nr_sectors: u32,
@@ -41,7 +41,7 @@ struct Host {
     site: Site,
     cost: IoCost,
     groups: Vec<Group>,
-    waiting: Vec<WayId>,
+    waiting: Vec<BioId>,
     under_way: Vec<Request>,
 }
 
@@ -108,23 +108,23 @@ impl Host {
     }
 
     fn come(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) {
-        let way = self.begin(group, op, flags, sector, nr_sectors);
-        match self.cost.throttle(&mut self.site, way) {
-            Passage::Pass => self.start(way),
-            Passage::Wait => self.waiting.push(way),
+        let bio_id = self.begin(group, op, flags, sector, nr_sectors);
+        match self.cost.throttle(&mut self.site, bio_id) {
+            Passage::Pass => self.start(bio_id),
+            Passage::Wait => self.waiting.push(bio_id),
         }
     }
 
-    fn begin(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
+    fn begin(&mut self, group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> BioId {
         let group = self.group(group);
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId::numbered(0), cookie: group as u64 };
-        self.site.begin(Way::new(self.site.now, &bio, self.groups[group].id))
+        self.site.begin(BioState::new(self.site.now, &bio, self.groups[group].id))
     }
 
-    fn start(&mut self, way: WayId) {
-        let Way { op, sector, nr_sectors, cookie, .. } = self.site.ways[way];
+    fn start(&mut self, bio_id: BioId) {
+        let BioState { op, sector, nr_sectors, cookie, .. } = self.site.bios[bio_id];
         let (group, requested) = (cookie as usize, self.site.now);
-        self.under_way.push(Request { bios: vec![way], op, sector, nr_sectors, group, requested });
+        self.under_way.push(Request { bios: vec![bio_id], op, sector, nr_sectors, group, requested });
     }
 
     /// A bio joins the request that came last, if it may.
@@ -140,15 +140,15 @@ impl Host {
             return;
         }
         let target = Target { sector: request.sector, end, first };
-        let way = self.begin(group, op, Flags::empty(), sector, nr_sectors);
-        self.cost.merged(&mut self.site, way, &target);
+        let bio_id = self.begin(group, op, Flags::empty(), sector, nr_sectors);
+        self.cost.merged(&mut self.site, bio_id, &target);
         let request = self.under_way.last_mut().unwrap();
         request.nr_sectors = sum;
         if front {
-            request.bios.insert(0, way);
+            request.bios.insert(0, bio_id);
             request.sector = sector;
         } else {
-            request.bios.push(way);
+            request.bios.push(bio_id);
         }
     }
 
@@ -156,19 +156,19 @@ impl Host {
         let Request { bios, op, nr_sectors, requested, .. } = self.under_way.swap_remove(which);
         let served = Served { founder: bios[0], op, nr_sectors: nr_sectors.into(), requested, got: requested };
         self.cost.completed(&self.site, &served, &bios);
-        for way in bios {
-            if let Some(left) = self.site.end(way) {
+        for bio_id in bios {
+            if let Some(left) = self.site.end(bio_id) {
                 self.cost.group_left(&mut self.site, left);
             }
         }
     }
 
     fn take_going_on(&mut self) {
-        let going_on: Vec<WayId> = self.site.take_going_on().collect();
-        for way in going_on {
-            let at = self.waiting.iter().position(|&waiting| waiting == way).expect("who goes on has waited");
+        let going_on: Vec<BioId> = self.site.take_going_on().collect();
+        for bio_id in going_on {
+            let at = self.waiting.iter().position(|&waiting| waiting == bio_id).expect("who goes on has waited");
             self.waiting.swap_remove(at);
-            self.start(way);
+            self.start(bio_id);
         }
     }
 
@@ -205,7 +205,7 @@ impl Host {
                 self.complete(0);
             }
             if self.waiting.is_empty() {
-                assert!(self.site.ways.is_empty());
+                assert!(self.site.bios.is_empty());
                 assert!(self.groups.iter().all(|group| group.removed == self.cost.is_freed(group.id)));
                 return true;
             }

@@ -1,4 +1,4 @@
-//! What is told of queues, and what follows when a tunable is set.
+//! Reports of queue states, and the effects of setting a tunable.
 
 use super::Bfq;
 use super::data::entity::Class;

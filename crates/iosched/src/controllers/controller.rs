@@ -1,7 +1,7 @@
 //! What a controller is: the trait, and those that stand on one way.
 
+use super::bio_state::{BioId, BioState, Passage};
 use super::site::Site;
-use super::way::{Passage, Way, WayId};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::{CgroupId, ContextId};
@@ -16,14 +16,14 @@ pub struct Target {
     /// The sector behind its last.
     pub end: Sector,
     /// The first of its bios in order of sectors.
-    pub first: WayId,
+    pub first: BioId,
 }
 
 /// A request that is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// The bio that it began with.
-    pub founder: WayId,
+    pub founder: BioId,
     /// What it did.
     pub op: Op,
     /// Its length, with all that joined it.
@@ -90,56 +90,56 @@ pub trait Controller: Send {
 
     /// A bio comes. One that is told to wait is held, and its process goes on; it is handed out by
     /// [`released`](Self::released).
-    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
-        let _ = (site, way);
+    fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        let _ = (site, bio_id);
         Passage::Pass
     }
 
     /// Takes bios that were held and may go on, in their order.
-    fn released(&mut self) -> Vec<WayId> {
+    fn released(&mut self) -> Vec<BioId> {
         Vec::new()
     }
 
     /// A bio that joined no request asks for one. If it is told to wait its process sleeps, until the controller hands
     /// it to [`Site::go_on`].
-    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
-        let _ = (site, way);
+    fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        let _ = (site, bio_id);
         Passage::Pass
     }
 
     /// A bio that waited goes on; it may have to wait once more.
-    fn resumed(&mut self, site: &mut Site, way: WayId) -> Passage {
-        let _ = (site, way);
+    fn resumed(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        let _ = (site, bio_id);
         Passage::Pass
     }
 
     /// A bio joins a request, and waits for nothing.
-    fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
-        let _ = (site, way, target);
+    fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
+        let _ = (site, bio_id, target);
     }
 
     /// A bio has become a request.
-    fn issued(&mut self, site: &mut Site, way: WayId) {
-        let _ = (site, way);
+    fn issued(&mut self, site: &mut Site, bio_id: BioId) {
+        let _ = (site, bio_id);
     }
 
     /// The device takes the request that began with this bio.
-    fn started(&mut self, site: &mut Site, way: WayId) {
-        let _ = (site, way);
+    fn started(&mut self, site: &mut Site, bio_id: BioId) {
+        let _ = (site, bio_id);
     }
 
     /// A bio is done; also one that joined a request, and never asked for one.
-    fn bio_done(&mut self, site: &mut Site, way: WayId) {
-        let _ = (site, way);
+    fn bio_done(&mut self, site: &mut Site, bio_id: BioId) {
+        let _ = (site, bio_id);
     }
 
     /// The request that began with this bio was joined to another.
-    fn absorbed(&mut self, site: &mut Site, way: WayId) {
-        let _ = (site, way);
+    fn absorbed(&mut self, site: &mut Site, bio_id: BioId) {
+        let _ = (site, bio_id);
     }
 
     /// The device is done with a request of these bios, in order of sectors.
-    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
+    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[BioId]) {
         let _ = (site, request, bios);
     }
 
@@ -297,62 +297,62 @@ impl Controllers {
     }
 
     /// A bio comes; if it is held, `Some` is where.
-    pub fn enter(&mut self, way: WayId) -> Option<usize> {
+    pub fn enter(&mut self, bio_id: BioId) -> Option<usize> {
         for &Met { at, points } in &self.in_force {
-            if points.intersects(Points::ENTER) && self.list[at].enter(&mut self.site, way) == Passage::Wait {
-                self.site.ways[way].waits_since = self.site.now;
+            if points.intersects(Points::ENTER) && self.list[at].enter(&mut self.site, bio_id) == Passage::Wait {
+                self.site.bios[bio_id].waits_since = self.site.now;
                 return Some(at);
             }
         }
-        self.entered(way);
+        self.entered(bio_id);
         None
     }
 
     /// A bio goes on; what came with it enters by itself.
-    fn entered(&mut self, way: WayId) {
-        let way = &mut self.site.ways[way];
-        (way.started, way.nr_sectors) = (self.site.now, way.own_sectors);
+    fn entered(&mut self, bio_id: BioId) {
+        let state = &mut self.site.bios[bio_id];
+        (state.started, state.nr_sectors) = (self.site.now, state.own_sectors);
     }
 
     /// Takes bios that were held and may go on, and where each was.
-    pub fn released(&mut self) -> Vec<(WayId, usize)> {
+    pub fn released(&mut self) -> Vec<(BioId, usize)> {
         let mut all = Vec::new();
         for at in 0..self.list.len() {
-            for way in self.list[at].released() {
-                self.waited(way, at);
-                self.entered(way);
-                all.push((way, at));
+            for bio_id in self.list[at].released() {
+                self.waited(bio_id, at);
+                self.entered(bio_id);
+                all.push((bio_id, at));
             }
         }
         all
     }
 
     /// A bio asks for a request; if it waits, `Some` is where.
-    pub fn throttle(&mut self, way: WayId) -> Option<usize> {
-        self.throttle_from(way, 0)
+    pub fn throttle(&mut self, bio_id: BioId) -> Option<usize> {
+        self.throttle_from(bio_id, 0)
     }
 
     /// A bio that waited at a place goes on; if it waits again, `Some` is where.
-    pub fn resumed(&mut self, way: WayId, at: usize) -> Option<usize> {
-        self.waited(way, at);
-        match self.list[at].resumed(&mut self.site, way) {
+    pub fn resumed(&mut self, bio_id: BioId, at: usize) -> Option<usize> {
+        self.waited(bio_id, at);
+        match self.list[at].resumed(&mut self.site, bio_id) {
             Passage::Wait => {
-                self.site.ways[way].waits_since = self.site.now;
+                self.site.bios[bio_id].waits_since = self.site.now;
                 Some(at)
             }
-            Passage::Pass => self.throttle_from(way, at + 1),
+            Passage::Pass => self.throttle_from(bio_id, at + 1),
         }
     }
 
     /// How long a bio has waited where it waits, or did last, ns.
     #[must_use]
-    pub fn waited_ns(&self, way: WayId) -> u64 {
-        self.site.now.since(self.site.ways[way].waits_since)
+    pub fn waited_ns(&self, bio_id: BioId) -> u64 {
+        self.site.now.since(self.site.bios[bio_id].waits_since)
     }
 
     /// A bio waits no more at the controller `at`.
-    fn waited(&mut self, way: WayId, at: usize) {
-        let (controller, cgroup, wait_ns) = (self.name(at), self.site.ways[way].cgroup, self.waited_ns(way));
+    fn waited(&mut self, bio_id: BioId, at: usize) {
+        let (controller, cgroup, wait_ns) = (self.name(at), self.site.bios[bio_id].cgroup, self.waited_ns(bio_id));
         let same = |waits: &&mut ControllerWaits| waits.controller == controller && waits.cgroup == cgroup;
         match self.waits.iter_mut().find(same) {
             Some(waits) => {
@@ -369,49 +369,49 @@ impl Controllers {
         &self.waits
     }
 
-    fn throttle_from(&mut self, way: WayId, from: usize) -> Option<usize> {
+    fn throttle_from(&mut self, bio_id: BioId, from: usize) -> Option<usize> {
         for &Met { at, points } in self.in_force.iter().filter(|met| met.at >= from) {
-            if points.intersects(Points::THROTTLE) && self.list[at].throttle(&mut self.site, way) == Passage::Wait {
-                self.site.ways[way].waits_since = self.site.now;
+            if points.intersects(Points::THROTTLE) && self.list[at].throttle(&mut self.site, bio_id) == Passage::Wait {
+                self.site.bios[bio_id].waits_since = self.site.now;
                 return Some(at);
             }
         }
-        self.site.ways[way].requested = self.site.now;
+        self.site.bios[bio_id].requested = self.site.now;
         None
     }
 
     /// See [`Controller::merged`].
-    pub fn merged(&mut self, way: WayId, target: &Target) {
-        self.each_at(Points::MERGED, |controller, site| controller.merged(site, way, target));
+    pub fn merged(&mut self, bio_id: BioId, target: &Target) {
+        self.each_at(Points::MERGED, |controller, site| controller.merged(site, bio_id, target));
     }
 
     /// See [`Controller::issued`].
-    pub fn issued(&mut self, way: WayId) {
-        self.site.ways[way].got = self.site.now;
-        self.each_at(Points::ISSUED, |controller, site| controller.issued(site, way));
+    pub fn issued(&mut self, bio_id: BioId) {
+        self.site.bios[bio_id].got = self.site.now;
+        self.each_at(Points::ISSUED, |controller, site| controller.issued(site, bio_id));
     }
 
     /// See [`Controller::started`].
-    pub fn started(&mut self, way: WayId) {
-        self.site.ways[way].dispatched = self.site.now;
-        self.each_at(Points::STARTED, |controller, site| controller.started(site, way));
+    pub fn started(&mut self, bio_id: BioId) {
+        self.site.bios[bio_id].dispatched = self.site.now;
+        self.each_at(Points::STARTED, |controller, site| controller.started(site, bio_id));
     }
 
     /// See [`Controller::absorbed`].
-    pub fn absorbed(&mut self, way: WayId) {
-        self.each_at(Points::ABSORBED, |controller, site| controller.absorbed(site, way));
+    pub fn absorbed(&mut self, bio_id: BioId) {
+        self.each_at(Points::ABSORBED, |controller, site| controller.absorbed(site, bio_id));
     }
 
     /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
-    pub fn completed(&mut self, founder: WayId, bios: &[WayId], nr_sectors: u64) {
-        let Way { op, requested, got, .. } = self.site.ways[founder];
+    pub fn completed(&mut self, founder: BioId, bios: &[BioId], nr_sectors: u64) {
+        let BioState { op, requested, got, .. } = self.site.bios[founder];
         let served = Served { founder, op, nr_sectors, requested, got };
-        for &way in bios {
-            self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, way));
+        for &bio_id in bios {
+            self.each_at(Points::BIO_DONE, |controller, site| controller.bio_done(site, bio_id));
         }
         self.each_at(Points::COMPLETED, |controller, site| controller.completed(site, &served, bios));
-        for &way in bios {
-            if let Some(group) = self.site.end(way) {
+        for &bio_id in bios {
+            if let Some(group) = self.site.end(bio_id) {
                 self.each(|controller, site| controller.group_left(site, group));
             }
         }

@@ -1,6 +1,6 @@
 //! What controllers decide, and why.
 
-use super::way::{Direction, WayId};
+use super::bio_state::{BioId, Direction};
 use super::wheel::TimerId;
 use crate::context::CgroupId;
 use crate::decision::{ControlledEvent, IoCostEvent, Log, WbtEvent};
@@ -86,7 +86,7 @@ pub enum IoMaxEvent {
     /// A bio is held.
     Hold {
         /// Which.
-        way: WayId,
+        bio_id: BioId,
         /// In which group.
         group: CgroupId,
         /// In which direction.

@@ -4,9 +4,9 @@
 //! process set). A policy counts for the group's own processes and not for groups below. Written from the
 //! documentation of cgroups in Linux 6.12.
 
+use super::bio_state::{BioId, Passage};
 use super::controller::Controller;
 use super::site::Site;
-use super::way::{Passage, WayId};
 use super::write_error::WriteError;
 use crate::context::{CgroupId, IoClass, IoPriority};
 
@@ -64,10 +64,10 @@ impl Controller for IoPrio {
         "io.prio"
     }
 
-    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
-        let way = &mut site.ways[way];
-        if let Some(policy) = self.policies.get(way.cgroup.index()) {
-            way.ioprio = policy.apply(way.ioprio);
+    fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        let state = &mut site.bios[bio_id];
+        if let Some(policy) = self.policies.get(state.cgroup.index()) {
+            state.ioprio = policy.apply(state.ioprio);
         }
         Passage::Pass
     }

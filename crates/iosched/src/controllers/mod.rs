@@ -24,6 +24,7 @@
 //! The controllers are those of Linux 6.12.
 
 mod about;
+mod bio_state;
 mod controller;
 mod event;
 mod io_cost;
@@ -34,13 +35,13 @@ mod named;
 mod of_linux;
 mod site;
 mod waits;
-mod way;
 mod wbt;
 mod wheel;
 mod write_error;
 
 pub use crate::decision::{Admission, IoCostEvent, Step, Verdict, WbtEvent, WeightReason};
 pub use about::{About, File, FileOf, policies};
+pub use bio_state::{BioId, BioState, BioStates, Direction, Passage, WbtClass};
 pub use controller::{Controller, ControllerWaits, Controllers, Points, Served, Target};
 pub use event::{ControllerEvent, EventLog, IoMaxEvent, SliceChange};
 pub use io_cost::{BioCosts, IoCost, IoCostFile};
@@ -50,7 +51,6 @@ pub(crate) use named::BFQ_WEIGHT;
 pub use named::{NamedWrite, files, is_file};
 pub use of_linux::ControlledDevice;
 pub use site::{Groups, Site};
-pub use way::{Direction, Passage, Way, WayId, Ways, WbtClass};
 pub use wbt::Wbt;
 pub use wheel::{TimerId, Wheel};
 pub use write_error::{CgroupFileError, WriteError, what_it_takes};

@@ -1,12 +1,12 @@
 //! The controllers of Linux as [`Controller`]s.
 
+use super::bio_state::{BioId, Passage};
 use super::controller::{Controller, Controllers, Points, Served, Target};
 use super::io_cost::{IoCost, IoCostFile};
 use super::io_latency::IoLatency;
 use super::io_max::IoMax;
 use super::io_prio::IoPrio;
 use super::site::Site;
-use super::way::{Passage, WayId};
 use super::wbt::Wbt;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
@@ -62,29 +62,29 @@ impl Controller for Wbt {
         Points::THROTTLE.union(Points::ISSUED).union(Points::STARTED).union(Points::ABSORBED).union(Points::COMPLETED)
     }
 
-    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.throttle(site, way)
+    fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        self.throttle(site, bio_id)
     }
 
-    fn resumed(&mut self, site: &mut Site, _: WayId) -> Passage {
+    fn resumed(&mut self, site: &mut Site, _: BioId) -> Passage {
         self.resumed(site);
         Passage::Pass
     }
 
-    fn issued(&mut self, site: &mut Site, way: WayId) {
-        self.issued(site, way);
-        self.even_out(site, way);
+    fn issued(&mut self, site: &mut Site, bio_id: BioId) {
+        self.issued(site, bio_id);
+        self.even_out(site, bio_id);
     }
 
-    fn started(&mut self, site: &mut Site, way: WayId) {
-        self.started(site, way);
+    fn started(&mut self, site: &mut Site, bio_id: BioId) {
+        self.started(site, bio_id);
     }
 
-    fn absorbed(&mut self, site: &mut Site, way: WayId) {
-        self.done(site, way);
+    fn absorbed(&mut self, site: &mut Site, bio_id: BioId) {
+        self.done(site, bio_id);
     }
 
-    fn completed(&mut self, site: &mut Site, request: &Served, _: &[WayId]) {
+    fn completed(&mut self, site: &mut Site, request: &Served, _: &[BioId]) {
         self.completed(site, request.founder);
     }
 
@@ -132,11 +132,11 @@ impl Controller for IoMax {
         Points::ENTER
     }
 
-    fn enter(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.enter(site, way)
+    fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        self.enter(site, bio_id)
     }
 
-    fn released(&mut self) -> Vec<WayId> {
+    fn released(&mut self) -> Vec<BioId> {
         self.released()
     }
 
@@ -177,16 +177,16 @@ impl Controller for IoLatency {
         Points::THROTTLE.union(Points::BIO_DONE)
     }
 
-    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.throttle(site, way)
+    fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        self.throttle(site, bio_id)
     }
 
-    fn resumed(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.resumed(site, way)
+    fn resumed(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        self.resumed(site, bio_id)
     }
 
-    fn bio_done(&mut self, site: &mut Site, way: WayId) {
-        self.bio_done(site, way);
+    fn bio_done(&mut self, site: &mut Site, bio_id: BioId) {
+        self.bio_done(site, bio_id);
     }
 
     fn fire(&mut self, site: &mut Site, timer: TimerId) {
@@ -243,15 +243,15 @@ impl Controller for IoCost {
         Points::THROTTLE.union(Points::MERGED).union(Points::COMPLETED)
     }
 
-    fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
-        self.throttle(site, way)
+    fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
+        self.throttle(site, bio_id)
     }
 
-    fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
-        self.merged(site, way, target);
+    fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
+        self.merged(site, bio_id, target);
     }
 
-    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[WayId]) {
+    fn completed(&mut self, site: &mut Site, request: &Served, bios: &[BioId]) {
         self.completed(site, request, bios);
     }
 

@@ -1,7 +1,7 @@
 //! What controllers share: the moment, groups, timers, who goes on, what is recorded.
 
+use super::bio_state::{BioId, BioState, BioStates};
 use super::event::{ControllerEvent, EventLog};
-use super::way::{Way, WayId, Ways};
 use super::wheel::{TimerId, Wheel};
 use crate::context::{CgroupId, ContextId};
 use crate::time::{SECOND_NS, Time};
@@ -88,7 +88,7 @@ pub struct Site {
     /// Length of a jiffy in ns.
     pub jiffy_ns: u64,
     /// All bios on their way.
-    pub ways: Ways,
+    pub bios: BioStates,
     /// All cgroups.
     pub groups: Groups,
     /// Timers.
@@ -96,7 +96,7 @@ pub struct Site {
     /// Where decisions go.
     pub log: EventLog,
     /// Bios whose wait has ended, in the order in which they go on.
-    going_on: Vec<WayId>,
+    going_on: Vec<BioId>,
     /// Processes that will be asked to [rest](Site::rests), by number.
     resting: Vec<bool>,
 }
@@ -110,7 +110,7 @@ impl Site {
             now,
             hz,
             jiffy_ns,
-            ways: Ways::default(),
+            bios: BioStates::default(),
             groups: Groups::default(),
             wheel: Wheel::new(now.as_ns() / jiffy_ns),
             log: EventLog::default(),
@@ -121,22 +121,22 @@ impl Site {
 
     /// A bio comes, and counts for the group that it says.
     #[inline]
-    pub fn begin(&mut self, way: Way) -> WayId {
-        self.groups.0[way.cgroup.index()].bios += 1;
-        self.ways.begin(way)
+    pub fn begin(&mut self, state: BioState) -> BioId {
+        self.groups.0[state.cgroup.index()].bios += 1;
+        self.bios.begin(state)
     }
 
     /// A bio on its way counts for another group than it did.
-    pub fn count_for(&mut self, way: WayId, group: CgroupId) {
-        let before = std::mem::replace(&mut self.ways[way].cgroup, group);
+    pub fn count_for(&mut self, bio_id: BioId, group: CgroupId) {
+        let before = std::mem::replace(&mut self.bios[bio_id].cgroup, group);
         self.groups.0[before.index()].bios -= 1;
         self.groups.0[group.index()].bios += 1;
     }
 
     /// A bio is done. The group that it was of, if that was removed and this was its last.
-    pub fn end(&mut self, way: WayId) -> Option<CgroupId> {
-        let group = self.ways[way].cgroup;
-        self.ways.end(way);
+    pub fn end(&mut self, bio_id: BioId) -> Option<CgroupId> {
+        let group = self.bios[bio_id].cgroup;
+        self.bios.end(bio_id);
         let of = &mut self.groups.0[group.index()];
         of.bios -= 1;
         of.is_left().then_some(group)
@@ -168,8 +168,8 @@ impl Site {
     }
 
     /// The wait of a bio has ended.
-    pub fn go_on(&mut self, way: WayId) {
-        self.going_on.push(way);
+    pub fn go_on(&mut self, bio_id: BioId) {
+        self.going_on.push(bio_id);
     }
 
     /// Whether the wait of any bio has ended.
@@ -179,7 +179,7 @@ impl Site {
     }
 
     /// Takes the bios whose wait has ended.
-    pub fn take_going_on(&mut self) -> std::vec::Drain<'_, WayId> {
+    pub fn take_going_on(&mut self) -> std::vec::Drain<'_, BioId> {
         self.going_on.drain(..)
     }
 

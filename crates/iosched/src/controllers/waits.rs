@@ -2,37 +2,37 @@
 
 use std::collections::VecDeque;
 
+use super::bio_state::{BioId, Passage};
 use super::site::Site;
-use super::way::{Passage, WayId};
 
 /// Places, and bios that wait for one in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     /// Places taken. Below zero where more were given back than taken, as can be when a controller was off meanwhile.
     pub(super) inflight: i64,
-    waiting: VecDeque<WayId>,
+    waiting: VecDeque<BioId>,
 }
 
 impl Waits {
     /// A bio comes and takes a place if there is one below `limit` and nobody waits; otherwise it waits.
-    pub(super) fn arrive(&mut self, way: WayId, limit: u32) -> Passage {
+    pub(super) fn arrive(&mut self, bio_id: BioId, limit: u32) -> Passage {
         if self.waiting.is_empty() && self.inflight < i64::from(limit) {
             self.inflight += 1;
             return Passage::Pass;
         }
-        self.waiting.push_back(way);
+        self.waiting.push_back(bio_id);
         Passage::Wait
     }
 
     /// The first that waits.
-    pub(super) fn first(&self) -> Option<WayId> {
+    pub(super) fn first(&self) -> Option<BioId> {
         self.waiting.front().copied()
     }
 
     /// Lets all that wait go on without a place.
     pub(super) fn release(&mut self, site: &mut Site) {
-        for way in self.waiting.drain(..) {
-            site.go_on(way);
+        for bio_id in self.waiting.drain(..) {
+            site.go_on(bio_id);
         }
     }
 

@@ -35,7 +35,7 @@ pub enum ControlledEvent {
 }
 
 impl ControlledEvent {
-    /// See [`Decision::told`](super::Decision::told).
+    /// See [`Decision::rebased`](super::Decision::rebased).
     pub(super) fn tell(&mut self, beginning: Time, renamed: impl Fn(u64) -> u64) {
         match self {
             Self::Wait { cookie, .. }

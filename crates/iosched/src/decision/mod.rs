@@ -245,8 +245,7 @@ impl Decision {
         Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
     }
 
-    /// The same decision as others are told of it: `renamed` gives each bio the name that it gets, and moments are
-    /// since `beginning`.
+    /// Returns the decision with names of bios replaced by `renamed`, and with moments counted from `beginning`.
     #[must_use]
     pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {

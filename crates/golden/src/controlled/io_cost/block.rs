@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use iosched::controllers::{BioCosts, ControllerEvent, IoCost, IoCostFile, Passage, Served, Site, Target, Way, WayId};
+use iosched::controllers::{
+    BioCosts, BioId, BioState, ControllerEvent, IoCost, IoCostFile, Passage, Served, Site, Target,
+};
 use iosched::{Bio, CgroupId, ContextId, Op, Sector, Time};
 use iosched_disk::{AnyDevice, Command, Device};
 
@@ -25,11 +27,11 @@ struct Request {
     group: CgroupId,
     urgent: bool,
     /// The bio that it was made of.
-    founder: WayId,
+    founder: BioId,
     /// Whether nothing is to join it any more.
     unmergeable: bool,
     /// In the order of sectors.
-    bios: VecDeque<WayId>,
+    bios: VecDeque<BioId>,
     requested: Time,
     got: Time,
 }
@@ -38,11 +40,11 @@ struct Request {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// At the gate, while a file is written.
-    Gate(WayId),
+    Gate(BioId),
     /// At the controller.
-    Controller(WayId),
+    Controller(BioId),
     /// For a tag, since when it asked.
-    Tag(WayId, Time),
+    Tag(BioId, Time),
 }
 
 impl Stage {
@@ -191,9 +193,9 @@ impl Block {
         while !self.tasks[task].asleep {
             let submitter = &mut self.tasks[task];
             let goes_on = match submitter.stage.take() {
-                Some(Stage::Gate(way)) => self.enter(task, way),
-                Some(Stage::Controller(way)) => self.ask(task, way),
-                Some(Stage::Tag(way, requested)) => self.start(task, way, requested),
+                Some(Stage::Gate(bio_id)) => self.enter(task, bio_id),
+                Some(Stage::Controller(bio_id)) => self.ask(task, bio_id),
+                Some(Stage::Tag(bio_id, requested)) => self.start(task, bio_id, requested),
                 None => match submitter.calls.front_mut().map(VecDeque::pop_front) {
                     None => return,
                     Some(Some(bio)) => self.submit(task, &bio),
@@ -207,9 +209,9 @@ impl Block {
     }
 
     fn wait(&mut self, task: usize, stage: Stage) -> bool {
-        let (Stage::Gate(way) | Stage::Controller(way) | Stage::Tag(way, _)) = stage;
+        let (Stage::Gate(bio_id) | Stage::Controller(bio_id) | Stage::Tag(bio_id, _)) = stage;
         self.tasks[task].stage = Some(stage);
-        let id = self.site.ways[way].cookie;
+        let id = self.site.bios[bio_id].cookie;
         self.say(self.line("wait").number("id", id).text("why", stage.why()));
         self.flush(task);
         false
@@ -232,34 +234,34 @@ impl Block {
 
     fn submit(&mut self, task: usize, bio: &Bio) -> bool {
         let group = self.group_of(task);
-        let way = self.site.begin(Way::new(self.site.now, bio, group));
+        let bio_id = self.site.begin(BioState::new(self.site.now, bio, group));
         let &Bio { op, flags, cookie, sector, nr_sectors, .. } = bio;
         let line = self.line("submit").number("id", cookie).number("pid", self.tasks[task].pid);
         let line = line.text("cg", self.lines.name_of(group)).number("sector", sector).number("nr", nr_sectors);
         self.say(line.text("rw", &letters(op, flags)));
         if !self.writes.is_empty() {
             self.gate_waiters.push_back(task);
-            return self.wait(task, Stage::Gate(way));
+            return self.wait(task, Stage::Gate(bio_id));
         }
-        self.enter(task, way)
+        self.enter(task, bio_id)
     }
 
     /// A bio is past the gate.
-    fn enter(&mut self, task: usize, way: WayId) -> bool {
-        if self.merge(task, way) {
+    fn enter(&mut self, task: usize, bio_id: BioId) -> bool {
+        if self.merge(task, bio_id) {
             return true;
         }
         self.inside += 1;
-        match self.controller.throttle(&mut self.site, way) {
-            Passage::Pass => self.ask(task, way),
-            Passage::Wait => self.wait(task, Stage::Controller(way)),
+        match self.controller.throttle(&mut self.site, bio_id) {
+            Passage::Pass => self.ask(task, bio_id),
+            Passage::Wait => self.wait(task, Stage::Controller(bio_id)),
         }
     }
 
     /// Whether a bio joins the last request of its task's plug.
-    fn merge(&mut self, task: usize, way: WayId) -> bool {
+    fn merge(&mut self, task: usize, bio_id: BioId) -> bool {
         let Some(&number) = self.tasks[task].plug.last() else { return false };
-        let (request, bio) = (&mut self.requests[number], self.site.ways[way]);
+        let (request, bio) = (&mut self.requests[number], self.site.bios[bio_id]);
         let alike = request.op == bio.op && request.group == bio.cgroup && request.urgent == bio.is_urgent();
         if !self.plugging.merge || request.unmergeable || !alike || bio.op == Op::WriteZeroes {
             return false;
@@ -276,33 +278,33 @@ impl Block {
         }
         let target = Target { sector: request.sector, end, first: request.bios[0] };
         if is_back {
-            request.bios.push_back(way);
+            request.bios.push_back(bio_id);
         } else {
-            request.bios.push_front(way);
+            request.bios.push_front(bio_id);
             request.sector = bio.sector;
         }
         request.nr_sectors += nr_sectors;
         let side = if is_back { "back" } else { "front" };
         self.lines.joined = Joined { into: request.id, side };
-        self.controller.merged(&mut self.site, way, &target);
+        self.controller.merged(&mut self.site, bio_id, &target);
         self.take_decisions();
         true
     }
 
     /// A bio asks for a tag.
-    fn ask(&mut self, task: usize, way: WayId) -> bool {
+    fn ask(&mut self, task: usize, bio_id: BioId) -> bool {
         let requested = self.site.now;
         if self.tags_free == 0 {
             self.tag_waiters.push_back(task);
-            return self.wait(task, Stage::Tag(way, requested));
+            return self.wait(task, Stage::Tag(bio_id, requested));
         }
-        self.start(task, way, requested)
+        self.start(task, bio_id, requested)
     }
 
     /// A bio has a tag, and becomes a request.
-    fn start(&mut self, task: usize, way: WayId, requested: Time) -> bool {
+    fn start(&mut self, task: usize, bio_id: BioId, requested: Time) -> bool {
         self.tags_free -= 1;
-        let bio = &self.site.ways[way];
+        let bio = &self.site.bios[bio_id];
         let number = self.requests.len();
         self.requests.push(Request {
             id: bio.cookie,
@@ -311,9 +313,9 @@ impl Block {
             op: bio.op,
             group: bio.cgroup,
             urgent: bio.is_urgent(),
-            founder: way,
+            founder: bio_id,
             unmergeable: false,
-            bios: VecDeque::from([way]),
+            bios: VecDeque::from([bio_id]),
             requested,
             got: self.site.now,
         });
@@ -349,17 +351,17 @@ impl Block {
     }
 
     /// The device is done with a request, if with any; its bios.
-    pub(super) fn complete(&mut self) -> Option<Vec<Way>> {
+    pub(super) fn complete(&mut self) -> Option<Vec<BioState>> {
         let number = self.device.advance(Time::from_ns(self.now_ns()))? as usize;
         let request = &mut self.requests[number];
-        let bios: Vec<WayId> = std::mem::take(&mut request.bios).into();
+        let bios: Vec<BioId> = std::mem::take(&mut request.bios).into();
         let &mut Request { id, op, nr_sectors, founder, requested, got, .. } = request;
         self.say(self.line("complete").number("id", id));
         let served = Served { founder, op, nr_sectors, requested, got };
         self.controller.completed(&self.site, &served, &bios);
-        let done = bios.iter().map(|&way| self.site.ways[way]).collect();
-        for way in bios {
-            if let Some(left) = self.site.end(way) {
+        let done = bios.iter().map(|&bio_id| self.site.bios[bio_id]).collect();
+        for bio_id in bios {
+            if let Some(left) = self.site.end(bio_id) {
                 self.controller.group_left(&mut self.site, left);
             }
         }
@@ -402,8 +404,8 @@ impl Block {
     /// What an event has made possible is done, at its end.
     pub(super) fn settle(&mut self) {
         loop {
-            let going_on: Vec<WayId> = self.site.take_going_on().collect();
-            self.woken.extend(going_on.into_iter().map(|way| self.site.ways[way].context.index()));
+            let going_on: Vec<BioId> = self.site.take_going_on().collect();
+            self.woken.extend(going_on.into_iter().map(|bio_id| self.site.bios[bio_id].context.index()));
             if self.tags_free > 0
                 && let Some(task) = self.tag_waiters.pop_front()
             {

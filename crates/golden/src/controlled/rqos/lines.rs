@@ -33,7 +33,7 @@ pub(super) fn decision(
     t_ns: u64,
     event: ControllerEvent,
     names: &Names,
-    id: impl Fn(iosched::controllers::WayId) -> u64,
+    id: impl Fn(iosched::controllers::BioId) -> u64,
 ) -> String {
     let line = |name| Line::new(t_ns, name);
     let group = |of: Option<CgroupId>| of.map_or("TOP", |group| names.group(group));
@@ -46,14 +46,14 @@ pub(super) fn decision(
         // None stands here.
         ControllerEvent::IoCost(_) => line("io_cost").end(),
         ControllerEvent::IoMax(IoMaxEvent::Hold {
-            way,
+            bio_id,
             group: of,
             direction: d,
             bytes,
             ios,
             held: [reads, writes],
         }) => line("hold")
-            .number("id", id(way))
+            .number("id", id(bio_id))
             .text("cg", names.group(of))
             .text("d", direction(d))
             .number("bytes", bytes)

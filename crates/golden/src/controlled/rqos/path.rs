@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use iosched::Op;
-use iosched::controllers::{Passage, WayId, Wbt};
+use iosched::controllers::{BioId, Passage, Wbt};
 
 use super::changes::KernelStep;
 use super::lines;
@@ -14,21 +14,21 @@ use super::player::{Event, Player};
 pub(super) enum Step {
     // ---- a bio
     /// A new one comes to io.max.
-    Submit(WayId),
+    Submit(BioId),
     /// io.max's worker sends it on.
-    Release(WayId),
+    Release(BioId),
     /// It comes to the entry of the queue.
-    Enter(WayId),
-    EnterAgain(WayId),
+    Enter(BioId),
+    EnterAgain(BioId),
     /// The hook of io.latency.
-    Latency(WayId),
-    LatencyAgain(WayId),
+    Latency(BioId),
+    LatencyAgain(BioId),
     /// The hook of wbt.
-    Wbt(WayId),
-    WbtAgain(WayId),
-    Tag(WayId),
+    Wbt(BioId),
+    WbtAgain(BioId),
+    Tag(BioId),
     /// It becomes a request.
-    InsertAgain(WayId),
+    InsertAgain(BioId),
     // ---- a task
     /// Its system call ends.
     Return,
@@ -43,7 +43,7 @@ pub(super) struct Thread {
     /// What it has begun.
     pub(super) work: VecDeque<Step>,
     /// Bios of later system calls.
-    pub(super) backlog: VecDeque<Vec<WayId>>,
+    pub(super) backlog: VecDeque<Vec<BioId>>,
     /// It waits, and does not go on before it is woken.
     pub(super) blocked: bool,
     /// It is among those that can go on.
@@ -87,7 +87,7 @@ impl Player {
 
     /// Those whose bios' wait has ended go on.
     pub(super) fn wake_ready(&mut self) {
-        let ready: Vec<WayId> = self.site.take_going_on().collect();
+        let ready: Vec<BioId> = self.site.take_going_on().collect();
         for id in ready {
             self.wake(self.states[id.index()].sleeper);
         }
@@ -136,7 +136,7 @@ impl Player {
             }
             Step::Release(id) => {
                 self.say_of("release", id);
-                self.site.ways[id].started = self.site.now;
+                self.site.bios[id].started = self.site.now;
                 self.next(thread, Step::Enter(id));
             }
             Step::Enter(id) => self.enter(thread, id),
@@ -190,7 +190,7 @@ impl Player {
     }
 
     /// Whether a bio, or the rest of one, is not held by io.max.
-    fn passes_max(&mut self, id: WayId) -> bool {
+    fn passes_max(&mut self, id: BioId) -> bool {
         if let Some(max) = &mut self.max
             && max.enter(&mut self.site, id) == Passage::Wait
         {
@@ -198,12 +198,12 @@ impl Player {
             return false;
         }
         self.flush();
-        self.site.ways[id].started = self.site.now;
+        self.site.bios[id].started = self.site.now;
         true
     }
 
     /// A bio is inside, or waits until the entry is open. A long one is split.
-    fn enter(&mut self, thread: usize, id: WayId) {
+    fn enter(&mut self, thread: usize, id: BioId) {
         if self.gates > 0 {
             let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "freeze");
             self.say(line);
@@ -211,11 +211,11 @@ impl Player {
             return self.block(thread, Step::EnterAgain(id));
         }
         self.inside += 1;
-        let way = self.site.ways[id];
-        if way.nr_sectors <= self.max_sectors || way.op == Op::Discard {
+        let state = self.site.bios[id];
+        if state.nr_sectors <= self.max_sectors || state.op == Op::Discard {
             return self.next(thread, Step::Latency(id));
         }
-        let mut piece = way;
+        let mut piece = state;
         piece.nr_sectors = self.max_sectors;
         piece.started = self.site.now;
         let task = self.states[id.index()].task;
@@ -226,7 +226,7 @@ impl Player {
         let state = &mut self.states[id.index()];
         state.pending += 1;
         state.split = true;
-        let rest = &mut self.site.ways[id];
+        let rest = &mut self.site.bios[id];
         rest.nr_sectors -= self.max_sectors;
         rest.sector += u64::from(self.max_sectors);
         if self.passes_max(id) {
@@ -235,8 +235,8 @@ impl Player {
         self.next(thread, Step::Latency(part));
     }
 
-    fn after_latency(&mut self, thread: usize, id: WayId, passage: Passage) {
-        let rests = self.site.take_rest(self.site.ways[id].context);
+    fn after_latency(&mut self, thread: usize, id: BioId, passage: Passage) {
+        let rests = self.site.take_rest(self.site.bios[id].context);
         let is_task = self.actors.get(thread).is_some_and(|actor| !actor.kernel);
         self.threads[thread].marked |= rests && is_task;
         self.wake_ready();
@@ -244,7 +244,7 @@ impl Player {
             return self.next(thread, Step::Wbt(id));
         }
         self.show_latency();
-        let group = self.site.ways[id].waits_in();
+        let group = self.site.bios[id].waits_in();
         let inflight = self.latency.as_ref().map_or(0, |latency| latency.inflight(group));
         let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "lat");
         self.say(line.text("cg", self.names.group(group)).number("inflight", inflight));
@@ -252,14 +252,14 @@ impl Player {
         self.block(thread, Step::LatencyAgain(id));
     }
 
-    fn throttle(&mut self, thread: usize, id: WayId) {
+    fn throttle(&mut self, thread: usize, id: BioId) {
         let wbt = self.wbt.as_mut();
         if wbt.map_or(Passage::Pass, |wbt| wbt.throttle(&mut self.site, id)) == Passage::Pass {
             self.show_latency();
             return self.next(thread, Step::Tag(id));
         }
         self.show_latency();
-        let class = Wbt::class(&self.site.ways[id]);
+        let class = Wbt::class(&self.site.bios[id]);
         let inflight = self.wbt.as_ref().map_or(0, |wbt| wbt.inflight(class));
         let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "wbt");
         self.say(line.text("q", lines::class(class)).number("inflight", inflight));
@@ -267,7 +267,7 @@ impl Player {
         self.block(thread, Step::WbtAgain(id));
     }
 
-    fn insert(&mut self, id: WayId) {
+    fn insert(&mut self, id: BioId) {
         self.with_wbt(|wbt, site| wbt.issued(site, id));
         self.say_of("insert", id);
         self.inserted.push_back(id);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use iosched::controllers::{IoLatency, IoLatencyState, IoMax, Site, TimerId, Way, WayId, Wbt};
+use iosched::controllers::{BioId, BioState, IoLatency, IoLatencyState, IoMax, Site, TimerId, Wbt};
 use iosched::{Bio, CgroupId, ContextId, Flags, Op, SECOND_NS, Time};
 use iosched_disk::{AnyDevice, Command, Device};
 use iosched_workload::{After, TaskLoop};
@@ -37,13 +37,13 @@ pub(super) enum Owner {
 
 /// What is known of a bio beside its way.
 #[derive(Clone, Copy)]
-pub(super) struct BioState {
+pub(super) struct PlayedBio {
     pub(super) id: u64,
     pub(super) task: usize,
     /// It is of the task's closed loop.
     looped: bool,
     /// What it was split off from.
-    pub(super) whole: Option<WayId>,
+    pub(super) whole: Option<BioId>,
     /// Requests that it ends with: its own, and those of its parts.
     pub(super) pending: u32,
     pub(super) split: bool,
@@ -76,14 +76,14 @@ pub(super) struct Player {
     scheduled: u64,
     bios: u64,
     /// By the number of a way.
-    pub(super) states: Vec<BioState>,
-    pub(super) inserted: VecDeque<WayId>,
+    pub(super) states: Vec<PlayedBio>,
+    pub(super) inserted: VecDeque<BioId>,
     device: AnyDevice,
     /// Requests in the device, by the number of their way.
-    in_device: Vec<Option<WayId>>,
+    in_device: Vec<Option<BioId>>,
     started: u32,
     pub(super) tags_free: Option<u32>,
-    pub(super) tag_waiters: VecDeque<WayId>,
+    pub(super) tag_waiters: VecDeque<BioId>,
     pub(super) max_sectors: u32,
     pub(super) rotational: bool,
     pub(super) nr_requests: u32,
@@ -220,7 +220,7 @@ impl Player {
         self.lines.push(line.end());
     }
 
-    pub(super) fn say_of(&mut self, event: &str, id: WayId) {
+    pub(super) fn say_of(&mut self, event: &str, id: BioId) {
         let line = self.line(event).number("id", self.states[id.index()].id);
         self.say(line);
     }
@@ -228,7 +228,7 @@ impl Player {
     /// Writes what controllers have decided.
     pub(super) fn flush(&mut self) {
         for (_, event) in self.site.log.take() {
-            let id = |way: WayId| self.states[way.index()].id;
+            let id = |bio_id: BioId| self.states[bio_id.index()].id;
             self.lines.push(lines::decision(self.now_ns, event, &self.names, id));
         }
     }
@@ -324,8 +324,8 @@ impl Player {
             Event::Again { task, bios } => self.arrive(task, bios),
             Event::Arrival(index) => {
                 let Arrival { task, op, flags, sector, nr_sectors, .. } = self.arrivals[index];
-                let way = self.submit(task, op, flags, sector, nr_sectors, false);
-                self.threads[task].backlog.push_back(vec![way]);
+                let bio_id = self.submit(task, op, flags, sector, nr_sectors, false);
+                self.threads[task].backlog.push_back(vec![bio_id]);
                 self.wake_idle(task);
             }
             Event::Awake(thread) => self.wake(thread),
@@ -347,10 +347,10 @@ impl Player {
         self.wake_idle(task);
     }
 
-    fn submit(&mut self, task: usize, op: Op, flags: Flags, sector: u64, nr_sectors: u32, looped: bool) -> WayId {
+    fn submit(&mut self, task: usize, op: Op, flags: Flags, sector: u64, nr_sectors: u32, looped: bool) -> BioId {
         let context = ContextId::numbered(task as u32);
         let bio = Bio { op, flags, sector, nr_sectors, context, cookie: 0 };
-        let id = self.begin(&Way::new(self.site.now, &bio, CgroupId::ROOT), task, looped, None);
+        let id = self.begin(&BioState::new(self.site.now, &bio, CgroupId::ROOT), task, looped, None);
         let line = self.line("submit").number("id", self.states[id.index()].id).number("pid", self.pids[task]);
         let line = line.number("sector", sector).number("nr", nr_sectors);
         self.say(line.text("rw", &op.letter().to_string()).text("fl", &lines::flags(flags)));
@@ -358,10 +358,10 @@ impl Player {
     }
 
     /// A bio, or a part of one, gets a name.
-    pub(super) fn begin(&mut self, way: &Way, task: usize, looped: bool, whole: Option<WayId>) -> WayId {
+    pub(super) fn begin(&mut self, state: &BioState, task: usize, looped: bool, whole: Option<BioId>) -> BioId {
         self.bios += 1;
-        let id = self.site.begin(*way);
-        let state = BioState { id: self.bios, task, looped, whole, pending: 1, split: false, sleeper: usize::MAX };
+        let id = self.site.begin(*state);
+        let state = PlayedBio { id: self.bios, task, looped, whole, pending: 1, split: false, sleeper: usize::MAX };
         if id.index() == self.states.len() {
             self.states.push(state);
         } else {
@@ -380,9 +380,9 @@ impl Player {
             && let Some(id) = self.inserted.pop_front()
         {
             self.say_of("dispatch", id);
-            self.site.ways[id].dispatched = self.site.now;
+            self.site.bios[id].dispatched = self.site.now;
             self.with_wbt(|wbt, site| wbt.started(site, id));
-            let Way { op, sector, nr_sectors, .. } = self.site.ways[id];
+            let BioState { op, sector, nr_sectors, .. } = self.site.bios[id];
             let command = Command { tag: id.index() as u32, op, sector, nr_sectors, fua: false };
             self.device.submit(Time::from_ns(self.now_ns), command);
             if self.in_device.len() <= id.index() {
@@ -404,7 +404,7 @@ impl Player {
         }
     }
 
-    fn complete(&mut self, id: WayId) {
+    fn complete(&mut self, id: BioId) {
         self.started -= 1;
         self.say_of("complete", id);
         let whole = self.states[id.index()].whole;
@@ -438,7 +438,7 @@ impl Player {
     }
 
     /// A request of a bio is done, perhaps the last.
-    fn end_piece(&mut self, id: WayId, ended: &mut Option<WayId>) {
+    fn end_piece(&mut self, id: BioId, ended: &mut Option<BioId>) {
         let state = &mut self.states[id.index()];
         state.pending -= 1;
         if state.pending > 0 {
@@ -451,7 +451,7 @@ impl Player {
         *ended = Some(id);
     }
 
-    fn end(&mut self, id: WayId) {
+    fn end(&mut self, id: BioId) {
         if let Some(latency) = &mut self.latency {
             latency.bio_done(&mut self.site, id);
         }
@@ -460,8 +460,8 @@ impl Player {
     }
 
     /// The task is told that its bio is done.
-    fn notify_task(&mut self, bio: WayId) {
-        let BioState { task, looped, .. } = self.states[bio.index()];
+    fn notify_task(&mut self, bio: BioId) {
+        let PlayedBio { task, looped, .. } = self.states[bio.index()];
         if !looped {
             return;
         }

@@ -1,8 +1,8 @@
-//! What was last told of queues and tunables.
+//! The states of queues and tunables that were reported last.
 
 use crate::decision::BfqState;
 
-/// What was told of each queue last, with its serial number; only kept while decisions are recorded.
+/// The state reported last for each queue, with the queue's serial number; kept only while decisions are recorded.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct ReportedStates {
     pub(in crate::bfq) states: Vec<(u32, BfqState)>,

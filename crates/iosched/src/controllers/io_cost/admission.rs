@@ -7,9 +7,9 @@ use super::share::in_share;
 use super::stat::Lasting;
 use super::{IoCost, note};
 use crate::context::CgroupId;
+use crate::controllers::bio_state::{BioId, BioState, Passage};
 use crate::controllers::controller::{Served, Target};
 use crate::controllers::site::Site;
-use crate::controllers::way::{Passage, Way, WayId};
 use crate::decision::{Admission, IoCostEvent, WeightReason};
 use crate::request::Sector;
 use crate::time::MICROSECOND_NS;
@@ -17,9 +17,9 @@ use crate::time::MICROSECOND_NS;
 impl IoCost {
     /// A bio joined no request: whether it may go on. One that waits is handed to
     /// [`Site::go_on`] when it may.
-    pub fn throttle(&mut self, site: &mut Site, way: WayId) -> Passage {
+    pub fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         self.tree.know(&site.groups);
-        let bio = &site.ways[way];
+        let bio = &site.bios[bio_id];
         let absolute = self.absolute(bio, false);
         if absolute == 0 {
             let cookie = bio.cookie;
@@ -35,7 +35,7 @@ impl IoCost {
         let state = &mut self.tree[group];
         if state.waiting.is_empty() && state.debt == 0 && state.affords(cost, at.now) {
             state.charge(absolute, cost);
-            site.ways[way].io_cost = cost;
+            site.bios[bio_id].io_cost = cost;
             return pass(site, bio.cookie, Admission::Now, absolute, cost);
         }
         if bio.is_urgent() {
@@ -47,29 +47,29 @@ impl IoCost {
             self.tree.set(group, full, full, Some(at.now));
             self.tree.commit();
         }
-        self.tree[group].waiting.push_back(Waiting { way, absolute });
-        self.kick(site, group, &at, Some(way));
+        self.tree[group].waiting.push_back(Waiting { bio_id, absolute });
+        self.kick(site, group, &at, Some(bio_id));
         if self.tree[group].waiting.is_empty() { Passage::Pass } else { Passage::Wait }
     }
 
     /// A bio that has entered joins the request `target`. It never waits: what its group cannot pay for is owed.
-    pub fn merged(&mut self, site: &mut Site, way: WayId, target: &Target) {
+    pub fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
         self.tree.know(&site.groups);
         let at = self.clock.at(site.now);
-        let bio = site.ways[way];
+        let bio = site.bios[bio_id];
         let group = bio.cgroup;
         let mut event = IoCostEvent::Merge { cookie: bio.cookie, how: Admission::Free, absolute: 0, cost: 0 };
         let absolute = self.absolute(&bio, true);
         if absolute > 0 {
             let cost = self.price(site, group, absolute, &at);
-            let pays = site.ways[target.first].io_cost > 0;
+            let pays = site.bios[target.first].io_cost > 0;
             let state = &mut self.tree[group];
             if target.sector < end(&bio) && target.end == state.cursor {
                 state.cursor = end(&bio);
             }
             let (how, cost) = if (pays && state.affords(cost, at.now)) || !state.active {
                 state.charge(absolute, cost);
-                site.ways[way].io_cost = cost;
+                site.bios[bio_id].io_cost = cost;
                 (Admission::Now, cost)
             } else {
                 self.owe(site, &bio, absolute, &at);
@@ -81,14 +81,14 @@ impl IoCost {
     }
 
     /// A request of these bios is done.
-    pub fn completed(&mut self, site: &Site, request: &Served, bios: &[WayId]) {
+    pub fn completed(&mut self, site: &Site, request: &Served, bios: &[BioId]) {
         if !self.settings.on {
-            let is_free = |&way: &WayId| site.ways[way].io_cost == 0;
+            let is_free = |&bio_id: &BioId| site.bios[bio_id].io_cost == 0;
             debug_assert!(bios.iter().all(is_free), "it is not switched off while a bio is under way");
             return;
         }
-        for &way in bios {
-            let bio = &site.ways[way];
+        for &bio_id in bios {
+            let bio = &site.bios[bio_id];
             self.tree[bio.cgroup].done += bio.io_cost;
         }
         if let Some(direction) = Direction::of(request.op) {
@@ -106,7 +106,7 @@ impl IoCost {
     }
 
     /// Cost of a bio on the whole device; 0 if it is free.
-    fn absolute(&self, bio: &Way, merges: bool) -> u64 {
+    fn absolute(&self, bio: &BioState, merges: bool) -> u64 {
         let Some(direction) = Direction::of(bio.op) else { return 0 };
         if !self.settings.on || bio.cgroup == CgroupId::ROOT {
             return 0;
@@ -169,7 +169,7 @@ impl IoCost {
     }
 
     /// A bio that must not wait passes; its group owes for it, and its process may have to rest.
-    fn owe(&mut self, site: &mut Site, bio: &Way, absolute: u64, at: &Moment) {
+    fn owe(&mut self, site: &mut Site, bio: &BioState, absolute: u64, at: &Moment) {
         let group = bio.cgroup;
         let state = &mut self.tree[group];
         if state.debt == 0 {
@@ -188,7 +188,7 @@ impl IoCost {
 }
 
 /// The sector behind the last of a bio.
-fn end(bio: &Way) -> Sector {
+fn end(bio: &BioState) -> Sector {
     bio.sector.wrapping_add(bio.nr_sectors.into())
 }
 

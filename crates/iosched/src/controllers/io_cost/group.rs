@@ -6,7 +6,7 @@ use super::clock::Virtual;
 use super::share::{Shares, WHOLE};
 use super::stat::Totals;
 use crate::context::CgroupId;
-use crate::controllers::way::WayId;
+use crate::controllers::bio_state::BioId;
 use crate::request::Sector;
 
 /// Weights are kept this many times as fine as io.weight.
@@ -17,7 +17,7 @@ pub(super) const WEIGHT_DEFAULT: u32 = 100;
 /// A bio that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    pub(super) way: WayId,
+    pub(super) bio_id: BioId,
     /// Its cost on the whole device.
     pub(super) absolute: u64,
 }

@@ -6,15 +6,15 @@ use super::share::{in_share, on_whole};
 use super::stat::Lasting;
 use super::{IoCost, note};
 use crate::context::CgroupId;
+use crate::controllers::bio_state::BioId;
 use crate::controllers::site::Site;
-use crate::controllers::way::WayId;
 use crate::decision::{Admission, IoCostEvent};
 use crate::time::{MICROSECOND_NS, Time};
 
 impl IoCost {
     /// Looks at what a group may do now. `arriving` is a bio that has just begun to wait: whoever asks for it sees for
     /// itself whether it goes on.
-    pub(super) fn kick(&mut self, site: &mut Site, group: CgroupId, at: &Moment, arriving: Option<WayId>) {
+    pub(super) fn kick(&mut self, site: &mut Site, group: CgroupId, at: &Moment, arriving: Option<BioId>) {
         let share = self.tree.shares(group).full;
         let mut budget = self.tree[group].budget(at.now);
         if self.tree[group].debt > 0 && budget > 0 {
@@ -57,11 +57,11 @@ impl IoCost {
         site: &mut Site,
         group: CgroupId,
         mut budget: i64,
-        arriving: Option<WayId>,
+        arriving: Option<BioId>,
     ) -> Option<u64> {
         let share = self.tree.shares(group).current;
         let state = &mut self.tree[group];
-        while let Some(&Waiting { way, absolute }) = state.waiting.front() {
+        while let Some(&Waiting { bio_id, absolute }) = state.waiting.front() {
             let cost = in_share(absolute, share);
             budget = budget.wrapping_sub(cost as i64);
             if budget < 0 {
@@ -69,12 +69,12 @@ impl IoCost {
             }
             state.waiting.pop_front();
             state.charge(absolute, cost);
-            let mark = &mut site.ways[way];
+            let mark = &mut site.bios[bio_id];
             mark.io_cost = cost;
             let event = IoCostEvent::Admit { cookie: mark.cookie, how: Admission::Woken, absolute, cost };
             note(site, event);
-            if arriving != Some(way) {
-                site.go_on(way);
+            if arriving != Some(bio_id) {
+                site.go_on(bio_id);
             }
         }
         None

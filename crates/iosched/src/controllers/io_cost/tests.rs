@@ -3,7 +3,7 @@
 use super::clock::{MICROSECOND, SECOND};
 use super::*;
 use crate::context::ContextId;
-use crate::controllers::way::{Passage, Way, WayId};
+use crate::controllers::bio_state::{BioId, BioState, Passage};
 use crate::controllers::write_error::WriteError;
 use crate::controllers::{Admission, Served, Target, WeightReason};
 use crate::request::{Bio, Flags, Op, Sector};
@@ -44,15 +44,15 @@ impl Bench {
         self.cost.write(&mut self.site, file, group, text)
     }
 
-    fn way(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> WayId {
+    fn new_bio(&mut self, group: CgroupId, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> BioId {
         self.bios += 1;
         let bio = Bio { op, flags, sector, nr_sectors, context: ContextId(0), cookie: self.bios };
-        self.site.begin(Way::new(self.site.now, &bio, group))
+        self.site.begin(BioState::new(self.site.now, &bio, group))
     }
 
-    fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (WayId, Passage) {
-        let way = self.way(group, Op::Read, flags, 8, nr_sectors);
-        (way, self.cost.throttle(&mut self.site, way))
+    fn come(&mut self, group: CgroupId, flags: Flags, nr_sectors: u32) -> (BioId, Passage) {
+        let bio_id = self.new_bio(group, Op::Read, flags, 8, nr_sectors);
+        (bio_id, self.cost.throttle(&mut self.site, bio_id))
     }
 
     /// A read of 4 KiB comes.
@@ -78,11 +78,12 @@ impl Bench {
         }
     }
 
-    fn complete(&mut self, way: WayId) {
-        let (now, bio) = (self.site.now, self.site.ways[way]);
-        let served = Served { founder: way, op: bio.op, nr_sectors: bio.nr_sectors.into(), requested: now, got: now };
-        self.cost.completed(&self.site, &served, &[way]);
-        if let Some(group) = self.site.end(way) {
+    fn complete(&mut self, bio_id: BioId) {
+        let (now, bio) = (self.site.now, self.site.bios[bio_id]);
+        let served =
+            Served { founder: bio_id, op: bio.op, nr_sectors: bio.nr_sectors.into(), requested: now, got: now };
+        self.cost.completed(&self.site, &served, &[bio_id]);
+        if let Some(group) = self.site.end(bio_id) {
             self.cost.group_left(&mut self.site, group);
         }
     }
@@ -111,8 +112,8 @@ fn what_has_no_cost_passes_and_leaves_no_trace() {
     let (mut bench, [group]) = Bench::new([100]);
     for (group, op) in [(CgroupId::ROOT, Op::Read), (group, Op::Discard), (group, Op::WriteZeroes), (group, Op::Flush)]
     {
-        let way = bench.way(group, op, Flags::empty(), 800, 8);
-        assert_eq!(bench.cost.throttle(&mut bench.site, way), Passage::Pass);
+        let bio_id = bench.new_bio(group, op, Flags::empty(), 800, 8);
+        assert_eq!(bench.cost.throttle(&mut bench.site, bio_id), Passage::Pass);
         assert_eq!(bench.last_admission(), (Admission::Free, 0, 0));
     }
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=0").unwrap();
@@ -212,10 +213,10 @@ fn a_merge_is_charged_without_waiting_and_is_owed_once_the_first_of_the_request_
     let (mut bench, [group]) = Bench::new([100]);
     let (first, _) = bench.come(group, Flags::empty(), 8);
     let merge = |bench: &mut Bench, sector: Sector, target: Target| {
-        let way = bench.way(group, Op::Read, Flags::empty(), sector, 8);
-        bench.cost.merged(&mut bench.site, way, &target);
+        let bio_id = bench.new_bio(group, Op::Read, Flags::empty(), sector, 8);
+        bench.cost.merged(&mut bench.site, bio_id, &target);
         match bench.events()[..] {
-            [.., IoCostEvent::Merge { how, cost, .. }] => (way, how, cost),
+            [.., IoCostEvent::Merge { how, cost, .. }] => (bio_id, how, cost),
             _ => panic!("a merge is an event"),
         }
     };
@@ -224,7 +225,7 @@ fn a_merge_is_charged_without_waiting_and_is_owed_once_the_first_of_the_request_
     assert_eq!(bench.cost.tree[group].cursor, 24);
     let (front, how, _) = merge(&mut bench, 0, Target { sector: 8, end: 24, first });
     assert_eq!((how, bench.cost.tree[group].cursor), (Admission::Now, 24), "in front it moves no cursor");
-    bench.site.ways[front].io_cost = 0;
+    bench.site.bios[front].io_cost = 0;
     let (_, how, cost) = merge(&mut bench, 24, Target { sector: 0, end: 24, first: front });
     assert_eq!((how, cost), (Admission::Debt, 0));
 }
@@ -275,11 +276,11 @@ fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() 
     let (mut bench, [group]) = Bench::new([100]);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=25000 min=99 max=200").unwrap();
     for period in 0..6 {
-        let way = bench.come(group, Flags::empty(), 8).0;
+        let bio_id = bench.come(group, Flags::empty(), 8).0;
         bench.pass_us(26_500);
         let requested = bench.site.now - 26_500 * MICROSECOND_NS;
-        let served = Served { founder: way, op: Op::Read, nr_sectors: 8, requested, got: requested };
-        bench.cost.completed(&bench.site, &served, &[way]);
+        let served = Served { founder: bio_id, op: Op::Read, nr_sectors: 8, requested, got: requested };
+        bench.cost.completed(&bench.site, &served, &[bio_id]);
         bench.end_period();
         assert_eq!(bench.cost.periods.busy, period + 1);
     }
@@ -290,7 +291,7 @@ fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() 
 #[test]
 fn a_latency_within_the_target_beyond_its_transfer_is_met() {
     let (mut bench, [group]) = Bench::new([100]);
-    let founder = bench.way(group, Op::Read, Flags::empty(), 0, 15);
+    let founder = bench.new_bio(group, Op::Read, Flags::empty(), 0, 15);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=100").unwrap();
     let page_ns = READ / clock::NANOSECOND;
     for (latency_ns, missed) in [(page_ns + 100_000, 0), (page_ns + 100_001, 1_000_000), (page_ns / 2, 0)] {
@@ -306,11 +307,11 @@ fn a_latency_within_the_target_beyond_its_transfer_is_met() {
 #[test]
 fn a_group_that_does_nothing_for_a_period_takes_part_no_more_and_periods_end_with_the_last() {
     let (mut bench, [group]) = Bench::new([100]);
-    let way = bench.come(group, Flags::empty(), 8).0;
+    let bio_id = bench.come(group, Flags::empty(), 8).0;
     bench.end_period();
     bench.end_period();
     assert!(bench.cost.tree[group].active, "something is under way");
-    bench.complete(way);
+    bench.complete(bio_id);
     bench.end_period();
     assert!(!bench.cost.tree[group].active && !bench.cost.periods.running);
     assert_eq!(bench.site.wheel.next(), None);
@@ -321,11 +322,11 @@ fn a_group_that_does_nothing_for_a_period_takes_part_no_more_and_periods_end_wit
 fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
     let (mut bench, [group, other]) = Bench::new([100, 100]);
     assert_eq!(bench.read(other), Passage::Pass);
-    let way = bench.come(group, Flags::SWAP, 8 * 5_000).0;
+    let bio_id = bench.come(group, Flags::SWAP, 8 * 5_000).0;
     assert_eq!(bench.site.remove_group(group), None);
     bench.events();
     assert!(bench.cost.rest_ns(&bench.site, group) > 0, "its bio holds it");
-    bench.complete(way);
+    bench.complete(bio_id);
     let events = bench.events();
     assert_eq!(events, [IoCostEvent::Free { group }, IoCostEvent::Delay { group, ns: 0 }]);
     assert!(bench.cost.is_freed(group));
@@ -338,8 +339,8 @@ fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
 fn who_needs_little_lends_the_rest_to_who_is_short() {
     let (mut bench, [light, heavy]) = Bench::new([100, 100]);
     for _ in 0..3 {
-        let way = bench.come(light, Flags::empty(), 8).0;
-        bench.complete(way);
+        let bio_id = bench.come(light, Flags::empty(), 8).0;
+        bench.complete(bio_id);
         while bench.read(heavy) == Passage::Pass {}
         bench.end_period();
     }

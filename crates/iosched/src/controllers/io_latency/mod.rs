@@ -14,9 +14,9 @@ mod rest;
 mod window;
 
 use self::window::Statistic;
+use super::bio_state::{BioId, Passage};
 use super::site::Site;
 use super::waits::Waits;
-use super::way::{Passage, WayId};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
@@ -183,34 +183,34 @@ impl IoLatency {
     // ---- a bio
 
     /// A bio comes.
-    pub fn throttle(&mut self, site: &mut Site, id: WayId) -> Passage {
+    pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
         if !self.enabled {
             return Passage::Pass;
         }
-        site.ways[id].by_latency = true;
-        let group = site.ways[id].cgroup;
+        site.bios[id].by_latency = true;
+        let group = site.bios[id].cgroup;
         self.climb(site, id, Some(group))
     }
 
     /// A bio that waited has its place, and goes on with the group above.
-    pub fn resumed(&mut self, site: &mut Site, id: WayId) -> Passage {
-        let above = site.ways[id].waits_in.and_then(|group| site.groups.parent(group));
+    pub fn resumed(&mut self, site: &mut Site, id: BioId) -> Passage {
+        let above = site.bios[id].waits_in.and_then(|group| site.groups.parent(group));
         self.climb(site, id, above)
     }
 
     /// Takes a place in `group` and in all above it but the root.
-    fn climb(&mut self, site: &mut Site, id: WayId, mut group: Option<CgroupId>) -> Passage {
-        let way = site.ways[id];
+    fn climb(&mut self, site: &mut Site, id: BioId, mut group: Option<CgroupId>) -> Passage {
+        let state = site.bios[id];
         while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
             self.look(site, here, parent);
             let group_here = self.group(here);
             if group_here.rest.steps > 0 {
-                site.rests(way.context);
+                site.rests(state.context);
             }
-            if way.is_urgent() {
+            if state.is_urgent() {
                 group_here.waits.inflight += 1;
             } else if group_here.waits.arrive(id, group_here.depth) == Passage::Wait {
-                site.ways[id].waits_in = Some(here);
+                site.bios[id].waits_in = Some(here);
                 return Passage::Wait;
             }
             group = Some(parent);
@@ -265,16 +265,16 @@ impl IoLatency {
     }
 
     /// A bio is done.
-    pub fn bio_done(&mut self, site: &mut Site, id: WayId) {
-        let way = site.ways[id];
-        if !self.enabled || !way.by_latency {
+    pub fn bio_done(&mut self, site: &mut Site, id: BioId) {
+        let state = site.bios[id];
+        if !self.enabled || !state.by_latency {
             return;
         }
-        let mut group = Some(way.cgroup);
+        let mut group = Some(state.cgroup);
         while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
             self.group(here).waits.inflight -= 1;
             if self.group(here).target_ns > 0 {
-                self.sample(site, here, site.now.since(way.started), way.is_urgent());
+                self.sample(site, here, site.now.since(state.started), state.is_urgent());
                 let group = self.group(here);
                 if site.now > group.window_start && site.now.since(group.window_start) >= group.window_ns {
                     group.window_start = site.now;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::context::CgroupId;
-use crate::controllers::way::WayId;
+use crate::controllers::bio_state::BioId;
 
 /// Where a held bio came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Source {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     /// Sources that have any, in turn.
-    ring: VecDeque<(Source, VecDeque<WayId>)>,
+    ring: VecDeque<(Source, VecDeque<BioId>)>,
     len: usize,
 }
 
@@ -31,26 +31,26 @@ impl Held {
         self.len
     }
 
-    pub(super) fn push(&mut self, source: Source, way: WayId) {
+    pub(super) fn push(&mut self, source: Source, bio_id: BioId) {
         self.len += 1;
         match self.ring.iter_mut().find(|(other, _)| *other == source) {
-            Some((_, ways)) => ways.push_back(way),
-            None => self.ring.push_back((source, VecDeque::from([way]))),
+            Some((_, bios)) => bios.push_back(bio_id),
+            None => self.ring.push_back((source, VecDeque::from([bio_id]))),
         }
     }
 
     /// The one that goes next.
-    pub(super) fn head(&self) -> Option<WayId> {
-        self.ring.front().and_then(|(_, ways)| ways.front()).copied()
+    pub(super) fn head(&self) -> Option<BioId> {
+        self.ring.front().and_then(|(_, bios)| bios.front()).copied()
     }
 
-    pub(super) fn pop(&mut self) -> Option<WayId> {
-        let (source, mut ways) = self.ring.pop_front()?;
-        let way = ways.pop_front()?;
+    pub(super) fn pop(&mut self) -> Option<BioId> {
+        let (source, mut bios) = self.ring.pop_front()?;
+        let bio_id = bios.pop_front()?;
         self.len -= 1;
-        if !ways.is_empty() {
-            self.ring.push_back((source, ways));
+        if !bios.is_empty() {
+            self.ring.push_back((source, bios));
         }
-        Some(way)
+        Some(bio_id)
     }
 }

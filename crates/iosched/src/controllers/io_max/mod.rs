@@ -17,9 +17,9 @@ mod slice;
 use self::held::{Held, Source};
 use self::rounds::Level;
 use self::slice::{Amount, Slice};
+use super::bio_state::{BioId, BioState, Direction, Passage};
 use super::event::IoMaxEvent;
 use super::site::Site;
-use super::way::{Direction, Passage, Way, WayId};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
@@ -108,15 +108,15 @@ impl IoMax {
     // ---- a bio
 
     /// A bio comes. One that waits is given out by [`released`](Self::released), not by [`Site::go_on`].
-    pub fn enter(&mut self, site: &mut Site, id: WayId) -> Passage {
-        let way = &site.ways[id];
-        let direction = Direction::of(way);
-        if !self.applies(site, way, direction) {
+    pub fn enter(&mut self, site: &mut Site, id: BioId) -> Passage {
+        let state = &site.bios[id];
+        let direction = Direction::of(state);
+        if !self.applies(site, state, direction) {
             return Passage::Pass;
         }
-        let (bio, is_urgent) = (Amount::of(way), way.is_urgent());
+        let (bio, is_urgent) = (Amount::of(state), state.is_urgent());
         let mut source = Source::Own;
-        let mut group = way.cgroup;
+        let mut group = state.cgroup;
         loop {
             if self.flow(group, direction).held.is_empty() && self.wait_jiffies(site, group, direction, bio) == 0 {
                 self.charge(group, direction, bio);
@@ -131,23 +131,23 @@ impl IoMax {
             let Some(parent) = site.groups.parent(group) else { break };
             group = parent;
         }
-        site.ways[id].counted = true;
+        site.bios[id].counted = true;
         Passage::Pass
     }
 
     /// Whether any limit is on a bio's way.
-    fn applies(&self, site: &Site, way: &Way, direction: Direction) -> bool {
-        site.groups.up(way.cgroup).any(|group| {
+    fn applies(&self, site: &Site, state: &BioState, direction: Direction) -> bool {
+        site.groups.up(state.cgroup).any(|group| {
             let limits = self.groups[group.index()].flows[direction as usize].limits;
-            limits.iops != IOPS_MAX || (limits.bps != BPS_MAX && !way.counted)
+            limits.iops != IOPS_MAX || (limits.bps != BPS_MAX && !state.counted)
         })
     }
 
-    fn hold(&mut self, site: &mut Site, id: WayId, group: CgroupId, direction: Direction, source: Source) {
+    fn hold(&mut self, site: &mut Site, id: BioId, group: CgroupId, direction: Direction, source: Source) {
         let flows = &self.groups[group.index()].flows;
         let Slice { bytes, ios, .. } = flows[direction as usize].slice;
         let held = [0, 1].map(|direction: usize| flows[direction].held.len() as u32);
-        site.note(|| IoMaxEvent::Hold { way: id, group, direction, bytes, ios, held }.into());
+        site.note(|| IoMaxEvent::Hold { bio_id: id, group, direction, bytes, ios, held }.into());
         self.queue(site, id, group, direction, source);
         if self.groups[group.index()].was_empty {
             self.update(site, group);
@@ -161,7 +161,7 @@ impl IoMax {
     }
 
     /// Takes the bios that may go on, in their order: the worker's work.
-    pub fn released(&mut self) -> Vec<WayId> {
+    pub fn released(&mut self) -> Vec<BioId> {
         let mut all = Vec::new();
         for held in &mut self.released {
             all.extend(std::iter::from_fn(|| held.pop()));
@@ -217,7 +217,7 @@ impl IoMax {
     /// What a group's `io.max` reads as.
     #[must_use]
     pub fn read(&self, group: CgroupId) -> String {
-        let [read, write] = Direction::BOTH.map(|way| self.groups[group.index()].flows[way as usize].limits);
+        let [read, write] = Direction::BOTH.map(|bio_id| self.groups[group.index()].flows[bio_id as usize].limits);
         let limit = |value: u64, most: u64| if value == most { "max".to_owned() } else { value.to_string() };
         let iops = |limits: Limits| limit(limits.iops.into(), IOPS_MAX.into());
         let (rbps, wbps) = (limit(read.bps, BPS_MAX), limit(write.bps, BPS_MAX));

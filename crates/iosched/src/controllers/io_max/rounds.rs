@@ -7,9 +7,9 @@ use super::IoMax;
 use super::held::Source;
 use super::slice::Amount;
 use crate::context::CgroupId;
+use crate::controllers::bio_state::{BioId, Direction};
 use crate::controllers::event::IoMaxEvent;
 use crate::controllers::site::Site;
-use crate::controllers::way::{Direction, WayId};
 use crate::controllers::wheel::TimerId;
 
 /// Reads of a group that go at once.
@@ -54,9 +54,9 @@ impl IoMax {
     }
 
     /// Holds a bio in `group`.
-    pub(super) fn queue(&mut self, site: &Site, id: WayId, here: CgroupId, way: Direction, source: Source) {
+    pub(super) fn queue(&mut self, site: &Site, id: BioId, here: CgroupId, bio_id: Direction, source: Source) {
         let group = &mut self.groups[here.index()];
-        let held = &mut group.flows[way as usize].held;
+        let held = &mut group.flows[bio_id as usize].held;
         group.was_empty |= held.is_empty();
         held.push(source, id);
         if !std::mem::replace(&mut group.pending, true) {
@@ -68,10 +68,10 @@ impl IoMax {
     /// Works out when `here`, which holds something, is due.
     pub(super) fn update(&mut self, site: &mut Site, here: CgroupId) {
         let mut wait = u64::MAX;
-        for way in Direction::BOTH {
-            if let Some(head) = self.flow(here, way).held.head() {
-                let head = Amount::of(&site.ways[head]);
-                wait = wait.min(self.wait_jiffies(site, here, way, head));
+        for bio_id in Direction::BOTH {
+            if let Some(head) = self.flow(here, bio_id).held.head() {
+                let head = Amount::of(&site.bios[head]);
+                wait = wait.min(self.wait_jiffies(site, here, bio_id, head));
             }
         }
         let due = site.jiffies().saturating_add(wait);
@@ -159,14 +159,14 @@ impl IoMax {
     /// Lets go a few bios of a group; how many.
     fn dispatch(&mut self, site: &mut Site, here: CgroupId) -> u32 {
         let mut moved = 0;
-        for (way, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
+        for (bio_id, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
             for _ in 0..most {
-                let Some(id) = self.flow(here, way).held.head() else { break };
-                let bio = Amount::of(&site.ways[id]);
-                if self.wait_jiffies(site, here, way, bio) > 0 {
+                let Some(id) = self.flow(here, bio_id).held.head() else { break };
+                let bio = Amount::of(&site.bios[id]);
+                if self.wait_jiffies(site, here, bio_id, bio) > 0 {
                     break;
                 }
-                self.move_up(site, id, here, way);
+                self.move_up(site, id, here, bio_id);
                 moved += 1;
             }
         }
@@ -174,17 +174,17 @@ impl IoMax {
     }
 
     /// The head of a direction goes to the group above, or to the worker.
-    fn move_up(&mut self, site: &mut Site, id: WayId, here: CgroupId, way: Direction) {
-        self.flow(here, way).held.pop();
-        self.charge(here, way, Amount::of(&site.ways[id]));
+    fn move_up(&mut self, site: &mut Site, id: BioId, here: CgroupId, bio_id: Direction) {
+        self.flow(here, bio_id).held.pop();
+        self.charge(here, bio_id, Amount::of(&site.bios[id]));
         if let Some(parent) = site.groups.parent(here) {
-            self.queue(site, id, parent, way, Source::Child(here));
-            let start = self.flow(here, way).slice.start;
-            self.credit(site, parent, way, start);
+            self.queue(site, id, parent, bio_id, Source::Child(here));
+            let start = self.flow(here, bio_id).slice.start;
+            self.credit(site, parent, bio_id, start);
         } else {
-            site.ways[id].counted = true;
-            self.released[way as usize].push(Source::Child(here), id);
+            site.bios[id].counted = true;
+            self.released[bio_id as usize].push(Source::Child(here), id);
         }
-        self.trim(site, here, way);
+        self.trim(site, here, bio_id);
     }
 }

@@ -4,9 +4,9 @@
 
 use super::{BPS_MAX, IOPS_MAX, IoMax};
 use crate::context::CgroupId;
+use crate::controllers::bio_state::{BioState, Direction};
 use crate::controllers::event::{IoMaxEvent, SliceChange};
 use crate::controllers::site::Site;
-use crate::controllers::way::{Direction, Way};
 use crate::request::{Op, SECTOR_BYTES};
 
 /// A stretch of time, and what was done in it.
@@ -69,21 +69,21 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    pub(super) const fn of(way: &Way) -> Self {
-        let bytes = match way.op {
-            _ if way.counted => 0,
+    pub(super) const fn of(state: &BioState) -> Self {
+        let bytes = match state.op {
+            _ if state.counted => 0,
             Op::Discard => SECTOR_BYTES,
-            _ => way.bytes(),
+            _ => state.bytes(),
         };
-        Self { bytes, counted: way.counted }
+        Self { bytes, counted: state.counted }
     }
 }
 
 impl IoMax {
     /// How long until a group may let a bio go, in jiffies; 0: now.
-    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, way: Direction, bio: Amount) -> u64 {
+    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, bio: Amount) -> u64 {
         let now = site.jiffies();
-        let flow = self.flow(group, way);
+        let flow = self.flow(group, bio_id);
         let limits = flow.limits;
         if limits.bps == BPS_MAX && limits.iops == IOPS_MAX {
             return 0;
@@ -91,9 +91,9 @@ impl IoMax {
         let length = slice_jiffies(site);
         if flow.slice.is_over(now) && flow.held.is_empty() {
             flow.slice = Slice { start: now, end: now + length, ..Slice::default() };
-            note(site, SliceChange::New, group, way, flow.slice);
+            note(site, SliceChange::New, group, bio_id, flow.slice);
         } else if flow.slice.end < now + length {
-            extend(site, group, way, &mut flow.slice, now + length);
+            extend(site, group, bio_id, &mut flow.slice, now + length);
         }
         let slice = flow.slice;
         let elapsed = now.wrapping_sub(slice.start);
@@ -122,25 +122,25 @@ impl IoMax {
             }
         };
         let wait = for_bytes.max(for_ios);
-        let slice = &mut self.flow(group, way).slice;
+        let slice = &mut self.flow(group, bio_id).slice;
         if wait > 0 && slice.end < now.saturating_add(wait) {
-            extend(site, group, way, slice, now.saturating_add(wait));
+            extend(site, group, bio_id, slice, now.saturating_add(wait));
         }
         wait
     }
 
     /// A bio goes.
     #[inline]
-    pub(super) fn charge(&mut self, group: CgroupId, way: Direction, bio: Amount) {
-        let slice = &mut self.flow(group, way).slice;
+    pub(super) fn charge(&mut self, group: CgroupId, bio_id: Direction, bio: Amount) {
+        let slice = &mut self.flow(group, bio_id).slice;
         slice.bytes = slice.bytes.wrapping_add(bio.bytes);
         slice.ios = slice.ios.wrapping_add(1);
     }
 
     /// Takes off whole slices that are over, with what they allowed.
-    pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, way: Direction) {
+    pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
         let (now, length) = (site.jiffies(), slice_jiffies(site));
-        let flow = self.flow(group, way);
+        let flow = self.flow(group, bio_id);
         let (limits, slice) = (flow.limits, &mut flow.slice);
         if slice.is_over(now) {
             return;
@@ -161,24 +161,24 @@ impl IoMax {
         slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
         slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
         slice.start += elapsed;
-        note(site, SliceChange::Trim { slices, bytes, ios }, group, way, *slice);
+        note(site, SliceChange::Trim { slices, bytes, ios }, group, bio_id, *slice);
     }
 
     /// The slice of a group that a child's bio moves to, and that did nothing lately: it begins with the child's.
-    pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, way: Direction, child_start: u64) {
+    pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, child_start: u64) {
         let (now, length) = (site.jiffies(), slice_jiffies(site));
-        let slice = &mut self.flow(group, way).slice;
+        let slice = &mut self.flow(group, bio_id).slice;
         if slice.is_over(now) {
             *slice = Slice { start: child_start.max(slice.start), end: now + length, ..Slice::default() };
-            note(site, SliceChange::Credit, group, way, *slice);
+            note(site, SliceChange::Credit, group, bio_id, *slice);
         }
     }
 
     /// Limits will change: what those that wait were owed, or owe, by the old ones is kept.
     pub(super) fn carry(&mut self, site: &mut Site, group: CgroupId) {
         let now = site.jiffies();
-        for way in Direction::BOTH {
-            let flow = self.flow(group, way);
+        for bio_id in Direction::BOTH {
+            let flow = self.flow(group, bio_id);
             if flow.held.is_empty() {
                 continue;
             }
@@ -193,24 +193,24 @@ impl IoMax {
                 slice.carried_ios = slice.carried_ios.wrapping_add(owed);
             }
         }
-        let slices = Direction::BOTH.map(|way| self.flow(group, way).slice);
+        let slices = Direction::BOTH.map(|bio_id| self.flow(group, bio_id).slice);
         let bytes = slices.map(|slice| slice.carried_bytes);
         let ios = slices.map(|slice| slice.carried_ios);
         site.note(|| IoMaxEvent::Carry { group, bytes, ios }.into());
     }
 
     /// Limits have changed: a new slice, with what is carried.
-    pub(super) fn begin_after_write(&mut self, site: &mut Site, group: CgroupId, way: Direction) {
+    pub(super) fn begin_after_write(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
         let (now, length) = (site.jiffies(), slice_jiffies(site));
-        let slice = &mut self.flow(group, way).slice;
+        let slice = &mut self.flow(group, bio_id).slice;
         *slice = Slice { start: now, end: now + length, bytes: 0, ios: 0, ..*slice };
-        note(site, SliceChange::New, group, way, *slice);
+        note(site, SliceChange::New, group, bio_id, *slice);
     }
 }
 
-fn extend(site: &mut Site, group: CgroupId, way: Direction, slice: &mut Slice, to: u64) {
+fn extend(site: &mut Site, group: CgroupId, bio_id: Direction, slice: &mut Slice, to: u64) {
     slice.end = slice_end(site, to);
-    note(site, SliceChange::Extend, group, way, *slice);
+    note(site, SliceChange::Extend, group, bio_id, *slice);
 }
 
 fn note(site: &mut Site, change: SliceChange, group: CgroupId, direction: Direction, slice: Slice) {

@@ -14,9 +14,9 @@ mod window;
 
 use self::limits::Limits;
 use self::window::Samples;
+use super::bio_state::{BioId, BioState, Mark, Passage, WbtClass};
 use super::site::Site;
 use super::waits::Waits;
-use super::way::{Mark, Passage, Way, WayId, WbtClass};
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::decision::WbtEvent;
@@ -54,7 +54,7 @@ pub struct Wbt {
     /// The jiffy in which a process that dirties memory was last put to sleep because of this device.
     dirtier_slept: Option<u64>,
     /// The oldest read under way that is watched, and when the device got it.
-    watched: Option<(WayId, Time)>,
+    watched: Option<(BioId, Time)>,
     samples: Samples,
     timer: TimerId,
 }
@@ -102,9 +102,9 @@ impl Wbt {
 
     /// The class that a bio is counted in while it waits or is under way.
     #[must_use]
-    pub fn class(way: &Way) -> WbtClass {
-        match way.op {
-            _ if way.flags.contains(Flags::SWAP) => WbtClass::Swap,
+    pub fn class(state: &BioState) -> WbtClass {
+        match state.op {
+            _ if state.flags.contains(Flags::SWAP) => WbtClass::Swap,
             Op::Discard => WbtClass::Discard,
             _ => WbtClass::Background,
         }
@@ -126,29 +126,29 @@ impl Wbt {
         (if rotational { TARGET_ROTATIONAL_NS } else { TARGET_NONROTATIONAL_NS }) / MICROSECOND_NS
     }
 
-    fn mark(&self, way: &Way) -> Mark {
-        match way.op {
+    fn mark(&self, state: &BioState) -> Mark {
+        match state.op {
             _ if !self.enabled => Mark::None,
             Op::Read => Mark::Read,
-            op if Self::is_for(op, way.flags) => Mark::Tracked(Self::class(way)),
+            op if Self::is_for(op, state.flags) => Mark::Tracked(Self::class(state)),
             _ => Mark::None,
         }
     }
 
     /// A bio comes.
-    pub fn throttle(&mut self, site: &mut Site, id: WayId) -> Passage {
-        let way = &site.ways[id];
-        match self.mark(way) {
+    pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
+        let state = &site.bios[id];
+        match self.mark(state) {
             Mark::None => Passage::Pass,
             Mark::Read => {
                 self.last_issue = site.jiffies();
                 Passage::Pass
             }
             Mark::Tracked(class) => {
-                let limit = self.limit(site, way);
+                let limit = self.limit(site, state);
                 let passage = self.waits[class as usize].arrive(id, limit);
                 if passage == Passage::Pass {
-                    site.ways[id].wbt_place = Some(class);
+                    site.bios[id].wbt_place = Some(class);
                     self.resumed(site);
                 }
                 passage
@@ -164,21 +164,21 @@ impl Wbt {
     }
 
     /// A bio has become a request.
-    pub fn issued(&mut self, site: &mut Site, id: WayId) {
-        let mark = self.mark(&site.ways[id]);
-        site.ways[id].wbt = mark;
+    pub fn issued(&mut self, site: &mut Site, id: BioId) {
+        let mark = self.mark(&site.bios[id]);
+        site.bios[id].wbt = mark;
     }
 
     /// The device takes a request.
-    pub fn started(&mut self, site: &mut Site, id: WayId) {
-        if self.enabled && site.ways[id].wbt == Mark::Read && self.watched.is_none() {
+    pub fn started(&mut self, site: &mut Site, id: BioId) {
+        if self.enabled && site.bios[id].wbt == Mark::Read && self.watched.is_none() {
             self.watched = Some((id, site.now));
         }
     }
 
     /// The device is done with a request.
-    pub fn completed(&mut self, site: &mut Site, id: WayId) {
-        let Way { op, dispatched, .. } = site.ways[id];
+    pub fn completed(&mut self, site: &mut Site, id: BioId) {
+        let BioState { op, dispatched, .. } = site.bios[id];
         if site.wheel.is_pending(self.timer) {
             self.samples.add(op, site.now.since(dispatched));
         }
@@ -186,18 +186,18 @@ impl Wbt {
     }
 
     /// A request is no more: the device is done with it, or another has absorbed it.
-    pub fn done(&mut self, site: &mut Site, id: WayId) {
-        let way = &site.ways[id];
-        let Mark::Tracked(class) = way.wbt else {
+    pub fn done(&mut self, site: &mut Site, id: BioId) {
+        let state = &site.bios[id];
+        let Mark::Tracked(class) = state.wbt else {
             if self.watched.is_some_and(|(watched, _)| watched == id) {
                 self.watched = None;
             }
-            if way.wbt == Mark::Read && self.enabled {
+            if state.wbt == Mark::Read && self.enabled {
                 self.last_completion = site.jiffies();
             }
             return;
         };
-        let limit = i64::from(match way.op {
+        let limit = i64::from(match state.op {
             Op::Discard => self.limits.background,
             _ if self.write_cache && !self.dirties_much(site) => 0,
             _ => self.limits.normal,
@@ -219,27 +219,27 @@ impl Wbt {
     }
 
     /// How many writes of its class may be under way for this one to join them.
-    fn limit(&self, site: &Site, way: &Way) -> u32 {
+    fn limit(&self, site: &Site, state: &BioState) -> u32 {
         const PRESSING: Flags = Flags::SYNC.union(Flags::PRIO).union(Flags::SWAP);
-        if way.op == Op::Discard {
+        if state.op == Op::Discard {
             return self.limits.background;
         }
-        if way.flags.intersects(PRESSING) || self.dirties_much(site) {
+        if state.flags.intersects(PRESSING) || self.dirties_much(site) {
             return self.limits.depth;
         }
         let (now, recently) = (site.jiffies(), u64::from(site.hz / 10));
         let reads = now < self.last_issue + recently || now < self.last_completion + recently;
-        if way.flags.contains(Flags::AHEAD) || reads { self.limits.background } else { self.limits.normal }
+        if state.flags.contains(Flags::AHEAD) || reads { self.limits.background } else { self.limits.normal }
     }
 
     fn wake(&mut self, site: &mut Site, class: WbtClass) {
         // Each has a limit of its own, and whoever stands behind one that may not go on waits with it.
         while let Some(first) = self.waits[class as usize].first() {
-            let limit = self.limit(site, &site.ways[first]);
+            let limit = self.limit(site, &site.bios[first]);
             if !self.waits[class as usize].wake_one(site, limit) {
                 return;
             }
-            site.ways[first].wbt_place = Some(class);
+            site.bios[first].wbt_place = Some(class);
         }
     }
 
@@ -274,12 +274,12 @@ impl Wbt {
     }
 
     /// Of a bio that has become a request: what it has of places is what its request is taken for.
-    pub(super) fn even_out(&mut self, site: &mut Site, id: WayId) {
-        let way = &mut site.ways[id];
-        match (way.wbt, way.wbt_place) {
-            (Mark::Tracked(_), None) => way.wbt = Mark::None,
+    pub(super) fn even_out(&mut self, site: &mut Site, id: BioId) {
+        let state = &mut site.bios[id];
+        match (state.wbt, state.wbt_place) {
+            (Mark::Tracked(_), None) => state.wbt = Mark::None,
             (Mark::None | Mark::Read, Some(class)) => {
-                way.wbt_place = None;
+                state.wbt_place = None;
                 self.waits[class as usize].inflight -= 1;
                 // Nothing else would: it was switched off in between.
                 self.wake(site, class);

@@ -127,7 +127,7 @@ pub enum What<D = Decision> {
     Switch(String),
     /// A turn begins, or goes on after who was woken has submitted.
     Turn,
-    /// What was decided, as [told](Decision::told) of since [`Time::BEGINNING`]; of no effect on a driver.
+    /// What was decided, [rebased](Decision::rebased) to [`Time::BEGINNING`]; of no effect on a driver.
     Decision(D),
 }
 

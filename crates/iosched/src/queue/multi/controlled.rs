@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::context::{CgroupId, ContextId};
-use crate::controllers::{ControllerWaits, Controllers, WayId};
+use crate::controllers::{BioId, ControllerWaits, Controllers};
 use crate::issued::Part;
 use crate::request::RequestId;
 
@@ -22,9 +22,9 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Bios {
     /// The one that it began with.
-    pub(super) founder: WayId,
+    pub(super) founder: BioId,
     /// All, in order of sectors. None: controllers do not know the request.
-    pub(super) all: Vec<WayId>,
+    pub(super) all: Vec<BioId>,
 }
 
 /// A write to a file that waits until nothing is under way.
@@ -39,13 +39,13 @@ pub(super) struct Write {
 pub(in crate::queue) struct Controlled {
     pub(super) controllers: Controllers,
     /// By context: the bio that it waits with, and where.
-    pub(super) waiting: Vec<Option<(WayId, Place)>>,
+    pub(super) waiting: Vec<Option<(BioId, Place)>>,
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
     /// By context: what is held of it.
     pub(super) held: Vec<HeldOf>,
     /// Bios that nobody submits any more, and at which controller each still stands in line.
-    pub(super) left: Vec<(WayId, usize)>,
+    pub(super) left: Vec<(BioId, usize)>,
     /// By request. What is done leaves its memory to the next.
     pub(super) bios: Vec<Bios>,
     /// Sends on what was held.
@@ -72,7 +72,7 @@ pub(super) enum Held {
 pub(super) struct HeldOf {
     pub(super) bios: u32,
     /// The last part so far of the latest I/O, if it is held: the rest comes behind it.
-    last: Option<WayId>,
+    last: Option<BioId>,
     /// It has exited, and the elevator will be told behind the last of them.
     pub(super) exits: bool,
 }
@@ -83,9 +83,9 @@ pub(super) struct Worker {
     /// As whom it waits for tags.
     pub(super) context: ContextId,
     /// What it was given.
-    pub(super) queue: VecDeque<WayId>,
+    pub(super) queue: VecDeque<BioId>,
     /// The bio that it waits with.
-    pub(super) waits: Option<(WayId, Place)>,
+    pub(super) waits: Option<(BioId, Place)>,
 }
 
 impl Controlled {
@@ -122,7 +122,7 @@ impl Controlled {
 
     /// Whether no bio is on its way.
     pub(in crate::queue) fn is_idle(&self) -> bool {
-        self.controllers.site.ways.is_empty()
+        self.controllers.site.bios.is_empty()
     }
 
     /// Checks that whoever is inside is somewhere.
@@ -131,8 +131,8 @@ impl Controlled {
         let waiting = self.waiting.iter().flatten().count() + usize::from(self.worker.waits.is_some());
         assert_eq!(self.inside, in_requests + waiting + self.left.len(), "who is inside is somewhere");
         let held: u32 = self.held.iter().map(|held| held.bios).sum();
-        let ways = self.controllers.site.ways.len();
-        assert_eq!(ways, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
+        let bios = self.controllers.site.bios.len();
+        assert_eq!(bios, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
         assert!(self.is_shut() || self.shut_out.is_empty(), "who was shut out goes on");
     }
 
@@ -140,7 +140,7 @@ impl Controlled {
         !self.writes.is_empty()
     }
 
-    pub(super) fn waiting(&mut self, context: ContextId) -> &mut Option<(WayId, Place)> {
+    pub(super) fn waiting(&mut self, context: ContextId) -> &mut Option<(BioId, Place)> {
         if self.waiting.len() <= context.index() {
             self.waiting.resize(context.index() + 1, None);
         }
@@ -156,30 +156,30 @@ impl Controlled {
 
     /// A bio comes; if it is held, `Some` is where.
     #[inline]
-    pub(super) fn hold(&mut self, way: WayId, part: Part) -> Option<Held> {
-        let context = self.controllers.site.ways[way].context;
+    pub(super) fn hold(&mut self, bio_id: BioId, part: Part) -> Option<Held> {
+        let context = self.controllers.site.bios[bio_id].context;
         let last = self.held.get_mut(context.index()).and_then(|held| held.last.take());
         let held = match last.filter(|_| part == Part::Rest) {
             Some(last) => {
-                self.controllers.site.ways[last].rest = Some(way);
+                self.controllers.site.bios[last].rest = Some(bio_id);
                 Held::Behind
             }
-            None => Held::At(self.controllers.enter(way)?),
+            None => Held::At(self.controllers.enter(bio_id)?),
         };
         let of = self.held(context);
         of.bios += 1;
-        of.last = Some(way);
+        of.last = Some(bio_id);
         Some(held)
     }
 
     /// A bio that was held goes on: the next part of its I/O enters, and goes on right behind it, unless it is held
     /// itself: then `Some` is what, and where.
-    pub(super) fn follow(&mut self, way: WayId, context: ContextId) -> Option<(WayId, usize)> {
+    pub(super) fn follow(&mut self, bio_id: BioId, context: ContextId) -> Option<(BioId, usize)> {
         let of = self.held(context);
-        if of.last == Some(way) {
+        if of.last == Some(bio_id) {
             of.last = None;
         }
-        let rest = self.controllers.site.ways[way].rest.take()?;
+        let rest = self.controllers.site.bios[bio_id].rest.take()?;
         match self.controllers.enter(rest) {
             Some(at) => Some((rest, at)),
             None => {
@@ -201,31 +201,31 @@ impl Controlled {
         let mut worker = false;
         // One that goes away leaves its place to the next.
         while self.controllers.site.anyone_goes_on() {
-            let ended: Vec<WayId> = self.controllers.site.take_going_on().collect();
-            for way in ended {
-                worker |= self.goes_on(way);
+            let ended: Vec<BioId> = self.controllers.site.take_going_on().collect();
+            for bio_id in ended {
+                worker |= self.goes_on(bio_id);
             }
         }
         worker
     }
 
     /// One whose wait at a controller has ended goes on. `true`: it is the worker.
-    fn goes_on(&mut self, way: WayId) -> bool {
-        if let Some(at) = self.left.iter().position(|&(left, _)| left == way) {
+    fn goes_on(&mut self, bio_id: BioId) -> bool {
+        if let Some(at) = self.left.iter().position(|&(left, _)| left == bio_id) {
             let (_, place) = self.left.swap_remove(at);
-            self.go_away(way, place);
+            self.go_away(bio_id, place);
             return false;
         }
         if let Some((waits, place @ &mut Place::Controller(at))) =
             self.worker.waits.as_mut().map(|(waits, place)| (*waits, place))
-            && waits == way
+            && waits == bio_id
         {
             *place = Place::Passed(at);
             return true;
         }
-        let context = self.controllers.site.ways[way].context;
+        let context = self.controllers.site.bios[bio_id].context;
         if let Some((_, place @ &mut Place::Controller(at))) =
-            self.waiting(context).as_mut().map(|(way, place)| (way, place))
+            self.waiting(context).as_mut().map(|(bio_id, place)| (bio_id, place))
         {
             *place = Place::Passed(at);
             self.woken.push_back(context);
@@ -234,10 +234,10 @@ impl Controlled {
     }
 
     /// A bio that nobody submits any more has passed the controller `at`.
-    pub(super) fn go_away(&mut self, way: WayId, at: usize) {
-        match self.controllers.resumed(way, at) {
-            Some(next) => self.left.push((way, next)),
-            None => self.abandon(way),
+    pub(super) fn go_away(&mut self, bio_id: BioId, at: usize) {
+        match self.controllers.resumed(bio_id, at) {
+            Some(next) => self.left.push((bio_id, next)),
+            None => self.abandon(bio_id),
         }
     }
 
@@ -257,10 +257,10 @@ impl Controlled {
     }
 
     /// A bio is as if it had been served: what it took is for others.
-    pub(super) fn abandon(&mut self, way: WayId) {
-        self.controllers.issued(way);
-        self.controllers.started(way);
-        self.controllers.completed(way, &[way], 0);
+    pub(super) fn abandon(&mut self, bio_id: BioId) {
+        self.controllers.issued(bio_id);
+        self.controllers.started(bio_id);
+        self.controllers.completed(bio_id, &[bio_id], 0);
         self.inside -= 1;
     }
 }

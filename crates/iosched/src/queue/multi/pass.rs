@@ -9,7 +9,7 @@
 
 use super::controlled::{Bios, Controlled, Held, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::controllers::{ControlledDevice, Controller, Controllers, Site, Target, Way, WayId, WriteError};
+use crate::controllers::{BioId, BioState, ControlledDevice, Controller, Controllers, Site, Target, WriteError};
 use crate::decision::{ControlledEvent, Decision};
 use crate::issued::Part;
 use crate::layer::MultiQueueRules;
@@ -73,10 +73,10 @@ impl RequestQueue {
     pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
-        let (way, place) = match controlled.waiting(bio.context).take() {
-            Some((way, Place::Passed(at))) => (way, self.resume_controlled(way, at)),
-            Some((way, place @ Place::Controller(_))) => (way, Some(place)),
-            Some((way, Place::Tag)) => (way, None),
+        let (bio_id, place) = match controlled.waiting(bio.context).take() {
+            Some((bio_id, Place::Passed(at))) => (bio_id, self.resume_controlled(bio_id, at)),
+            Some((bio_id, place @ Place::Controller(_))) => (bio_id, Some(place)),
+            Some((bio_id, Place::Tag)) => (bio_id, None),
             None if controlled.is_shut() => {
                 if !controlled.shut_out.contains(&bio.context) {
                     controlled.shut_out.push(bio.context);
@@ -84,64 +84,64 @@ impl RequestQueue {
                 return Submit::Full;
             }
             None => {
-                let way = controlled.controllers.site.begin(Way::of_part(now, bio, cgroup, ioprio, part));
-                if let Some(held) = controlled.hold(way, part) {
+                let bio_id = controlled.controllers.site.begin(BioState::of_part(now, bio, cgroup, ioprio, part));
+                if let Some(held) = controlled.hold(bio_id, part) {
                     self.env.contexts.get_mut(bio.context).bios += 1;
                     if let Held::At(at) = held {
-                        self.note_throttled(way, at);
+                        self.note_throttled(bio_id, at);
                     }
                     return Submit::Held;
                 }
                 controlled.inside += 1;
-                self.env.bio_ioprio = controlled.controllers.site.ways[way].ioprio;
-                if self.next.is_none() && self.merge_controlled(rules, bio, way) {
+                self.env.bio_ioprio = controlled.controllers.site.bios[bio_id].ioprio;
+                if self.next.is_none() && self.merge_controlled(rules, bio, bio_id) {
                     return Submit::Merged;
                 }
-                (way, self.throttle_controlled(way))
+                (bio_id, self.throttle_controlled(bio_id))
             }
         };
         if place.is_some() {
-            *self.controlled().waiting(bio.context) = place.map(|place| (way, place));
+            *self.controlled().waiting(bio.context) = place.map(|place| (bio_id, place));
             return Submit::Full;
         }
-        self.env.bio_ioprio = self.controlled().controllers.site.ways[way].ioprio;
+        self.env.bio_ioprio = self.controlled().controllers.site.bios[bio_id].ioprio;
         let Some(id) = self.allocate(bio) else {
-            *self.controlled().waiting(bio.context) = Some((way, Place::Tag));
+            *self.controlled().waiting(bio.context) = Some((bio_id, Place::Tag));
             return Submit::Full;
         };
-        self.found_controlled(id, way);
+        self.found_controlled(id, bio_id);
         self.place(rules, bio.context, id)
     }
 
     /// A bio asks for a request; if it waits, `Some` is where.
-    fn throttle_controlled(&mut self, way: WayId) -> Option<Place> {
-        let at = self.controlled().controllers.throttle(way)?;
-        self.note_throttled(way, at);
+    fn throttle_controlled(&mut self, bio_id: BioId) -> Option<Place> {
+        let at = self.controlled().controllers.throttle(bio_id)?;
+        self.note_throttled(bio_id, at);
         Some(Place::Controller(at))
     }
 
     /// A bio that waited at the controller `at` goes on; if it waits again, `Some` is where.
-    fn resume_controlled(&mut self, way: WayId, at: usize) -> Option<Place> {
-        self.note_goes_on(way, at);
-        let at = self.controlled().controllers.resumed(way, at)?;
-        self.note_throttled(way, at);
+    fn resume_controlled(&mut self, bio_id: BioId, at: usize) -> Option<Place> {
+        self.note_goes_on(bio_id, at);
+        let at = self.controlled().controllers.resumed(bio_id, at)?;
+        self.note_throttled(bio_id, at);
         Some(Place::Controller(at))
     }
 
-    fn note_throttled(&mut self, way: WayId, at: usize) {
+    fn note_throttled(&mut self, bio_id: BioId, at: usize) {
         if self.env.log.is_on() {
             let controllers = &self.controlled().controllers;
-            let Way { cookie, context, cgroup, .. } = controllers.site.ways[way];
+            let BioState { cookie, context, cgroup, .. } = controllers.site.bios[bio_id];
             let (controller, pid) = (controllers.name(at), self.env.contexts.get(context).pid);
             self.note_controlled(ControlledEvent::Wait { controller, cookie, pid, cgroup });
         }
     }
 
-    fn note_goes_on(&mut self, way: WayId, at: usize) {
+    fn note_goes_on(&mut self, bio_id: BioId, at: usize) {
         if self.env.log.is_on() {
             let controllers = &self.controlled().controllers;
-            let (controller, waited_ns) = (controllers.name(at), controllers.waited_ns(way));
-            let cookie = controllers.site.ways[way].cookie;
+            let (controller, waited_ns) = (controllers.name(at), controllers.waited_ns(bio_id));
+            let cookie = controllers.site.bios[bio_id].cookie;
             self.note_controlled(ControlledEvent::GoOn { controller, cookie, waited_ns });
         }
     }
@@ -157,31 +157,31 @@ impl RequestQueue {
         }
     }
 
-    /// The request `id` has begun with `way`.
-    fn found_controlled(&mut self, id: RequestId, way: WayId) {
+    /// The request `id` has begun with `bio_id`.
+    fn found_controlled(&mut self, id: RequestId, bio_id: BioId) {
         let controlled = self.controlled();
-        controlled.controllers.issued(way);
+        controlled.controllers.issued(bio_id);
         let bios = controlled.bios(id);
-        bios.founder = way;
-        bios.all.push(way);
+        bios.founder = bio_id;
+        bios.all.push(bio_id);
     }
 
     /// Joins a bio to a request, if there is one for it.
-    fn merge_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, way: WayId) -> bool {
+    fn merge_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, bio_id: BioId) -> bool {
         let Some((into, side)) = self.find_merge(rules, bio) else { return false };
         let Request { sector, nr_sectors, .. } = self.env.requests[into];
         let controlled = self.controlled();
         let all = &mut controlled.bios(into).all;
         if let Some(&first) = all.first() {
             match side {
-                MergeSide::Back => all.push(way),
-                MergeSide::Front => all.insert(0, way),
+                MergeSide::Back => all.push(bio_id),
+                MergeSide::Front => all.insert(0, bio_id),
             }
             let target = Target { sector, end: sector + u64::from(nr_sectors), first };
-            controlled.controllers.merged(way, &target);
+            controlled.controllers.merged(bio_id, &target);
         } else {
             // The request was there before the controllers were.
-            controlled.abandon(way);
+            controlled.abandon(bio_id);
         }
         self.join(bio, into, side);
         true
@@ -234,9 +234,9 @@ impl RequestQueue {
         let controlled = self.controlled();
         controlled.controllers.timer();
         let released = controlled.controllers.released();
-        controlled.worker.queue.extend(released.iter().map(|&(way, _)| way));
-        for (way, at) in released {
-            self.note_goes_on(way, at);
+        controlled.worker.queue.extend(released.iter().map(|&(bio_id, _)| bio_id));
+        for (bio_id, at) in released {
+            self.note_goes_on(bio_id, at);
         }
         self.run_worker(false);
         self.attend();
@@ -276,51 +276,51 @@ impl RequestQueue {
         let rules = self.allocation.rules();
         loop {
             let controlled = self.controlled();
-            let (way, place) = match controlled.worker.waits.take() {
-                Some((way, Place::Passed(at))) => (way, self.resume_controlled(way, at)),
-                Some((way, Place::Tag)) if std::mem::take(&mut has_tag) => (way, None),
+            let (bio_id, place) = match controlled.worker.waits.take() {
+                Some((bio_id, Place::Passed(at))) => (bio_id, self.resume_controlled(bio_id, at)),
+                Some((bio_id, Place::Tag)) if std::mem::take(&mut has_tag) => (bio_id, None),
                 waits @ Some((_, Place::Tag | Place::Controller(_))) => {
                     controlled.worker.waits = waits;
                     return;
                 }
                 None if controlled.is_shut() => return,
                 None => {
-                    let Some(way) = controlled.worker.queue.pop_front() else { return };
+                    let Some(bio_id) = controlled.worker.queue.pop_front() else { return };
                     controlled.inside += 1;
-                    let waiting_bio = &controlled.controllers.site.ways[way];
+                    let waiting_bio = &controlled.controllers.site.bios[bio_id];
                     let (ioprio, bio) = (waiting_bio.ioprio, waiting_bio.bio());
-                    if let Some((rest, at)) = controlled.follow(way, bio.context) {
+                    if let Some((rest, at)) = controlled.follow(bio_id, bio.context) {
                         self.note_throttled(rest, at);
                     }
                     self.env.bio_ioprio = ioprio;
                     let merges = self.next.is_none();
-                    if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, &bio, way)) {
+                    if rules.filter(|_| merges).is_some_and(|rules| self.merge_controlled(&rules, &bio, bio_id)) {
                         self.held_no_more(bio.context);
                         continue;
                     }
-                    (way, self.throttle_controlled(way))
+                    (bio_id, self.throttle_controlled(bio_id))
                 }
             };
             if let Some(place) = place {
-                self.controlled().worker.waits = Some((way, place));
+                self.controlled().worker.waits = Some((bio_id, place));
                 return;
             }
-            if !self.send_on(rules.as_ref(), way) {
-                self.controlled().worker.waits = Some((way, Place::Tag));
+            if !self.send_on(rules.as_ref(), bio_id) {
+                self.controlled().worker.waits = Some((bio_id, Place::Tag));
                 return;
             }
         }
     }
 
     /// A bio that the worker sends on becomes a request; `false`: it has to wait for one.
-    fn send_on(&mut self, rules: Option<&MultiQueueRules>, way: WayId) -> bool {
+    fn send_on(&mut self, rules: Option<&MultiQueueRules>, bio_id: BioId) -> bool {
         let worker = self.controlled().worker.context;
-        let Way { ioprio, cgroup, context, .. } = self.controlled().controllers.site.ways[way];
-        let bio = self.controlled().controllers.site.ways[way].bio();
+        let BioState { ioprio, cgroup, context, .. } = self.controlled().controllers.site.bios[bio_id];
+        let bio = self.controlled().controllers.site.bios[bio_id].bio();
         let Some(id) = self.allocate_as(worker, &bio) else { return false };
         let request = &mut self.env.requests[id];
         (request.ioprio, request.cgroup) = (ioprio, cgroup);
-        self.found_controlled(id, way);
+        self.found_controlled(id, bio_id);
         if self.next.is_some() {
             self.held.push_back(self.env.requests.list_nodes(), id);
         } else if let Some(rules) = rules {
@@ -432,9 +432,9 @@ impl RequestQueue {
         controlled.shut_out.retain(|&other| other != context);
         controlled.woken.retain(|&other| other != context);
         match controlled.waiting(context).take() {
-            Some((way, Place::Controller(at))) => controlled.left.push((way, at)),
-            Some((way, Place::Passed(at))) => controlled.go_away(way, at),
-            Some((way, Place::Tag)) => controlled.abandon(way),
+            Some((bio_id, Place::Controller(at))) => controlled.left.push((bio_id, at)),
+            Some((bio_id, Place::Passed(at))) => controlled.go_away(bio_id, at),
+            Some((bio_id, Place::Tag)) => controlled.abandon(bio_id),
             None => {}
         }
         self.attend();

@@ -1,4 +1,4 @@
-//! A bio on its way past the controllers.
+//! The state that controllers keep of a bio while it passes them.
 
 use std::ops::{Index, IndexMut};
 
@@ -7,33 +7,33 @@ use crate::issued::Part;
 use crate::request::{Bio, Flags, Op, SECTOR_BYTES, Sector};
 use crate::time::Time;
 
-/// A bio on its way, from when it comes until it is done.
+/// Names a bio from its submission until it is done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct WayId(u32);
+pub struct BioId(u32);
 
-impl WayId {
-    /// A small number, dense from 0 and used again when a bio is done.
+impl BioId {
+    /// Returns a small number, dense from 0. The number is used again when the bio is done.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Whether a bio goes on.
+/// The answer of a controller to a bio: pass or wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Passage {
-    /// It goes on at once.
+    /// The bio goes on at once.
     Pass,
-    /// It does not: the controller has put it into a list of its own, and hands it to
-    /// [`Site::go_on`](super::Site::go_on) when it may.
+    /// The bio waits. The controller has put it into a list, and hands it to
+    /// [`Site::go_on`](super::Site::go_on) when it may go on.
     Wait,
 }
 
-/// Writes that are counted together.
+/// Classes of writes that wbt counts together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WbtClass {
-    /// Whatever is neither of the others.
+    /// All other writes.
     Background,
     /// Memory on its way to a swap device.
     Swap,
@@ -45,67 +45,67 @@ impl WbtClass {
     pub(super) const ALL: [Self; 3] = [Self::Background, Self::Swap, Self::Discard];
 }
 
-/// What wbt takes a bio or request for.
+/// The treatment of a bio or request by wbt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mark {
-    /// Nothing it cares for.
+    /// wbt ignores it.
     #[default]
     None,
-    /// One whose latency matters.
+    /// A read, whose latency wbt measures.
     Read,
-    /// One of which only so many may be under way.
+    /// A write; wbt limits how many of its class are in flight.
     Tracked(WbtClass),
 }
 
-/// Which of a group's two allowances a bio counts for.
+/// The allowance of a group that a bio counts for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Reads.
     Read,
-    /// Everything else.
+    /// All other operations.
     Write,
 }
 
 impl Direction {
     pub(super) const BOTH: [Self; 2] = [Self::Read, Self::Write];
 
-    pub(super) const fn of(way: &Way) -> Self {
-        if way.op.is_write() { Self::Write } else { Self::Read }
+    pub(super) const fn of(state: &BioState) -> Self {
+        if state.op.is_write() { Self::Write } else { Self::Read }
     }
 }
 
-/// What controllers know of a bio, and the marks they leave on it.
+/// A bio as controllers see it, with the marks that they leave on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct BioState {
     /// The host's name for the bio.
     pub cookie: u64,
     /// First sector.
     pub sector: Sector,
-    /// Its sectors; where it enters, also those of the parts that come behind it.
+    /// Length, sectors. When the bio enters, this includes the parts behind it.
     pub nr_sectors: u32,
-    /// Its own sectors.
+    /// Length without the parts behind it, sectors.
     pub(super) own_sectors: u32,
-    /// The next part of its I/O, if that is held behind it.
-    pub(crate) rest: Option<WayId>,
-    /// What it does.
+    /// The next part of the same I/O, if it is held behind this one.
+    pub(crate) rest: Option<BioId>,
+    /// The operation.
     pub op: Op,
-    /// How.
+    /// The flags of the operation.
     pub flags: Flags,
-    /// Whose.
+    /// The process that submitted the bio.
     pub context: ContextId,
-    /// The group that it counts for: that of its process when it came.
+    /// The cgroup that the bio counts for: that of its process at submission.
     pub cgroup: CgroupId,
-    /// From when its time counts.
+    /// The start of the time that io.latency measures.
     pub started: Time,
-    /// Since when it has waited at a controller.
+    /// The start of the present wait at a controller.
     pub(super) waits_since: Time,
-    /// When it asked for a tag.
+    /// The moment at which the bio asked for a tag.
     pub requested: Time,
-    /// When it became a request.
+    /// The moment at which the bio became a request.
     pub got: Time,
-    /// When the device took its request.
+    /// The moment at which the device took the request.
     pub dispatched: Time,
-    /// The ioprio that it came with.
+    /// The ioprio of the bio at submission.
     pub ioprio: IoPriority,
     /// io.max has counted its bytes.
     pub(super) counted: bool,
@@ -121,8 +121,8 @@ pub struct Way {
     pub(super) io_cost: u64,
 }
 
-impl Way {
-    /// The way of `bio`, which counts for `cgroup`, at its beginning.
+impl BioState {
+    /// Begins the state of `bio`, which counts for `cgroup`.
     #[must_use]
     #[inline]
     pub fn new(now: Time, bio: &Bio, cgroup: CgroupId) -> Self {
@@ -189,31 +189,31 @@ impl Way {
     }
 }
 
-/// All bios on their way.
+/// States of all bios that controllers know, by [`BioId`].
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
-    table: Vec<Way>,
-    free: Vec<WayId>,
+pub struct BioStates {
+    table: Vec<BioState>,
+    free: Vec<BioId>,
 }
 
-impl Ways {
-    /// A bio comes.
+impl BioStates {
+    /// Adds a bio.
     #[inline]
-    pub(super) fn begin(&mut self, way: Way) -> WayId {
+    pub(super) fn begin(&mut self, state: BioState) -> BioId {
         if let Some(id) = self.free.pop() {
-            self.table[id.index()] = way;
+            self.table[id.index()] = state;
             return id;
         }
-        self.table.push(way);
-        WayId((self.table.len() - 1) as u32)
+        self.table.push(state);
+        BioId((self.table.len() - 1) as u32)
     }
 
-    /// A bio is done; its name is free.
-    pub(super) fn end(&mut self, id: WayId) {
+    /// Removes a bio that is done. Its number is used again.
+    pub(super) fn end(&mut self, id: BioId) {
         self.free.push(id);
     }
 
-    /// Bios on their way.
+    /// Returns the number of bios.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len() - self.free.len()
@@ -226,16 +226,16 @@ impl Ways {
     }
 }
 
-impl Index<WayId> for Ways {
-    type Output = Way;
+impl Index<BioId> for BioStates {
+    type Output = BioState;
 
-    fn index(&self, id: WayId) -> &Way {
+    fn index(&self, id: BioId) -> &BioState {
         &self.table[id.index()]
     }
 }
 
-impl IndexMut<WayId> for Ways {
-    fn index_mut(&mut self, id: WayId) -> &mut Way {
+impl IndexMut<BioId> for BioStates {
+    fn index_mut(&mut self, id: BioId) -> &mut BioState {
         &mut self.table[id.index()]
     }
 }
