@@ -26,7 +26,6 @@ use iosched_workload::WorkloadError;
 use iosched_workload::app;
 use iosched_workload::fio::JobError;
 
-use crate::command;
 use crate::output::{self, say};
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
@@ -84,8 +83,8 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Says what is wrong with the arguments, and ends. What `--help` and `--version` print comes this way, too.
-pub(crate) fn wrong_arguments(mut error: clap::Error) -> ! {
-    if let Some(tip) = workload_tip(&error) {
+pub(crate) fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
+    if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     let whole = error.render().to_string();
@@ -98,13 +97,12 @@ pub(crate) fn wrong_arguments(mut error: clap::Error) -> ! {
 }
 
 /// A workload given without its option is named with it: `compare job.fio`.
-fn workload_tip(error: &clap::Error) -> Option<String> {
+fn workload_tip(error: &clap::Error, command: &clap::Command) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
-    let names = std::env::args().skip(1);
-    let commands = names.filter_map(|name| command::command().find_subcommand(&name).cloned());
-    let takes_workload = |command: clap::Command| command.get_arguments().any(|arg| arg.get_id() == "workload");
-    let is_wanted = is_word && commands.take(1).any(takes_workload);
+    let given = std::env::args().skip(1).find_map(|name| command.find_subcommand(name));
+    let takes_workload = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_id() == "workload");
+    let is_wanted = is_word && given.is_some_and(takes_workload);
     is_wanted.then(|| format!("name a workload with --workload {}", quoted(word)))
 }
 

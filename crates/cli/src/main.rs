@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let cli = command::command()
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .unwrap_or_else(|error| fail::wrong_arguments(error));
+        .unwrap_or_else(|error| fail::wrong_arguments(error, &command::command()));
     let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
     output::finish();
     code

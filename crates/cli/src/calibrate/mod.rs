@@ -43,8 +43,8 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is allowed, they
 /// include mixed reads and writes.
 ///
-/// For a disk that you do not have, use --trace: it fits the model of a rotating disk to a trace of requests that the
-/// disk served one at a time.
+/// For a disk that you do not have, use --trace. It fits the model of a rotating disk to a trace of requests. The disk
+/// must have served them one at a time.
 ///
 /// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
 /// file, writes to it and removes it.
