@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_promised_may_be_lost_and_what_was_may_not() {
+    fn only_promised_writes_must_survive() {
         for (fua, flush, may_be_lost) in [(false, false, true), (true, false, false), (false, true, false)] {
             let mut contents = Contents::new(BLOCK, 2 * BLOCK);
             write(&mut contents, 7, 0..512, fua);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_write_may_be_there_without_the_older_and_an_older_one_not_over_a_promised_one() {
+    fn no_older_write_may_replace_a_promised_one() {
         let mut contents = Contents::new(BLOCK, 2 * BLOCK);
         write(&mut contents, 5, 0..512, false);
         write(&mut contents, 6, 512..1024, false);

@@ -47,7 +47,7 @@ fn tunables_are_those_of_the_elevator_that_is_switched_to() {
 }
 
 #[test]
-fn a_process_that_exits_during_a_switch_leaves_nothing_to_the_next() {
+fn a_process_that_exits_during_a_switch_leaves_nothing() {
     let (mut queue, first) = queue("noop");
     let serve = |queue: &mut RequestQueue| {
         while let Some(request) = queue.dispatch(Time::ZERO) {
@@ -76,7 +76,7 @@ fn a_process_that_exits_during_a_switch_leaves_nothing_to_the_next() {
 }
 
 #[test]
-fn whoever_waits_is_called_when_those_called_before_merge() {
+fn waiters_are_called_when_earlier_ones_merge() {
     let (mut queue, holder) = queue("noop");
     queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
     let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };

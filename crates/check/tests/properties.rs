@@ -111,22 +111,22 @@ fn noop_serves_in_order() {
 }
 
 #[test]
-fn deadline_passes_an_expired_request_over_a_bounded_number_of_times() {
+fn deadline_passes_over_expired_requests_a_bounded_time() {
     check_on(only("deadline"), Theme::Time, |coverage| coverage.expired);
 }
 
 #[test]
-fn what_waits_makes_progress() {
+fn waiting_requests_make_progress() {
     check(Theme::Time, |coverage| coverage.drains);
 }
 
 #[test]
-fn what_cfq_waits_for_comes_or_a_timer_ends_it() {
+fn a_request_or_a_timer_ends_the_idling_of_cfq() {
     check_on(cfqs(), Theme::Time, |coverage| coverage.idle.min(coverage.timers));
 }
 
 #[test]
-fn what_is_out_of_range_is_refused_and_changes_nothing() {
+fn values_out_of_range_are_refused_and_change_nothing() {
     check(Theme::Control, |coverage| coverage.refused);
 }
 

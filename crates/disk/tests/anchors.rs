@@ -54,7 +54,7 @@ fn every_profile_that_comes_along_is_sound() {
 }
 
 #[test]
-fn a_data_sheet_has_every_anchor_and_the_usual_figures_and_is_the_same_each_time() {
+fn data_sheets_are_complete_and_reproducible() {
     let profile = Profile::named("sata-ssd").unwrap();
     let sheet = data_sheet(&profile);
     for anchor in profile.anchors() {
@@ -69,7 +69,7 @@ fn a_data_sheet_has_every_anchor_and_the_usual_figures_and_is_the_same_each_time
 const FIXED: &str = "kind = \"fixed\"\n[fixed]\ndepth = 1\nparallel = 1\nlat_ns = 1000\nns_per_sector = 1\n";
 
 #[test]
-fn anchors_nobody_could_measure_are_refused_with_what_would_be_right() {
+fn anchors_that_cannot_be_measured_are_refused() {
     let check = |figure: &str, value: &str, unit: &str, said: &[&str]| {
         let anchor =
             format!("[[anchors]]\nfigure = \"{figure}\"\nvalue = {value}\nunit = \"{unit}\"\nsource = \"me\"\n");

@@ -58,7 +58,7 @@ fn a_flush_waits_for_nothing_and_none_is_needed() {
 }
 
 #[test]
-fn what_was_written_or_read_is_read_from_memory() {
+fn written_and_read_data_is_read_from_memory() {
     let read = |sector| at_once(Read, sector, 8);
     let outcomes = list(&mut array(&config()), 1, &[at_once(Write, 800, 8), read(800), read(80_000), read(80_000)]);
     assert!(outcomes[1].latency_ns() < 300_000, "{outcomes:?}");
@@ -90,7 +90,7 @@ fn many_readers_use_all_members() {
 }
 
 #[test]
-fn writing_back_in_order_is_faster_than_the_same_writes_one_by_one() {
+fn write_back_in_order_is_faster_than_single_writes() {
     let mut config = config();
     config.write_cache.sectors = 8 * 20_000;
     let sorted = random_rate(&mut array(&config), Write, 32, 60_000);

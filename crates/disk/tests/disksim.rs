@@ -44,7 +44,7 @@ fn the_text_of_a_profile_says_what_was_read() {
 }
 
 #[test]
-fn what_the_model_has_nothing_like_is_named() {
+fn unsupported_parts_of_a_description_are_named() {
     let with = |field: &str| SPECS.replace("Fast write level = 2", &format!("Fast write level = 2,\n {field}"));
     let remarks = |field: &str| read(MODEL, SEEK, &with(field)).unwrap().remarks.split_off(1);
     assert!(remarks("Use separate write segment = 0,\n Print stats = 1,\n Scheduler = s { Policy = 1 }").is_empty());

@@ -59,7 +59,7 @@ fn near(value: f64, wanted: f64) -> bool {
 const FAR: fn(u64) -> (Op, u64) = |number| (Op::Read, number * 7_919 % (1 << 20));
 
 #[test]
-fn what_was_measured_comes_back() {
+fn measured_latencies_are_reproduced() {
     for (nr_sectors, depth, ns) in [(8, 1, 100e3), (8, 4, 400e3), (64, 1, 200e3), (64, 4, 800e3)] {
         let mean = mean_ns(config(), depth, nr_sectors, FAR);
         assert!(near(mean, ns), "{nr_sectors} sectors, {depth} under way: {mean}");
@@ -78,7 +78,7 @@ fn between_and_beyond_it_goes_on_evenly() {
 }
 
 #[test]
-fn what_continues_another_has_times_of_its_own() {
+fn sequential_commands_have_separate_times() {
     let sequential_reads = vec![cell(8, 1, [10_000, 10_000, 10_000])];
     let config = EmpiricalConfig { sequential_reads, ..config() };
     assert!(near(mean_ns(config.clone(), 1, 8, FAR), 100e3));
@@ -95,7 +95,7 @@ fn company_changes_times() {
 }
 
 #[test]
-fn who_comes_after_a_rest_wakes_it_up_and_whoever_comes_meanwhile_waits_as_well() {
+fn commands_after_a_rest_wait_for_the_wake_up() {
     let extra = [(0.0, 300_000), (1.0, 300_000)].map(QuantilePoint::from).to_vec();
     let rested = EmpiricalConfig { rest: Some(RestConfig { ns: 1_000_000, extra }), ..config() };
     for (think_ns, depth, wanted_ns) in [(10_000, 1, 100e3), (2_000_000, 1, 400e3), (2_000_000, 2, 450e3)] {
@@ -140,7 +140,7 @@ fn large_company_counts_for_what_it_costs() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_and_a_profile_reads_what_it_wrote() {
+fn runs_depend_only_on_seed_and_written_profile() {
     let run = |profile: &Profile, seed| {
         let mut number = 0;
         let outcomes = closed_loop(&mut profile.device(seed), 8, || {
@@ -157,7 +157,7 @@ fn the_same_seed_gives_the_same_and_a_profile_reads_what_it_wrote() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_by_name() {
+fn contradictory_parameters_are_refused_by_name() {
     let mut no_grid = config();
     no_grid.random_reads.pop();
     let mut falls = config();

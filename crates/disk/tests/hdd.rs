@@ -48,7 +48,7 @@ fn misses(config: &HddConfig, reads: &[(u64, u32)]) -> u64 {
 }
 
 #[test]
-fn a_disk_that_reads_ahead_after_continued_reads_only_has_nothing_of_the_first_one_that_continues() {
+fn read_ahead_on_continuation_misses_the_first_continued_read() {
     let mut config = config();
     let reads = [(800_000, 8), (800_008, 8), (800_016, 8), (800_024, 8)];
     assert_eq!(misses(&config, &reads), 1);
@@ -58,7 +58,7 @@ fn a_disk_that_reads_ahead_after_continued_reads_only_has_nothing_of_the_first_o
 }
 
 #[test]
-fn reading_ahead_ends_with_the_track_the_next_one_or_the_cylinder() {
+fn read_ahead_ends_at_its_configured_boundary() {
     let mut config = HddConfig { heads: 4, capacity_sectors: 3_800_000_000, ..config() };
     config.read_cache.read_ahead_sectors = 1 << 15;
     config.read_cache.segment_sectors = 1 << 17;
@@ -98,7 +98,7 @@ fn small_gaps_lose_no_revolution() {
 }
 
 #[test]
-fn two_sequential_readers_do_better_than_random_ones_and_worse_than_one() {
+fn two_sequential_readers_are_between_one_and_random() {
     let one_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0], 256, 400);
     let two_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0, 900_000_000], 256, 400);
     assert!(two_ns > 5 * one_ns, "seeks cost: {one_ns} and {two_ns}");
@@ -106,7 +106,7 @@ fn two_sequential_readers_do_better_than_random_ones_and_worse_than_one() {
 }
 
 #[test]
-fn cached_writes_are_acknowledged_at_once_and_a_flush_waits_for_the_medium() {
+fn a_flush_of_cached_writes_waits_for_the_medium() {
     let mut random = SplitMix64::new(3);
     let mut commands: Vec<_> = (0..20).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
     commands.push(at_once(Flush, 0, 0));
@@ -150,7 +150,7 @@ fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
 }
 
 #[test]
-fn appending_with_a_flush_each_time_takes_a_revolution_each_time() {
+fn an_append_with_a_flush_takes_a_revolution() {
     let commands: Vec<_> = (0..100).flat_map(|i| [at_once(Write, 9000 + i * 8, 8), at_once(Flush, 0, 0)]).collect();
     let mut device = Hdd::new(&config()).unwrap();
     let outcomes = list(&mut device, 1, &commands);
@@ -159,7 +159,7 @@ fn appending_with_a_flush_each_time_takes_a_revolution_each_time() {
 }
 
 #[test]
-fn what_is_dirty_is_read_from_the_cache() {
+fn dirty_data_is_read_from_the_cache() {
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[at_once(Write, 5000, 64), at_once(Read, 5008, 16)]);
     assert!(outcomes[1].latency_ns() < 200_000, "{outcomes:?}");
 }

@@ -8,7 +8,7 @@ use iosched_disk::measure::saturation;
 const TOLERANCE: f64 = 0.05;
 
 #[test]
-fn every_member_of_the_family_does_at_saturation_what_was_published() {
+fn family_members_reach_their_published_saturation() {
     let family = Family::named("ssd").unwrap();
     let members = family.members();
     assert_eq!(members.iter().map(|member| member.runs.len()).sum::<usize>(), 66);
@@ -25,7 +25,7 @@ fn every_member_of_the_family_does_at_saturation_what_was_published() {
 }
 
 #[test]
-fn runs_of_one_model_are_a_range_and_what_they_differ_by_is_how_far_it_is_trusted() {
+fn the_spread_of_runs_limits_the_trust_in_a_model() {
     let family = Family::named("ssd").unwrap();
     let (_, evo) = Family::member("Samsung_SSD_970_EVO_500GB").unwrap();
     assert_eq!((evo.name.as_str(), evo.runs.len()), ("samsung_ssd_970_evo_500gb", 3));

@@ -106,7 +106,7 @@ fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
 }
 
 #[test]
-fn who_misses_a_turn_waits_for_those_before_it_and_the_rate_is_the_same() {
+fn a_missed_turn_adds_a_wait_and_keeps_the_rate() {
     let missed = |share, behind| ServerConfig { missed_turns: Some(ServerMissedTurns { share, behind }), ..config() };
     let in_order = read(&profile(config()), 8, 8, 4000);
     assert_eq!(read(&profile(missed(0.0, 16)), 8, 8, 4000), in_order);
@@ -125,7 +125,7 @@ fn who_misses_a_turn_waits_for_those_before_it_and_the_rate_is_the_same() {
 }
 
 #[test]
-fn what_is_drawn_has_the_distribution_that_is_given() {
+fn drawn_times_have_the_given_distribution() {
     let extra = points([(0.0, 0), (0.5, 10_000), (0.9, 50_000), (1.0, 1_000_000)]);
     let read_times = ServerTimes { extra, ..times() };
     let (mut latencies, _) = read(&profile(ServerConfig { read: read_times, ..config() }), 1, 8, 40_000);
@@ -149,7 +149,7 @@ fn only_what_keeps_a_server_busy_holds_up_the_others() {
 }
 
 #[test]
-fn what_is_taken_together_comes_back_together() {
+fn commands_of_a_batch_complete_together() {
     let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
@@ -165,7 +165,7 @@ fn what_is_taken_together_comes_back_together() {
 }
 
 #[test]
-fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
+fn the_size_of_a_batch_is_limited() {
     let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000 });
     let server = |servers| profile(ServerConfig { batch, servers, ..config() });
     let latencies = |servers| read(&server(servers), 10, 8, 10).0;
@@ -176,7 +176,7 @@ fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
 }
 
 #[test]
-fn what_comes_late_waits_for_the_next_batch() {
+fn late_commands_wait_for_the_next_batch() {
     let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let mut device = profile(ServerConfig { batch, ..config() }).device(7);
     let mut done = Vec::new();
@@ -197,7 +197,7 @@ fn what_comes_late_waits_for_the_next_batch() {
 }
 
 #[test]
-fn what_a_batch_takes_beyond_is_that_of_its_first_command() {
+fn extra_time_of_a_batch_is_that_of_its_first_command() {
     let extra = points([(0.0, 0), (1.0, 100_000)]);
     for extra_in_service in [0.0, 1.0] {
         let read_times = ServerTimes { extra: extra.clone(), extra_in_service, ..times() };
@@ -305,7 +305,7 @@ fn a_profile_written_is_read_back_equal() {
 }
 
 #[test]
-fn what_is_saved_up_is_spent_and_then_the_rate_is_what_is_credited() {
+fn saved_credit_is_spent_before_the_rate_applies() {
     let bucket = CreditsConfig { of: CreditsOf::All, unit: CreditsUnit::Ios, per_second: 1_000, saved: 100 };
     let limited = profile(ServerConfig { credits: vec![bucket], ..config() });
     let (latencies, end_ns) = read(&limited, 4, 8, 1_100);

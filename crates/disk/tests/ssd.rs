@@ -39,7 +39,7 @@ fn random_ns(device: &mut Ssd, op: Op, depth: u32, count: u64) -> u64 {
 }
 
 #[test]
-fn what_is_still_in_the_buffer_is_not_read_from_flash() {
+fn buffered_pages_are_not_read_from_flash() {
     let config = config();
     let outcomes = list(
         &mut Ssd::new(&config).unwrap(),
@@ -135,7 +135,7 @@ fn reads_interrupt_programs_and_programs_still_end() {
 }
 
 #[test]
-fn in_the_steady_state_random_writes_are_slower_by_what_cleaning_programs() {
+fn cleaning_slows_random_writes_in_the_steady_state() {
     let fresh = small();
     let mut device = Ssd::new(&fresh).unwrap();
     let fresh_ns = random_ns(&mut device, Write, 32, 30_000);
@@ -173,7 +173,7 @@ fn writing_a_part_of_a_page_reads_the_rest() {
 }
 
 #[test]
-fn devices_of_one_profile_start_alike_and_do_not_share_what_follows() {
+fn devices_of_one_profile_start_alike_and_are_independent() {
     let profile = Profile::named("sata-ssd:steady").unwrap();
     assert_eq!((profile.name(), profile.about().ends_with("steady")), ("sata-ssd:steady", true));
     let run = |count| {

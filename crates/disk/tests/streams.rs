@@ -136,7 +136,7 @@ fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn a_stream_of_reads_gets_the_rate_of_the_disk_at_any_size_and_depth() {
+fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
     let (mut off, mut checked) = (Vec::new(), 0);
     for (profile, config) in disks() {
         for command_sectors in command_sizes(&profile) {

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn every_elevator_dispatches_without_a_queue_what_it_dispatches_in_one() {
+    fn elevators_dispatch_alike_with_and_without_a_queue() {
         let ioprio = |task: usize| ["none", "rt/2", "be/7", "idle"][task % 7 % 4].parse().unwrap();
         let config = QueueConfig::default();
         for registered in Registry::linux().elevators() {

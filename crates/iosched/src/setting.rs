@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_before_anything_runs() {
+    fn bad_settings_are_refused_before_a_run() {
         let wrong = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
         assert!(wrong("nop").starts_with("there is no scheduler \"nop\"; available: noop"), "{}", wrong("nop"));
         assert!(wrong("present").starts_with("there is no scheduler \"present\""), "{}", wrong("present"));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_this_device_refuses_is_said_when_the_queue_is_built() {
+    fn settings_refused_by_the_device_fail_with_the_queue() {
         let setting: Setting = "noop:max_sectors_kb=4096".parse().unwrap();
         assert!(setting.build(Time::ZERO, &QueueConfig::default()).is_err());
         let of_kernel = Setting::parse_of_kernel("noop:io_poll=0").unwrap();

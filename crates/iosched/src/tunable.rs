@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_is_a_fraction_of_a_second_is_whole_jiffies_and_at_least_one() {
+    fn defaults_in_seconds_are_whole_jiffies_and_at_least_one() {
         for (hz, jiffies) in [(1000, 125), (250, 31), (100, 12), (4, 1)] {
             assert_eq!(with_hz(hz).expire, jiffies);
         }

@@ -95,7 +95,7 @@ const FAIR: &[(&str, &str)] = &[("low_latency", "0"), ("max_budget", "2048")];
 const LAG_SECTORS: u64 = 2 * 2048;
 
 #[test]
-fn shares_are_sectors_in_proportion_to_weights_whatever_the_size_of_requests() {
+fn sectors_are_shared_by_weight_at_any_request_size() {
     let mut host = Host::new(&QueueConfig::default(), FAIR);
     // Weights 80, 40 and 20.
     let readers = [(0, 8), (4, 64), (6, 256)];
@@ -174,7 +174,7 @@ fn a_newcomer_is_raised_and_goes_first() {
 }
 
 #[test]
-fn real_time_goes_first_and_the_idle_class_gets_a_turn_now_and_then() {
+fn real_time_goes_first_and_idle_is_not_starved() {
     let mut host = Host::new(&QueueConfig::default(), FAIR);
     let idle = host.reader(IoPriority::new(IoClass::Idle, 7), CgroupId::ROOT, 8, 2);
     let usual = host.reader(best_effort(0), CgroupId::ROOT, 8, 2);
@@ -208,7 +208,7 @@ fn an_elevator_switch_loses_nothing() {
 }
 
 #[test]
-fn what_hangs_on_a_tunable_follows_it() {
+fn derived_values_follow_their_tunable() {
     let mut queue = RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get("bfq").unwrap());
     queue.set_tunable(START, "slice_idle", "0").unwrap();
     queue.set_tunable(START, "strict_guarantees", "1").unwrap();
@@ -393,7 +393,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn counters_agree_with_contents_and_nothing_is_lost_whatever_happens(
+    fn counters_agree_with_contents_under_random_operations(
         steps in prop::collection::vec(step(), 1..250),
         rotational in any::<bool>(),
         groups in any::<bool>(),

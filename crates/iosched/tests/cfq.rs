@@ -108,7 +108,7 @@ fn yielding_does_not_help_beside_a_reader() {
 }
 
 #[test]
-fn a_yield_ends_with_the_next_request_of_who_yielded_or_after_slice_idle() {
+fn a_yield_ends_with_a_request_or_after_slice_idle() {
     for (resubmits, wait_ns, idles) in [(false, 0, false), (true, 0, true), (false, 9 * MILLISECOND_NS, true)] {
         let mut host = Host::new(false);
         host.queue.set_tunable(host.now, "yield", "1").unwrap();

@@ -95,7 +95,7 @@ fn read_together(elevator: &str) -> Host {
 }
 
 #[test]
-fn queues_that_work_on_one_place_merge_in_2010_but_are_only_jumped_to_in_2009() {
+fn close_queues_merge_in_2010_and_not_in_2009() {
     let merged = |decision: &Decision| matches!(decision, Decision::CooperatorMerge { .. });
     assert!(read_together(LAST).happened(merged));
     assert!(read_together(OF_2010).happened(merged));
@@ -125,7 +125,7 @@ fn waits_after_write(elevator: &str, yielding: bool, flags: Flags) -> bool {
 }
 
 #[test]
-fn whoever_is_alone_is_waited_for_in_2010_whatever_the_hint_unless_it_yields() {
+fn a_lone_queue_is_idled_for_in_2010_unless_it_yields() {
     for (elevator, yielding, fsync_waits, direct_waits) in
         [(OF_2010, false, true, true), (OF_2010, true, false, false), (OF_2009, false, false, true)]
     {
@@ -153,7 +153,7 @@ fn fsync_rounds_ms(elevator: &str, yielding: bool) -> u64 {
 }
 
 #[test]
-fn an_fsync_waits_out_the_idling_in_2010_and_yielding_spares_it_that() {
+fn an_fsync_waits_for_idling_in_2010_unless_it_yields() {
     // The service alone takes 105 ms.
     let [stalled, yielded, of_2009] =
         [fsync_rounds_ms(OF_2010, false), fsync_rounds_ms(OF_2010, true), fsync_rounds_ms(OF_2009, false)];
@@ -163,7 +163,7 @@ fn an_fsync_waits_out_the_idling_in_2010_and_yielding_spares_it_that() {
 }
 
 #[test]
-fn a_queue_alone_has_four_times_quantum_in_the_device_in_2009_and_no_limit_later() {
+fn a_lone_queue_has_four_times_quantum_in_2009_only() {
     for (elevator, quantum, alone) in [(OF_2009, "4", 16), (OF_2009, "32", 100), (OF_2010, "8", 100), (LAST, "8", 100)]
     {
         let mut host = Host::new(elevator);
@@ -177,7 +177,7 @@ fn a_queue_alone_has_four_times_quantum_in_the_device_in_2009_and_no_limit_later
 }
 
 #[test]
-fn beside_others_a_queue_has_quantum_in_2009_and_half_of_it_later_on_at_first() {
+fn a_queue_among_others_has_quantum_in_2009_and_half_later() {
     for (elevator, quantum, in_device) in [(OF_2009, "8", 8), (OF_2010, "8", 4)] {
         let mut host = Host::new(elevator);
         host.set("quantum", quantum);
@@ -243,7 +243,7 @@ fn waits_end_at_ticks() {
 }
 
 #[test]
-fn tunables_are_kept_in_jiffies_clamped_and_start_as_fractions_of_a_second() {
+fn tunables_are_clamped_and_kept_in_jiffies() {
     for elevator in [OF_2009, OF_2010] {
         for (hz, name, default_ms) in [
             (1000, "fifo_expire_sync", 125),
@@ -274,7 +274,7 @@ fn tunables_are_kept_in_jiffies_clamped_and_start_as_fractions_of_a_second() {
 }
 
 #[test]
-fn a_process_that_holds_a_resource_of_its_file_system_leaves_the_idle_class_while_it_does() {
+fn a_holder_of_a_file_system_resource_leaves_the_idle_class() {
     for (elevator, flags, first) in [
         (OF_2009, Flags::FS_EXCL, 1),
         (OF_2010, Flags::FS_EXCL, 1),

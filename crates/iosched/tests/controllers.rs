@@ -164,7 +164,7 @@ impl Machine {
 }
 
 #[test]
-fn io_max_lets_so_many_bytes_a_second_pass_and_its_process_goes_on() {
+fn io_max_limits_bytes_and_does_not_block_the_process() {
     let mut machine = Machine::new("none", 32, MS / 10);
     let group = machine.group("backup", CgroupId::ROOT);
     let task = machine.task(group);
@@ -185,7 +185,7 @@ fn io_max_lets_so_many_bytes_a_second_pass_and_its_process_goes_on() {
 }
 
 #[test]
-fn a_long_read_waits_for_all_its_bytes_at_io_max_and_then_goes_as_a_whole() {
+fn a_long_read_waits_at_io_max_for_all_its_bytes() {
     let mut machine = Machine::new("none", 8, MS);
     let group = machine.group("backup", CgroupId::ROOT);
     let task = machine.task(group);
@@ -198,7 +198,7 @@ fn a_long_read_waits_for_all_its_bytes_at_io_max_and_then_goes_as_a_whole() {
 }
 
 #[test]
-fn the_rest_of_a_long_read_is_an_io_of_its_own_behind_what_has_waited() {
+fn the_rest_of_a_long_read_queues_as_a_separate_io() {
     let mut machine = Machine::new("none", 8, MS);
     let group = machine.group("backup", CgroupId::ROOT);
     let [long, short] = [0, 1].map(|_| machine.task(group));
@@ -242,7 +242,7 @@ fn wbt_keeps_buffered_writes_few_beside_a_reader() {
 }
 
 #[test]
-fn a_place_at_wbt_that_an_exited_process_had_waited_for_is_the_next_ones() {
+fn an_exited_process_gives_its_wbt_place_to_the_next() {
     let mut machine = Machine::new("none", 1, MS);
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
     let writers = [(); 3].map(|()| machine.task(CgroupId::ROOT));
@@ -257,7 +257,7 @@ fn a_place_at_wbt_that_an_exited_process_had_waited_for_is_the_next_ones() {
 }
 
 #[test]
-fn what_a_controller_makes_of_a_removed_cgroup_is_told_at_once() {
+fn decisions_on_a_removed_cgroup_are_reported_at_once() {
     let mut machine = Machine::new("none", 1, MS);
     machine.driver.record_decisions(true);
     let group = machine.group("group", CgroupId::ROOT);
@@ -303,7 +303,7 @@ fn io_cost_shares_the_device_by_weight() {
 
 /// The bio came before io.cost did anything, and asks for a request after that.
 #[test]
-fn what_io_max_holds_keeps_its_group_when_io_cost_is_switched_on() {
+fn bios_held_by_io_max_keep_their_group_under_io_cost() {
     let mut machine = Machine::new("none", 32, MS / 10);
     machine.driver.record_decisions(true);
     let group = machine.group("backup", CgroupId::ROOT);
@@ -427,7 +427,7 @@ fn a_controller_of_ones_own_stands_beside_those_of_linux() {
 }
 
 #[test]
-fn a_controller_that_counts_requests_is_not_confused_by_bios_that_join_one() {
+fn merged_bios_do_not_confuse_counts_of_requests() {
     let mut machine = at_most_two("mq-deadline", 1);
     let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
     for round in 0..3 {

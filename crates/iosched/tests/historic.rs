@@ -119,7 +119,7 @@ fn two_readers(tunables: &[(&str, &str)]) -> (Host, ContextId, ContextId) {
 }
 
 #[test]
-fn anticipatory_waits_for_the_reader_it_served_last_and_then_goes_on() {
+fn anticipatory_waits_for_the_reader_it_served_last() {
     let (mut host, ..) = two_readers(&[]);
     assert_eq!(host.complete(MS), []);
     assert_eq!(host.queue.next_timer(), Some(host.now + 6 * MS));
@@ -129,7 +129,7 @@ fn anticipatory_waits_for_the_reader_it_served_last_and_then_goes_on() {
 }
 
 #[test]
-fn anticipatory_serves_the_awaited_reader_before_one_that_waits_far_away() {
+fn anticipatory_serves_the_awaited_reader_first() {
     let (mut host, first, _) = two_readers(&[]);
     assert_eq!(host.complete(MS), []);
     host.now = host.now + 2 * MS;
@@ -188,7 +188,7 @@ fn anticipatory_does_not_wait_for_a_reader_known_to_think_long() {
 }
 
 #[test]
-fn anticipatory_gives_writes_their_batches_while_a_reader_goes_on() {
+fn anticipatory_gives_writes_batches_beside_a_reader() {
     let mut host = Host::new("anticipatory", &[]);
     let [reader, writer] = [1, 2].map(|pid| host.process(pid));
     for number in 0..20 {
@@ -239,7 +239,7 @@ fn scattered(seed: u64) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn a_switch_in_the_middle_loses_nothing_and_serves_nothing_twice() {
+fn a_switch_loses_and_repeats_no_request() {
     for scheduler in ["anticipatory", "cfq-2.6.16"] {
         for seed in 0..30 {
             let mut host = Host::new(scheduler, &[]);
@@ -298,7 +298,7 @@ fn cfq_2_6_16_serves_levels_0_then_0_1_then_0_1_2() {
 }
 
 #[test]
-fn cfq_2_6_16_waits_for_a_reader_within_its_slice_and_then_goes_on() {
+fn cfq_2_6_16_idles_for_a_reader_within_its_slice() {
     let mut host = Host::new("cfq-2.6.16", &[]);
     let [first, second] = [1, 2].map(|pid| host.process(pid));
     host.read(FAR, first);
@@ -315,7 +315,7 @@ fn cfq_2_6_16_waits_for_a_reader_within_its_slice_and_then_goes_on() {
 }
 
 #[test]
-fn cfq_2_6_16_holds_a_queue_back_that_is_not_worth_idling_for_while_the_device_has_max_depth() {
+fn cfq_2_6_16_limits_queues_not_worth_idling_by_max_depth() {
     for (max_depth, begun) in [("1", 1), ("2", 2), ("64", 6)] {
         let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0"), ("quantum", "1"), ("max_depth", max_depth)]);
         host.depth = 32;
@@ -370,7 +370,7 @@ fn queues_of_two_writers(ioprio: IoPriority) -> usize {
 }
 
 #[test]
-fn cfq_2_6_16_shares_an_async_queue_among_those_that_were_given_the_same_ioprio() {
+fn cfq_2_6_16_shares_async_queues_by_ioprio() {
     assert_eq!(queues_of_two_writers(IoPriority::new(IoClass::BestEffort, 4)), 1);
     assert_eq!(queues_of_two_writers(IoPriority::default()), 2);
 }
@@ -387,7 +387,7 @@ fn cfq_2_6_16_heeds_a_new_ioprio_at_once() {
 }
 
 #[test]
-fn cfq_2_6_16_lifts_who_holds_an_exclusive_resource_of_its_file_system() {
+fn cfq_2_6_16_lifts_holders_of_exclusive_resources() {
     let order = |flags: Flags| {
         let mut host = Host::new("cfq-2.6.16", &[("slice_idle", "0"), ("quantum", "1"), ("slice_sync", "1")]);
         let [high, low] =

@@ -186,7 +186,7 @@ proptest! {
 
     /// The calls repeat, so that what starves a process once does so for good.
     #[test]
-    fn whoever_finds_the_queue_full_is_woken_in_any_order_of_calls(
+    fn processes_at_a_full_queue_are_woken_in_any_call_order(
         depth in 1u32..5,
         nr_requests in 4u32..10,
         // One for all: elevators prefer reads, and the write that has the one tag that writes may

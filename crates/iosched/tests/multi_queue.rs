@@ -43,7 +43,7 @@ fn nr_requests_follows_the_device_and_the_elevator() {
 }
 
 #[test]
-fn who_waited_has_a_tag_kept_and_does_not_merge_any_more() {
+fn a_process_that_waited_gets_a_tag_and_does_not_merge() {
     let mut queue = queue("mq-deadline", 8, 1);
     queue.set_attribute(NOW, "nr_requests", "1").unwrap();
     let [a, b] = [(); 2].map(|()| process(&mut queue, IoClass::None));
@@ -94,7 +94,7 @@ fn requests_of_a_plug_merge_when_they_are_inserted() {
 }
 
 #[test]
-fn what_the_device_gives_back_is_served_before_everything_else() {
+fn returned_requests_are_served_first() {
     for elevator in iosched::Registry::linux().elevators() {
         let mut queue = queue(elevator.name, 8, 1);
         let a = process(&mut queue, IoClass::None);
@@ -111,7 +111,7 @@ fn what_the_device_gives_back_is_served_before_everything_else() {
 }
 
 #[test]
-fn requests_of_idle_processes_wait_no_longer_than_prio_aging_expire() {
+fn idle_requests_wait_at_most_prio_aging_expire() {
     let mut queue = queue("mq-deadline", 1, 1);
     queue.set_tunable(NOW, "prio_aging_expire", "100").unwrap();
     let [eager, idle] = [IoClass::RealTime, IoClass::Idle].map(|class| process(&mut queue, class));
@@ -131,7 +131,7 @@ fn requests_of_idle_processes_wait_no_longer_than_prio_aging_expire() {
 }
 
 #[test]
-fn hardware_queues_take_turns_and_none_takes_more_than_the_device_has_room_for() {
+fn hardware_queues_take_turns_within_the_device_depth() {
     for scheduler in ["none", "kyber"] {
         let mut queue = queue(scheduler, 2, 2);
         let [a, b] = [(); 2].map(|()| process(&mut queue, IoClass::None));
@@ -161,7 +161,7 @@ fn mq_deadline_takes_what_linux_takes_for_a_number() {
 }
 
 #[test]
-fn a_negative_writes_starved_lets_writes_wait_as_long_as_there_are_reads() {
+fn negative_writes_starved_delays_writes_behind_all_reads() {
     let mut queue = queue("mq-deadline", 128, 1);
     queue.set_tunable(NOW, "writes_starved", "-1").unwrap();
     queue.set_tunable(NOW, "fifo_batch", "1").unwrap();
@@ -181,7 +181,7 @@ fn a_negative_writes_starved_lets_writes_wait_as_long_as_there_are_reads() {
 }
 
 #[test]
-fn kyber_has_no_more_of_a_domain_in_the_device_than_it_has_tokens() {
+fn kyber_limits_each_domain_by_its_tokens() {
     let mut queue = queue("kyber", 1000, 1);
     queue.set_attribute(NOW, "nr_requests", "1000").unwrap();
     let a = process(&mut queue, IoClass::None);

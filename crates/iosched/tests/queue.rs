@@ -51,7 +51,7 @@ fn complete(queue: &mut RequestQueue, id: RequestId) -> Vec<u64> {
 }
 
 #[test]
-fn bios_merge_behind_before_and_between_and_complete_in_sector_order() {
+fn merged_bios_complete_in_sector_order() {
     let mut queue = queue("deadline", &QueueConfig::default());
     let task = process(&mut queue);
     submit(&mut queue, &read(100, task));
@@ -118,7 +118,7 @@ fn a_full_plug_empties_itself() {
 }
 
 #[test]
-fn whoever_finds_the_queue_full_may_allocate_a_batch_and_others_wait_for_room() {
+fn a_process_at_a_full_queue_may_allocate_a_batch() {
     let mut queue = queue("noop", &QueueConfig::default());
     queue.set_attribute(NOW, "nr_requests", "16").unwrap();
     let [greedy, late] = [process(&mut queue), process(&mut queue)];
@@ -160,7 +160,7 @@ fn one_who_was_woken_and_exits_does_not_take_the_place_with_it() {
 }
 
 #[test]
-fn flushes_that_wait_together_share_one_and_begin_after_their_submission() {
+fn waiting_flushes_share_one_that_begins_later() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let task = process(&mut queue);
     let flush = |cookie| Bio { cookie, ..bio(Op::Flush, Flags::empty(), 0, task) };
@@ -190,7 +190,7 @@ fn preflush_comes_before_the_data_and_fua_after_it() {
 }
 
 #[test]
-fn a_device_that_does_fua_itself_needs_no_flush_and_one_without_cache_neither() {
+fn fua_devices_and_uncached_devices_need_no_flush() {
     let fua = bio(Op::Write, Flags::FUA | Flags::SYNC, 64, {
         let mut queue = queue("noop", &QueueConfig::default());
         process(&mut queue)
@@ -220,7 +220,7 @@ fn with_barriers(scheduler: &str, write_cache: bool) -> (RequestQueue, ContextId
 const BARRIER: Flags = Flags::PREFLUSH.union(Flags::FUA).union(Flags::SYNC);
 
 #[test]
-fn a_barrier_waits_for_all_before_it_and_all_after_it_waits_for_the_barrier() {
+fn no_request_passes_a_barrier() {
     for scheduler in ["noop", "deadline", "cfq", "anticipatory", "cfq-2.6.16"] {
         for write_cache in [false, true] {
             let (mut queue, task) = with_barriers(scheduler, write_cache);
@@ -255,7 +255,7 @@ fn a_barrier_waits_for_all_before_it_and_all_after_it_waits_for_the_barrier() {
 }
 
 #[test]
-fn a_flush_without_data_is_a_barrier_and_barriers_keep_their_order() {
+fn flushes_without_data_are_barriers_in_order() {
     let (mut queue, task) = with_barriers("noop", true);
     let flush = |cookie| Bio { cookie, ..bio(Op::Flush, Flags::empty(), 0, task) };
     let first = submit(&mut queue, &read(100, task));
@@ -289,7 +289,7 @@ fn a_barrier_takes_along_what_plugs_hold() {
 }
 
 #[test]
-fn a_switch_waits_for_barriers_and_barriers_that_arrive_meanwhile_for_the_switch() {
+fn switches_and_barriers_wait_for_each_other() {
     let (mut queue, task) = with_barriers("noop", true);
     let before = submit(&mut queue, &read(100, task));
     submit(&mut queue, &Bio { cookie: 1, ..bio(Op::Flush, Flags::empty(), 0, task) });
@@ -311,7 +311,7 @@ fn a_switch_waits_for_barriers_and_barriers_that_arrive_meanwhile_for_the_switch
 }
 
 #[test]
-fn a_barrier_that_the_device_gives_back_or_whose_flush_fails_lets_nothing_pass() {
+fn a_returned_or_failed_barrier_lets_nothing_pass() {
     let (mut queue, task) = with_barriers("noop", true);
     let barrier = submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH, 700, task));
     let after = submit(&mut queue, &read(100, task));
@@ -353,7 +353,7 @@ fn shown(present: &str) -> String {
 }
 
 #[test]
-fn a_switch_drains_the_old_elevator_holds_what_comes_and_goes_on_with_the_new() {
+fn a_switch_drains_the_old_elevator_and_holds_new_bios() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let [a, b] = [process(&mut queue), process(&mut queue)];
     for sector in [5000, 100] {
@@ -398,7 +398,7 @@ fn an_unknown_elevator_is_refused_and_named() {
 }
 
 #[test]
-fn tunables_out_of_range_or_unknown_are_refused_and_nothing_changes() {
+fn bad_tunables_are_refused_and_change_nothing() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let refusal = |queue: &mut RequestQueue, name: &str, value: &str| {
         queue.set_tunable(NOW, name, value).unwrap_err().to_string()

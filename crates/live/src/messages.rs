@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_written_in_order() {
+    fn messages_are_written_in_order() {
         let (sender, sent) = mpsc::channel();
         let messages = Messages::to(Sent(sender));
         messages.say("first");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_never_waits_for_who_does_not_listen_and_memory_is_bounded() {
+    fn a_slow_reader_delays_no_sender_and_memory_is_bounded() {
         let (listener, stalled) = mpsc::channel();
         let messages = Messages::to(Stalled(stalled));
         let line = "word ".repeat(200);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_refuses_is_counted() {
+    fn messages_that_the_writer_refuses_are_counted() {
         let (sender, sent) = mpsc::channel();
         drop(sent);
         let messages = Messages::to(Sent(sender));

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_is_alive_or_gone() {
+    fn a_socket_is_served_until_its_process_is_gone() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("s");
         let listener = OwnedListener::bind(&path).unwrap();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_of_a_server_that_is_gone_is_replaced_and_another_file_is_not() {
+    fn only_a_left_over_socket_is_replaced() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("s");
         drop(UnixListener::bind(&path).unwrap());

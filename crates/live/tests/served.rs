@@ -133,7 +133,7 @@ fn errors_reach_the_client_that_caused_them_and_no_other() {
 }
 
 #[test]
-fn who_comes_after_the_end_is_told() {
+fn clients_that_connect_after_the_end_get_an_error() {
     let served = served("memory:1M");
     let handle = served.handle.clone();
     let client = client(&handle, "late");

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn read_larger_than_the_largest_window_takes_two_at_once_and_then_one_at_each_mark() {
+    fn a_read_above_the_largest_window_takes_two_at_once() {
         let plans = fetched([1000], 256, 32);
         let mut expected = vec![plan(1000, 64, 1032)];
         expected.extend(
@@ -290,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_exactly_the_largest_window_are_random_unless_one_follows_the_other() {
+    fn isolated_reads_of_the_largest_window_are_random() {
         assert_eq!(fetched([64, 640, 128], 32, 32), [as_asked(64, 32), as_asked(640, 32), as_asked(128, 32)]);
         assert_eq!(fetched([64, 96], 32, 32), [as_asked(64, 32), plan(96, 64, 128)]);
     }
 
     #[test]
-    fn small_random_reads_get_what_they_ask_for_and_leave_the_window_alone() {
+    fn small_random_reads_leave_the_window_alone() {
         let mut file = Readahead::new(Generation::Linux2_6_23);
         assert_eq!(file.sync(0, 1, 32, || 0), plan(0, 4, 1));
         let before = file;
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn backward_reads_of_large_records_fetch_what_the_record_before_has_not() {
+    fn backward_reads_of_large_records_fetch_missing_pages() {
         let plans = fetched([512, 256], 256, 32);
         // The second runs into the first and finds its pages cached up to where its own window ends.
         assert_eq!(plans[0], plan(512, 64, 544));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_with_more_than_the_largest_window_cached_behind_it_is_ignored() {
+    fn a_mark_before_a_cached_window_is_ignored() {
         let mut file = Readahead::new(Generation::Linux2_6_23);
         assert_eq!(file.hit_mark(100, 1, 32, 133), None);
         assert_eq!(file, Readahead::new(Generation::Linux2_6_23));

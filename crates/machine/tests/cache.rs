@@ -36,7 +36,7 @@ fn file_larger_than_memory_read_again_in_order_is_never_found() {
 }
 
 #[test]
-fn file_larger_than_memory_read_backwards_afterwards_is_found_as_far_as_memory_goes() {
+fn reading_a_large_file_backwards_hits_the_cached_end() {
     let mut cache = PageCache::new(8 << 10);
     let forwards: u64 = (0..64).map(|record| read(&mut cache, FILE, record * 256, 256)).sum();
     let backwards: u64 = (0..64).rev().map(|record| read(&mut cache, FILE, record * 256, 256)).sum();
@@ -44,7 +44,7 @@ fn file_larger_than_memory_read_backwards_afterwards_is_found_as_far_as_memory_g
 }
 
 #[test]
-fn what_is_used_again_survives_what_is_used_once_only_since_2_6_31() {
+fn reused_pages_outlive_single_use_pages_since_2_6_31() {
     for (balance, survives) in [(Balance::Halves, true), (Balance::Proportional, false)] {
         let mut cache = PageCache::with_balance(8 << 10, balance);
         for _ in 0..2 {
@@ -130,7 +130,7 @@ fn marks_go_with_their_pages() {
 }
 
 #[test]
-fn memory_is_bounded_by_the_memory_simulated_and_not_by_the_file() {
+fn memory_is_bounded_by_the_simulated_memory() {
     // 8 GiB of memory; 16 GiB by single pages, by records in order and backwards.
     let pages_max = 8 << 18;
     let mut cache = PageCache::new(pages_max);
@@ -160,7 +160,7 @@ fn memory_is_bounded_by_the_memory_simulated_and_not_by_the_file() {
 }
 
 #[test]
-fn half_a_million_small_files_and_their_metadata_are_kept_and_dropped_in_order_of_age() {
+fn small_files_are_dropped_in_order_of_age() {
     let mut cache = PageCache::new(500_000);
     for file in 0..500_000 {
         let mapping = Mapping(1 + file);

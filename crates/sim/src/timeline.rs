@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_count_turns_whose_spans_were_dropped_and_queues_without_number() {
+    fn totals_count_turns_with_dropped_spans() {
         let turns = 3 * SPANS_MAX as u64;
         let turn = |i: u64| {
             let pid = i as u32 % (TOTALS_MAX as u32 + 10);

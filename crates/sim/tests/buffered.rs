@@ -66,7 +66,7 @@ impl Observer for Bios {
 }
 
 #[test]
-fn a_writer_within_memory_is_as_fast_as_memory_and_nothing_reaches_the_disk() {
+fn a_writer_within_memory_does_not_reach_the_disk() {
     let result = result(&machine(1000), vec![job("w", Mode::Write, 64 * MIB)]);
     assert!(rate(&result.jobs[0]) > 1e9, "{}", rate(&result.jobs[0]));
     assert_eq!((result.bytes_written, result.jobs[0].write.ios), (0, 16_384));
@@ -77,7 +77,7 @@ fn a_writer_within_memory_is_as_fast_as_memory_and_nothing_reaches_the_disk() {
 }
 
 #[test]
-fn writers_are_held_to_the_rate_of_the_disk_once_the_limit_is_reached() {
+fn writers_above_the_limit_get_the_rate_of_the_disk() {
     for writers in [1, 4] {
         let jobs = (0..writers).map(|copy| Job { copy, ..timed(job("w", Mode::Write, 256 * MIB), 60) }).collect();
         let result = result(&machine(100), jobs);
@@ -92,7 +92,7 @@ fn writers_are_held_to_the_rate_of_the_disk_once_the_limit_is_reached() {
 }
 
 #[test]
-fn fsync_brings_data_to_the_disk_and_flushes_before_and_after_the_commit_block() {
+fn fsync_flushes_before_and_after_the_commit_block() {
     let synced = Job { fsync_ios: 1, ..job("w", Mode::Write, 40 * KIB) };
     let result = result(&machine(1000), vec![synced]);
     let job = &result.jobs[0];
@@ -104,7 +104,7 @@ fn fsync_brings_data_to_the_disk_and_flushes_before_and_after_the_commit_block()
 }
 
 #[test]
-fn fdatasync_of_what_is_there_already_flushes_and_writes_no_journal() {
+fn fdatasync_of_allocated_blocks_writes_no_journal() {
     let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let log = Job { fdatasync_ios: 1, options: vec![option("overwrite", "1")], ..job("log", Mode::Write, 40 * KIB) };
     let overwritten = result(&machine(1000), vec![log.clone()]);
@@ -126,7 +126,7 @@ fn sync_writes_and_end_fsync_are_on_the_medium() {
 }
 
 #[test]
-fn what_is_old_is_written_back_and_the_journal_commits_every_five_seconds() {
+fn old_pages_are_written_back_and_the_journal_commits() {
     let pause_ns = SECOND / 10;
     let slow = Job { think_time: ThinkTime { pause_ns, ..ThinkTime::default() }, ..job("w", Mode::Write, 64 * MIB) };
     let before = result(&machine(1000), vec![timed(slow.clone(), 29)]);
@@ -185,7 +185,7 @@ fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
 }
 
 #[test]
-fn an_asynchronous_engine_does_buffered_ios_one_by_one_and_says_so() {
+fn buffered_async_engines_do_one_io_at_a_time() {
     let buffered = Job { client: Client::Async, io_depth: 8, io_depth_low: 8, ..job("w", Mode::Write, MIB) };
     let result = result(&machine(1000), vec![buffered]);
     assert_eq!(result.notes, [Note::BufferedOneByOne { jobs: 1 }]);
@@ -218,7 +218,7 @@ fn jobs_wait_for_one_another_and_are_stopped_in_their_sleep() {
 }
 
 #[test]
-fn reads_and_fsync_of_a_job_are_its_cgroup_s_and_writeback_is_the_root_s() {
+fn writeback_counts_for_the_root_cgroup() {
     let in_group =
         |name: &str, job: Job| Job { cgroup: Some(CgroupMember { name: name.to_owned(), weight: None }), ..job };
     let limited = |job: Job| {

@@ -58,7 +58,7 @@ fn whole_seconds_give_the_latency_of_exact_times() {
 }
 
 #[test]
-fn processes_that_wait_for_tags_count_from_the_simulated_arrival() {
+fn waits_for_tags_count_from_the_simulated_arrival() {
     // Four requests in all: processes wait often, at 60 % load.
     let exact = mean_ns(&arrivals(600, 60, 1, 1), 1, 4, 1);
     let coarse = mean_ns(&arrivals(600, 60, SECOND_NS, SECOND_NS), 1, 4, 1);

@@ -59,7 +59,7 @@ fn story(plan: &Plan<'_>) -> String {
 }
 
 #[test]
-fn at_equal_times_completions_come_first_and_the_queue_is_run_after_each_event() {
+fn completions_precede_other_events_at_equal_times() {
     // The first takes until 1080; the others arrive exactly then, one event each.
     let workload =
         tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
@@ -69,7 +69,7 @@ fn at_equal_times_completions_come_first_and_the_queue_is_run_after_each_event()
 }
 
 #[test]
-fn what_was_scheduled_before_the_run_comes_before_what_was_scheduled_in_it() {
+fn events_from_before_the_run_come_first() {
     // Task 1 thinks for nothing after its completion at 1080; the arrival at 1080 was scheduled before.
     let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -78,7 +78,7 @@ fn what_was_scheduled_before_the_run_comes_before_what_was_scheduled_in_it() {
 }
 
 #[test]
-fn a_batch_is_submitted_together_and_comes_again_when_as_many_are_done() {
+fn a_batch_comes_again_when_as_many_ios_are_done() {
     let text =
         "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 4\niodepth = 2\nbatch = 2\nthink_ns = 5\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -101,7 +101,7 @@ fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
 }
 
 #[test]
-fn every_completion_of_a_task_that_wakes_another_brings_one_io_of_it() {
+fn each_completion_wakes_one_io_of_the_woken_task() {
     let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 2\niodepth = 2\nthink_ns = 5\nwakes = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 1\niodepth = 0\nwakes = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -184,7 +184,7 @@ fn limits_stop_submission_and_say_so() {
 }
 
 #[test]
-fn what_is_done_in_a_warm_up_does_not_count_and_neither_does_its_time() {
+fn ios_and_time_of_a_warm_up_do_not_count() {
     // An I/O every 1,080 ns, one after the other.
     let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1000\n"), fixed(1));
     let whole = run(&plan(&workload, &profile, "noop"), ()).unwrap();
@@ -253,7 +253,7 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
 }
 
 #[test]
-fn an_overloaded_open_replay_keeps_each_process_in_order_and_counts_latency_from_the_arrival() {
+fn open_replay_counts_latency_from_the_arrival() {
     let requests: Vec<_> =
         (0..2_000).map(|i| request(i * 10, (i % 3) as u32, (i * 7919) % 100_000 * 8, None)).collect();
     let (workload, profile) = (trace(&requests), fixed(1));
@@ -281,7 +281,7 @@ fn a_trace_from_a_larger_disk_is_fitted_and_a_note_says_how() {
 }
 
 #[test]
-fn arrivals_move_within_the_resolution_of_the_recording_by_seed_and_keep_their_order() {
+fn arrivals_keep_their_order_within_the_resolution() {
     let requests: Vec<_> = (0..50).map(|i| request(i / 3 * 1_000, i as u32, i * 800, None)).collect();
     let trace = Trace::collect("t", 1_000, requests.iter().copied().map(Ok)).unwrap();
     let (workload, profile) = (Workload::Trace(Arc::new(trace)), fixed(64));
@@ -347,7 +347,7 @@ fn bytes(result: &RunResult) -> String {
 }
 
 #[test]
-fn the_same_plan_gives_the_same_bytes_and_another_seed_another_disk() {
+fn the_same_plan_gives_the_same_bytes() {
     let workload = tasks("[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 300\niodepth = 8\n");
     let profile = Profile::named("sata-7200").unwrap();
     let with_seed = |seed| bytes(&run(&Plan { seed, ..plan(&workload, &profile, "cfq") }, ()).unwrap());
@@ -429,7 +429,7 @@ proptest! {
     }
 
     #[test]
-    fn a_closed_loop_recorded_and_replayed_on_the_same_device_is_the_same_again(
+    fn a_replayed_closed_loop_is_the_same_again(
         shapes in proptest::collection::vec((1u64..40, 0u64..60_000), 1..6),
         scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq"]),
     ) {

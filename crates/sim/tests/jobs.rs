@@ -65,7 +65,7 @@ fn story(jobs: Vec<Job>) -> String {
 }
 
 #[test]
-fn a_synchronous_engine_does_one_io_at_a_time_whatever_its_depth() {
+fn a_synchronous_engine_does_one_io_at_a_time() {
     let events = story(vec![Job { io_depth: 8, ..job("j", 3) }]);
     assert_eq!(events, "0+1 1080-1 1080+2 2160-2 2160+3 3240-3");
 }
@@ -81,7 +81,7 @@ fn an_asynchronous_engine_keeps_its_depth_full() {
 }
 
 #[test]
-fn batches_are_submitted_together_and_the_depth_falls_to_its_low_mark() {
+fn the_depth_between_batches_falls_to_its_low_mark() {
     let batched = Job { batch_submit: 4, io_depth_low: 2, placement: RANDOM, ..libaio("j", 400, 4) };
     let job = &result(vec![batched]).jobs[0];
     // Fills from 2 to 4: the two are submitted when the depth is full.
@@ -131,7 +131,7 @@ fn stonewall_waits_for_all_before_and_wait_for_for_one() {
 }
 
 #[test]
-fn start_delay_counts_from_the_start_of_the_run_and_is_drawn_from_its_range() {
+fn start_delay_is_drawn_and_counts_from_the_start() {
     let late = |copy| Job { copy, start_delay: Delay { min_ns: 1000, max_ns: 9000 }, ..job("a", 1) };
     let starts: Vec<u64> = result((0..20).map(late).collect()).jobs.iter().map(|job| span(job).0).collect();
     assert!(starts.iter().all(|ns| (1000..=9000).contains(ns)));
@@ -422,7 +422,7 @@ fn a_log_is_replayed_in_its_order_and_at_its_times() {
 }
 
 #[test]
-fn a_run_is_a_function_of_its_plan_and_randrepeat_decides_what_the_seed_changes() {
+fn randrepeat_decides_what_the_seed_changes() {
     let mixed = |rand_repeat| {
         workload(vec![Job { mode: Mode::ReadWrite, placement: RANDOM, rand_repeat, ..libaio("a", 500, 8) }])
     };
@@ -439,7 +439,7 @@ fn a_run_is_a_function_of_its_plan_and_randrepeat_decides_what_the_seed_changes(
 }
 
 #[test]
-fn what_does_not_fit_is_found_before_the_run() {
+fn jobs_that_do_not_fit_the_device_fail_before_the_run() {
     let large = workload(vec![Job { size: Some(Size::Bytes(u64::MAX)), ..job("a", 1) }]);
     let profile = device(1, 1);
     assert!(matches!(check(&plan(&large, &profile)), Err(SimError::Workload(_))));

@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn nothing_is_asked_for_after_the_limit_and_settings_have_the_same_time(
+    fn all_settings_stop_at_the_same_limit(
         kind in 0u8..4,
         depth in 1u32..160,
         device_depth in prop::sample::select(vec![1u32, 4, 32]),

@@ -57,7 +57,7 @@ fn for_seconds(seconds: u64, tasks: &[String]) -> String {
 
 /// Iyer and Druschel, SOSP 2001: deceptive idleness of synchronous readers.
 #[test]
-fn anticipation_at_least_doubles_the_throughput_of_two_readers_that_think() {
+fn anticipation_doubles_throughput_of_two_thinking_readers() {
     let tasks = for_seconds(20, &[sequential_reader(1, 100, 1000), sequential_reader(2, 600, 1000)]);
     let [deadline, anticipatory] =
         ["deadline", "anticipatory"].map(|scheduler| throughput(&on("sata-7200", scheduler, &tasks)));
@@ -132,7 +132,7 @@ fn start_up_seconds(scheduler: &str) -> f64 {
 
 /// Published on a real disk, a start-up beside ten sequential readers: 0.74 s with BFQ against 2.1 to 2.2 s.
 #[test]
-fn an_interactive_start_up_is_at_least_twice_as_fast_under_bfq_as_under_none() {
+fn bfq_halves_interactive_start_up_against_none() {
     let [none, bfq] = ["none", "bfq"].map(start_up_seconds);
     println!("start-up beside ten readers: none {none:.2} s, bfq {bfq:.2} s");
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
@@ -141,7 +141,7 @@ fn an_interactive_start_up_is_at_least_twice_as_fast_under_bfq_as_under_none() {
 /// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ asks in the root alone whether a queue may
 /// preempt the one in service. Weights of cgroups below a common one do not help who comes a moment later.
 #[test]
-fn under_bfq_a_heavy_cgroup_preempts_a_light_one_in_the_root_and_not_below_another() {
+fn bfq_preempts_light_cgroups_in_the_root_only() {
     let heavy_per_light = |parent: &str| {
         let cgroup = |name: &str, weight: u32| {
             format!("[[cgroups]]\nname = \"{name}\"\nparent = \"{parent}\"\nweight = {weight}\n")
@@ -176,7 +176,7 @@ fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
 
 /// mq-deadline's priority classes: idle waits while best effort is busy, but not for ever.
 #[test]
-fn under_mq_deadline_idle_starves_while_best_effort_is_busy_but_no_longer_than_prio_aging_expire() {
+fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
     let mut tasks: Vec<String> = (1..=4).map(|pid| random_reader(pid, 0)).collect();
     tasks.push(random_reader(9, 0) + "class = \"idle\"\ntotal = 20\n");
     let result = on("sata-7200:depth=1", "mq-deadline:prio_aging_expire=1000", &for_seconds(30, &tasks));
@@ -221,7 +221,7 @@ fn reader_ms(device: &str, scheduler: &str, tasks: &str, q: f64) -> f64 {
 
 /// Published at 4 KiB: 23.5 ms with none, 14.9 with mq-deadline, 2.8 with kyber, 2.5 with bfq.
 #[test]
-fn beside_sixteen_writers_on_nvme_bfq_and_kyber_make_a_readers_p99_an_order_of_magnitude_better_than_none() {
+fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
     let tasks = reader_beside_writers(2, 8, 128);
     let [none, _, kyber, bfq] = ["none", "mq-deadline", "kyber", "bfq"]
         .map(|s| reader_ms("nvme:steady", &format!("{s}:{PAST_CACHE}"), &tasks, 0.99));

@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn elevators_that_wait_for_a_process_give_what_none_gives_to_one_that_is_alone(
+    fn idling_elevators_cost_a_lone_process_nothing(
         jobs in jobs(&["read", "randread", "write", "randrw"], 1..=1)
     ) {
         let none = given(&jobs, "none", false);
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_plug_collects_in_order_is_merged_the_same_under_all(jobs in jobs(&["read", "write"], 1..=1)) {
+    fn plugged_sequences_merge_alike_under_all_elevators(jobs in jobs(&["read", "write"], 1..=1)) {
         let none = given(&jobs, "none", true);
         for scheduler in MULTI_QUEUE {
             prop_assert_eq!(&given(&jobs, scheduler, true), &none, "{}", scheduler);

@@ -186,7 +186,7 @@ fn without(kind: fn(&What) -> bool) -> String {
 }
 
 #[test]
-fn what_is_missing_from_a_recording_is_noticed() {
+fn missing_parts_of_a_recording_are_noticed() {
     assert!(without(|what| matches!(what, What::Queue { .. })).contains("must begin with the creation of the queue"));
     let nothing = without(|what| matches!(what, What::Complete { .. }));
     assert!(nothing.contains("the recording has"), "{nothing}");
@@ -204,7 +204,7 @@ fn what_is_missing_from_a_recording_is_noticed() {
 }
 
 #[test]
-fn what_cannot_be_is_said_and_harms_nobody() {
+fn impossible_events_of_a_recording_are_reported() {
     let records = Host::recorded("cfq", 20);
     let with = |place: usize, at: Time, what: What| {
         let mut records = records.clone();

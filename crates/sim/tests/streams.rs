@@ -24,7 +24,7 @@ fn reader(block_size: u64, depth: u32) -> Workload {
 }
 
 #[test]
-fn a_reader_gets_the_rate_of_the_disk_whatever_the_block_size_and_no_read_is_left_behind() {
+fn a_reader_gets_the_disk_rate_at_any_block_size() {
     let mut off = Vec::new();
     for device in ["sata-desktop", "sata-7200", "sata-7200-slow", "sata-2005", "st3500641as", "scsi-10k", "scsi-15k"] {
         let profile = Profile::named(device).unwrap();

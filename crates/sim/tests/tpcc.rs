@@ -76,7 +76,7 @@ fn figure(result: &RunResult, name: &str) -> f64 {
 }
 
 #[test]
-fn without_idling_max_depth_holds_the_device_back_and_with_idling_the_wait_does() {
+fn max_depth_or_idling_holds_the_device_back() {
     let (deadline, _) = database("deadline");
     let (throttled, throttled_seen) = database("cfq-2.6.16:slice_idle=0");
     let (free, free_seen) = database("cfq-2.6.16:slice_idle=0,max_depth=64");

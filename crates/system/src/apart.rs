@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_local_to_the_thread_is_local_to_its_process() {
+    fn thread_local_values_belong_to_their_process() {
         thread_local! { static COUNT: Cell<u32> = const { Cell::new(0) } }
         COUNT.set(1);
         run(|| COUNT.set(COUNT.get() + 1)).unwrap();

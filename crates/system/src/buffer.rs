@@ -565,7 +565,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "looked at while some of it is lent")]
-    fn what_is_lent_is_not_looked_at() {
+    fn lent_memory_is_not_read() {
         let mut buffer = Pool::default().buffer(1024);
         let _lent = buffer.lend(0, 1);
         let _ = buffer[1023];
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_outlives_its_buffer_and_is_nobody_elses() {
+    fn lent_memory_outlives_its_buffer() {
         let pool = Pool::default();
         let mut buffer = pool.buffer(4096);
         let mut segment = buffer.lend(0, 4096);

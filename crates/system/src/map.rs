@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_zeroed_is_that_and_nothing_else() {
+    fn only_the_given_range_is_zeroed() {
         for range in [0..0, 10..20, 4096..8192, 100..9000, 4095..12_289, 0..20_000] {
             let mut map = ZeroedMap::new(20_000).unwrap();
             map.fill(1);

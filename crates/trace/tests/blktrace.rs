@@ -35,7 +35,7 @@ fn every_record_is_as_installed_blkparse_prints_it() {
 }
 
 #[test]
-fn notes_remaps_splits_and_errors_are_as_installed_blkparse_prints_them() {
+fn notes_remaps_splits_and_errors_agree_with_blkparse() {
     let folder = Folder::new("remap");
     std::fs::write(folder.0.join("remap.blktrace.0"), corpus("blktrace/remap")).unwrap();
     let Some(mut theirs) = blkparse(&folder.0, "remap") else { return };
@@ -53,7 +53,7 @@ fn notes_remaps_splits_and_errors_are_as_installed_blkparse_prints_them() {
 }
 
 #[test]
-fn what_is_written_as_blktrace_is_read_by_blkparse_and_by_us() {
+fn written_blktrace_files_are_read_by_blkparse() {
     let source = samples().join("pgbench.blktrace");
     let folder = Folder::new("written");
     let path = folder.0.join("written.blktrace.0");
@@ -217,7 +217,7 @@ fn events_of(mut reader: EventReader) -> Vec<BlkEvent> {
 }
 
 #[test]
-fn events_written_again_are_the_same_to_us_and_to_blkparse_and_btt() {
+fn rewritten_events_are_unchanged_for_blkparse_and_btt() {
     let folder = Folder::new("events");
     for (name, source) in [("pgbench", samples().join("pgbench.blktrace")), ("sqlite", samples().join("sqlite-insert"))]
     {
@@ -290,7 +290,7 @@ fn written_events() -> Vec<BlkEvent> {
 }
 
 #[test]
-fn every_kind_of_event_is_read_by_us_and_by_blkparse_as_it_was_written() {
+fn every_kind_of_event_is_read_as_it_was_written() {
     let folder = Folder::new("kinds");
     let path = folder.0.join("kinds.blktrace.0");
     let mut writer = EventWriter::new(std::fs::File::create(&path).unwrap());

@@ -104,7 +104,7 @@ fn blkparse_lines_of_all_kinds_are_read() {
 }
 
 #[test]
-fn what_a_format_holds_survives_conversion() {
+fn conversion_keeps_the_fields_of_a_format() {
     let source = samples().join("pgbench.blktrace");
     let before: Vec<_> = TraceReader::open(&source).unwrap().map(Result::unwrap).collect();
     for format in Format::ALL
@@ -153,7 +153,7 @@ fn compression_is_told_by_magic_whatever_the_name() {
 }
 
 #[test]
-fn what_cannot_be_told_says_so() {
+fn errors_of_unreadable_input_list_the_formats_tried() {
     for (data, message) in [
         (&b""[..], "input: the trace is empty (0 bytes)"),
         (b"\x06\x74\x61\x65aaaa", "input: the block trace has version 6; iosched reads only version 7"),

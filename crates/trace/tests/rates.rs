@@ -108,7 +108,7 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
 }
 
 #[test]
-fn one_wait_for_all_requests_is_not_shown_as_that_of_reads_and_writes() {
+fn a_common_wait_is_not_shown_as_that_of_reads_or_writes() {
     let shown = |text: &str| rates_of(text).unwrap().to_string();
     let sar = shown("12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.25 10.00\n");
     assert!(
@@ -136,7 +136,7 @@ fn values_that_contradict_each_other_are_told() {
 }
 
 #[test]
-fn what_is_neither_is_left_alone_and_rates_are_no_trace() {
+fn files_of_rates_are_not_traces() {
     for text in
         ["", "Device tps kB_read/s\nsda 1 2\n", "{\"sysstat\": {}}", "{\"sysstat\"", "Device %util\n", "0,1,R,0,8\n"]
     {
@@ -151,7 +151,7 @@ fn what_is_neither_is_left_alone_and_rates_are_no_trace() {
 }
 
 #[test]
-fn what_is_printed_here_is_read() {
+fn rates_printed_by_iostat_here_are_read() {
     // Of the versions that are installed; with CI set they must be.
     for (command, tool) in [
         ("iostat -x 1 2", RatesTool::Iostat),

@@ -102,7 +102,7 @@ fn summary(events: &[BlkEvent]) -> StageSummary {
 }
 
 #[test]
-fn what_was_not_recorded_is_not_known() {
+fn unrecorded_stages_are_unknown() {
     let summary = summary(&[event(Action::Queue, 0, 8, 8), event(Action::Complete, 500, 8, 8)]);
     assert_eq!(summary.all.q2c, Span { count: 1, min_ns: 500, max_ns: 500, sum_ns: 500 });
     for (name, span) in summary.all.named().into_iter().filter(|(name, _)| *name != "Q2C") {

@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_placed_lies_on_the_device(
+    fn placed_requests_lie_on_the_device(
         places in prop::collection::vec((any::<u64>(), 1..10_000u32), 1..50),
         capacity_sectors in 1..1u64 << 40,
     ) {

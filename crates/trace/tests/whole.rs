@@ -64,7 +64,7 @@ fn a_deep_queue_at_both_ends_is_no_doubt() {
 }
 
 #[test]
-fn what_was_under_way_at_the_ends_of_a_whole_recording_is_no_doubt_however_much() {
+fn requests_in_flight_at_the_ends_are_no_gap() {
     // 64 at a time, of which a short recording sees a part.
     let all = in_order((0..200).map(|n| io(n, n * 100, n * 100 + 6_400)));
     let deep = |part: &[BlkEvent], message: Option<&str>| {

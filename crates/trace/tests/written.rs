@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_format_holds_comes_back_and_what_it_loses_is_counted(requests in requests()) {
+    fn written_fields_come_back_and_losses_are_counted(requests in requests()) {
         for (format, holds) in writable() {
             // Completions in a block trace find their submission by its sectors: without them here.
             let requests: Vec<_> = requests

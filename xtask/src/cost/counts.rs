@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_more_than_three_percent_in_either_column_is_named_and_what_is_not_recorded() {
+    fn costs_above_three_percent_and_missing_ones_are_named() {
         let recorded = table("a", &[("cfq", 1000.0, 2000.0), ("bfq", 1000.0, 2000.0), ("noop", 100.0, 200.0)]);
         let counted =
             table("a", &[("cfq", 1031.0, 2050.0), ("bfq", 1029.0, 2061.0), ("noop", 96.0, 200.0), ("none", 1.0, 2.0)]);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_twice_is_the_same_twice() {
+    fn compression_is_reproducible() {
         assert_eq!(gzipped(b"page").unwrap(), gzipped(b"page").unwrap());
     }
 }

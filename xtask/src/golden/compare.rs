@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn other_reasons_for_the_same_requests_are_told_from_other_requests() {
+    fn differing_reasons_and_differing_requests_are_distinguished() {
         let recorded = [INSERT, SLICE, DISPATCH];
         assert!(matches!(verdict(&recorded, &recorded, true), Verdict::Identical));
         assert!(matches!(verdict(&recorded, &[INSERT, DISPATCH], true), Verdict::DecisionsDiffer(d) if d.at == 1));

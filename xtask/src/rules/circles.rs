@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_imports() {
+    fn imports_of_a_file_are_found() {
         assert_eq!(imported("a/b.rs", "use crate::d::X;"), ["d.rs"]);
         assert_eq!(imported("a/b.rs", "use super::c::{X, Y};"), ["a/c.rs"]);
         assert_eq!(imported("a/b.rs", "use super::X;"), ["a/mod.rs"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_import() {
+    fn other_lines_are_no_imports() {
         assert!(imported("a/b.rs", "//! See [`crate::d::X`].\nuse std::d::X; // crate::d").is_empty());
         assert!(imported("a/b.rs", "$crate::d::X").is_empty(), "a macro's text is imported by who uses it");
         assert!(imported("a/b.rs", "mod d;\n#[cfg(test)]\nmod tests { use crate::d::X; }").is_empty());

@@ -149,7 +149,7 @@ fn a_barrier_that_something_crosses() {
 }
 
 #[test]
-fn a_barriers_flush_that_began_before_all_that_precedes_it_was_complete() {
+fn a_flush_before_its_barriers_requests_is_found() {
     let (mut model, context) = model_of(&QueueConfig { barriers: true, ..QueueConfig::default() });
     let before = announce(&mut model, context, Op::Write, Flags::empty(), 0);
     model.founded(NOW, before, 0, 1).unwrap();

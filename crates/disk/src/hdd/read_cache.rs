@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_held_no_longer() {
+    fn writes_drop_their_range_from_the_read_cache() {
         let mut cache = cache(2);
         for lbn in [0, 1000] {
             let segment = cache.begin(lbn);

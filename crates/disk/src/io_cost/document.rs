@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_with_its_qos_is_found_at_any_depth_and_called_what_the_device_is() {
+    fn models_are_found_at_any_depth_with_their_device_name() {
         let job = json!({
             "spec": {"kind": "iocost-params", "name": "A job"},
             "sysinfo": {"scr_devnr": "259:0", "scr_dev_model": "ACME NVMe 1", "cpu_model": "A processor"},
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_set_is_no_model_where_there_is_one() {
+    fn an_unset_model_beside_a_set_one_is_ignored() {
         let zeros: Value = IoCostModel::NAMES.iter().map(|name| ((*name).to_owned(), json!(0))).collect();
         let document = json!({"now": {"model": zeros}, "stat": {"rbps": 1.0, "wbps": 2.0}, "result": model(1)});
         assert_eq!(read(&document.to_string()).unwrap()[0].model, MODEL);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_its_place() {
+    fn missing_parameters_are_reported_with_their_place() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         let mut most = model(1);
         most.as_object_mut().unwrap().remove("wrandiops");

@@ -177,7 +177,7 @@ mod tests {
     const QOS: IoCostQos = IoCostQos { rpct: 95.0, rlat_us: 400, wpct: 95.0, wlat_us: 900, min: 50.0, max: 150.0 };
 
     #[test]
-    fn what_the_kernels_files_say_is_read() {
+    fn files_of_the_kernel_are_read() {
         let text = format!("259:0 {}\n8:16 {}\n259:0 {}\n", MODEL.line(), MODEL.line(), QOS.line());
         let found = read(&text).unwrap();
         assert_eq!(found.len(), 2);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
         assert!(wrong("").contains("the model is missing; write \"MAJ:MIN ctrl=user model=linear rbps=N"));
         assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is not a whole number");

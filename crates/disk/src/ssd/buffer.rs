@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_held_until_its_unit_and_those_before_are_programmed() {
+    fn a_page_is_held_until_its_unit_is_programmed() {
         let mut buffer = Buffer::new(8, 4);
         assert_eq!(buffer.take(100, 6), 4);
         assert!(buffer.is_unit());

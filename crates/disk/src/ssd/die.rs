@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_done_is_not_given_up_for_what_comes_next() {
+    fn new_commands_do_not_interrupt_a_running_one() {
         let (mut die, mut channel) = (Die::new(), 0);
         die.add(0, PROGRAM, &mut channel, &LIMITS);
         die.finish();

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_device_cleans_nothing_until_its_flash_was_written_once() {
+    fn a_fresh_device_cleans_nothing_in_its_first_pass() {
         let config = config(15.0, SsdStartConfig::FRESH);
         let mut ftl = Ftl::new(&config);
         for i in 0..ftl.pages {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_judged() {
+    fn declared_command_queueing_is_not_guessed() {
         let rules = Rules { first: -1, yes_is_final: true, spares_idlers: true };
         for known in [false, true] {
             let mut depth = QueueDepth::new(rules, Some(known));

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_fires_after_its_jiffy_and_later_the_further_off_it_is() {
+    fn distant_timers_fire_later_than_their_jiffy() {
         let mut wheel = Wheel::new(1_000_000);
         let timer = wheel.create();
         let mut fires = |distance: u64| {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_bucket_the_coarser_fire_first_and_of_those_the_last_set() {
+    fn coarse_timers_of_a_bucket_fire_first() {
         let mut wheel = Wheel::new(0);
         let [near, far, last] = [(); 3].map(|()| wheel.create());
         wheel.arm(0, far, 64);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_anew_while_it_is_due_does_not_fire() {
+    fn a_due_timer_that_is_set_again_does_not_fire() {
         let mut wheel = Wheel::new(0);
         let [first, second] = [(); 2].map(|()| wheel.create());
         wheel.arm(0, first, 9);

@@ -52,7 +52,7 @@ fn full(elevator: &str, nr_requests: u32, more: u32) -> Driver {
 }
 
 #[test]
-fn the_single_queue_layer_dispatches_before_it_wakes_and_behind_each() {
+fn single_queue_dispatches_before_and_after_each_wake_up() {
     let mut driver = full("noop", 4, 1);
     let Some(Step::Start(first)) = driver.turn(NOW, true) else { panic!("there is a request") };
     assert_eq!(driver.turn(NOW, false), None);
@@ -73,7 +73,7 @@ fn the_multi_queue_layer_wakes_everybody_before_it_dispatches() {
 }
 
 #[test]
-fn what_an_elevator_wants_started_at_once_is_given_in_the_middle_of_an_event() {
+fn requests_to_start_at_once_are_given_during_an_event() {
     let (mut none, context) = driver("none", Rerun::LINUX);
     assert_eq!(none.kicked(NOW, true), None);
     let _ = none.submit(NOW, &read(context, 0));
@@ -106,7 +106,7 @@ fn events_of_one_time_have_an_order() {
 }
 
 #[test]
-fn what_waits_beside_an_idle_device_is_asked_for_again_and_released_in_the_end() {
+fn an_idle_device_asks_again_for_waiting_requests() {
     let (mut driver, context) = driver("mq-deadline", Rerun::SERVED);
     driver.set_tunable(NOW, "read_expire", "60000").unwrap();
     // Of another class, and dated a minute ahead of what is young by then.

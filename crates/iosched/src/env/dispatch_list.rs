@@ -126,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_upwards_from_the_device_and_then_from_the_lowest_sector() {
+    fn sweeps_up_from_the_head_and_then_from_the_lowest_sector() {
         assert_eq!(order(100, false, &[50, 150, 20, 300, 100]), [100, 150, 300, 20, 50]);
     }
 
     #[test]
-    fn what_the_device_gave_back_stays_first_whatever_is_sorted_in() {
+    fn returned_requests_stay_first() {
         let mut requests = Requests::default();
         let mut list = DispatchList { taken_end: 100, ..DispatchList::default() };
         let mut request = |sector| {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sorted_in_before_a_barrier_that_waits_or_has_begun() {
+    fn no_request_is_sorted_before_a_barrier() {
         let mut requests = Requests::default();
         let mut list = DispatchList { taken_end: 100, ..DispatchList::default() };
         let mut request = |sector| {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_that_one_kind_has_waited_for_is_spent_by_the_other() {
+    fn one_kind_of_latency_spends_the_period_of_the_other() {
         let mut latencies = Latencies::default();
         latencies.record(LatencyKind::Device, 1, 1000);
         latencies.record(LatencyKind::Total, 1, 1000);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_without_a_limit_begins_at_the_lowest_bit_and_with_one_at_the_hint() {
+    fn only_a_limited_search_begins_at_the_hint() {
         for (limit, expected) in [(None, 1), (Some(8), 6)] {
             let mut map = TagMap::new(TagLayout::Compact, 8);
             take(&mut map, 8);

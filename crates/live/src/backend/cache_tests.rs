@@ -169,7 +169,7 @@ fn cut(seed: u64, lie: Option<Lie>, eio: u32) -> Result<(), Wrong> {
 }
 
 #[test]
-fn what_was_promised_outlives_a_cut_and_what_was_not_may_not() {
+fn only_promised_data_must_survive_a_power_cut() {
     for seed in 0..500 {
         cut(seed, None, 0).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
     }
@@ -183,7 +183,7 @@ fn a_back_end_that_fails_breaks_no_promise() {
 }
 
 #[test]
-fn every_command_is_answered_also_if_the_back_end_fails_for_ever() {
+fn every_command_is_answered_when_the_back_end_always_fails() {
     for eio in [0, 100_000, 1_000_000] {
         let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
         let mut run = Run::new(7, None, eio, &image);

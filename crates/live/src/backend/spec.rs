@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_of_a_back_end_name_the_fault() {
         for (text, part) in [
             ("memory:", "not a size"),
             ("memory:5Q", "\"5Q\""),

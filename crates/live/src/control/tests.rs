@@ -29,7 +29,7 @@ fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {
 }
 
 #[test]
-fn what_is_written_is_read_and_what_is_refused_is_told() {
+fn written_values_are_read_back_and_bad_ones_are_refused() {
     let here = tempfile::tempdir().unwrap();
     let (server, path) = server(&here);
     let mut client = ControlClient::connect(&path).unwrap();
@@ -110,7 +110,7 @@ fn garbage_and_silence_of_a_client_do_not_disturb_others() {
 }
 
 #[test]
-fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
+fn the_tree_of_a_served_disk_is_reached_through_its_socket() {
     let here = tempfile::tempdir().unwrap();
     let path = here.path().join("control");
     let backend = crate::backend::Spec::Memory(1 << 20);

@@ -111,7 +111,7 @@ fn the_shape_and_units_are_those_of_sysfs() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
+fn bad_writes_fail_with_the_errno_of_sysfs() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
     client(&mut disk, "two", Some("db"));
@@ -150,7 +150,7 @@ fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
 }
 
 #[test]
-fn clients_change_their_priority_and_group_and_groups_their_weight() {
+fn priority_group_and_weight_of_clients_can_be_changed() {
     let mut disk = disk();
     let one = client(&mut disk, "one\ttwo", Some("a/b"));
     let path = |file: &str| format!("clients/{one}/{file}");
@@ -209,7 +209,7 @@ fn a_group_is_removed_once_nobody_needs_it() {
 }
 
 #[test]
-fn a_groups_cap_is_changed_as_the_file_of_a_cgroup_is_and_counts_for_what_waits() {
+fn a_new_cap_of_a_group_holds_for_waiting_requests() {
     const FILE: &str = "groups/db/io.max";
     let mut disk = disk();
     write(&mut disk, NOW, "queue/scheduler", "none").unwrap();
@@ -288,7 +288,7 @@ fn groups_are_bounded() {
 }
 
 #[test]
-fn the_tree_shows_what_clients_have_had_and_not_those_that_have_gone() {
+fn the_tree_counts_operations_of_present_clients_only() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
     disk.submit(NOW, id, Operation::new(Action::Read, 2 << 20, 512));

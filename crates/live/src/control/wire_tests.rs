@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_a_request_is_named_and_the_next_line_is_read() {
+fn the_line_after_a_malformed_request_is_read() {
     let mut decoder = RequestDecoder::default();
     let no_requests: [&[u8]; 9] = [
         b"",

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_directory_is_told() {
+    fn a_mount_point_must_be_a_directory() {
         let here = tempfile::tempdir().unwrap();
         let file = here.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_in_a_directory_uses_it() {
+    fn a_process_in_a_directory_uses_it() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().canonicalize().unwrap();
         assert_eq!(users(&path), []);

@@ -45,14 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_nothing_in_particular_gets_the_classic_text() {
+    fn clients_without_a_preference_get_the_classic_text() {
         for accept in ["", "*/*", "text/html, */*;q=0.8", "text/plain", "application/openmetrics-text;q=0", "q=;;,,"] {
             assert_eq!(Format::preferred(accept), Format::Classic, "{accept}");
         }
     }
 
     #[test]
-    fn who_prefers_openmetrics_gets_that() {
+    fn clients_that_prefer_openmetrics_get_openmetrics() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         for accept in [prometheus, "application/openmetrics-text", "Application/OpenMetrics-Text; version=1.0.0"] {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_request_is_told_so() {
+    fn malformed_http_requests_get_an_error() {
         let status = |text: &[u8]| match parse(text) {
             Some(Err(Response { status, .. })) => status,
             other => panic!("{other:?}"),

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_have_had_is_told() {
+    fn metrics_count_the_operations_of_clients() {
         let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), iosched::Setting::defaults("cfq"));
         let served = start(&ServeOptions { budget_bytes: 1 << 20, ..options }, None).unwrap();
         let handle = &served.handle;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_only_offers_nothing_that_writes() {
+    fn a_read_only_device_offers_no_writing_features() {
         let (writable, read_only) = (card(512, false).features(), card(512, true).features());
         assert_eq!(writable & (F_RO | F_DISCARD | F_WRITE_ZEROES), F_DISCARD | F_WRITE_ZEROES);
         assert_eq!(read_only & (F_RO | F_DISCARD | F_WRITE_ZEROES), F_RO);

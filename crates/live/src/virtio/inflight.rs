@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_before_its_note_was_removed_is_not_done_again() {
+    fn answered_requests_are_not_repeated_after_a_crash() {
         let (about, file) = region();
         let region = Region::map(&about, file).unwrap();
         let mut queue = region.queue(0).unwrap();

@@ -180,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_refused() {
+    fn addresses_outside_of_guest_memory_are_refused() {
         let memory = memory(4096);
         assert!(memory.write(4000, &[0; 96]).is_ok() && memory.write(4000, &[0; 97]).is_err());
         assert!(memory.read(u64::MAX - 1, &mut [0; 4]).is_err());

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_and_what_cannot_be_answered_is_broken() {
+    fn unanswerable_requests_break_the_queue_and_bad_ones_fail() {
         let kind = |kind, sector, bytes| read(kind, sector, &[(0, 16)], &[(4096, bytes)]).unwrap().0.kind;
         assert_eq!(kind(0, 0, 512), Kind::Refuse(IOERR), "part of a sector");
         assert_eq!(kind(0, u64::MAX / 2, 513), Kind::Refuse(IOERR), "no such sector");

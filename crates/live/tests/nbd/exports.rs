@@ -60,7 +60,7 @@ fn without_declarations_there_is_one_export_named_like_the_disk() {
 }
 
 #[test]
-fn exports_are_groups_unless_class_and_level_alone_are_to_decide() {
+fn exports_are_groups_unless_class_and_level_decide() {
     let groups = |text: &str| -> Vec<Option<(String, Option<u32>)>> {
         let exports = read(text).unwrap();
         let group = |export| exports.group(export).map(|(name, weight)| (name.to_owned(), weight));
@@ -135,7 +135,7 @@ fn a_wrong_option_is_told_alike() {
 }
 
 #[test]
-fn what_is_not_a_table_of_exports() {
+fn malformed_tables_of_exports_are_refused() {
     for (text, line, what) in [
         ("[exports.db]", "line 1", "unknown field `exports`, expected `export`"),
         ("\nexport = 5", "line 2", "expected a map"),

@@ -179,14 +179,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_option_closes(bytes: [u8; 16]) {
+    fn bytes_that_are_no_option_close_the_connection(bytes: [u8; 16]) {
         prop_assume!(bytes[..8] != wire::OPTION_MAGIC.to_be_bytes());
         let data = [&[0, 0, 0, 0, 0, 3][..], &bytes].concat();
         prop_assert!(session::whole(&data).end.is_some());
     }
 
     #[test]
-    fn what_is_no_request_closes(bytes: [u8; 28]) {
+    fn bytes_that_are_no_request_close_the_connection(bytes: [u8; 28]) {
         prop_assume!(bytes[..4] != wire::REQUEST_MAGIC.to_be_bytes());
         let mut decoder = Decoder::new(&Offer::new("disk", u64::MAX), STRUCTURED);
         prop_assert!(matches!(decoder.advance(&mut &bytes[..]), Event::Broken(_)));

@@ -201,7 +201,7 @@ fn options_without_data_that_come_with_some() {
 }
 
 #[test]
-fn fast_zeroes_are_offered_where_they_are_fast_and_can_be_written() {
+fn fast_zeroes_are_offered_where_they_are_fast() {
     for (fast_zero, read_only, write_zeroes) in
         [(true, false, true), (false, false, true), (true, true, true), (true, false, false)]
     {
@@ -250,7 +250,7 @@ fn contexts_are_listed_by_name_by_namespace_and_altogether() {
 }
 
 #[test]
-fn a_context_is_chosen_by_its_whole_name_and_the_last_choice_holds() {
+fn the_last_chosen_context_holds() {
     let chosen: [(&[&str], bool); 4] =
         [(&[wire::BASE_ALLOCATION], true), (&["x:y", wire::BASE_ALLOCATION], true), (&["base:"], false), (&[], false)];
     for (queries, expected) in chosen {
@@ -315,7 +315,7 @@ fn extended_headers_are_agreed_on_and_stay() {
 }
 
 #[test]
-fn unknown_options_are_unsupported_and_their_data_is_passed_over() {
+fn unknown_options_are_skipped_and_answered_as_unsupported() {
     for option in [0, wire::OPT_PEEK_EXPORT, 12, u32::MAX] {
         let (progress, out) = run(&hello().option(option, &[7; 1000]).go("backup"));
         assert_eq!(progress, negotiated(0, false));
@@ -359,7 +359,7 @@ fn tls_starts_when_asked_for_and_only_once() {
 }
 
 #[test]
-fn what_was_agreed_before_tls_is_forgotten() {
+fn agreements_before_tls_are_forgotten() {
     let mut handshake = start(offers(), TlsMode::Available);
     let before = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_STARTTLS, &[]);
     assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
@@ -367,7 +367,7 @@ fn what_was_agreed_before_tls_is_forgotten() {
 }
 
 #[test]
-fn before_tls_that_is_required_only_starttls_and_abort_are_served() {
+fn required_tls_allows_only_starttls_and_abort_before_it() {
     let mut sent = hello().go("backup").ask(wire::OPT_INFO, "backup", &[]).option(wire::OPT_LIST, &[]);
     sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).option(99, &[]).option(wire::OPT_ABORT, &[]);
     let (progress, out, _) = feed(&mut start(offers(), TlsMode::Required), &sent.0);

@@ -40,7 +40,7 @@ fn libnbd_goes_through_tls() {
 
 /// rustls has pre-shared keys for its own sessions only; docs/compat.md says so.
 #[test]
-fn a_client_with_a_pre_shared_key_is_refused_and_the_next_one_is_served() {
+fn clients_with_a_pre_shared_key_are_refused() {
     const SCRIPT: &str = r#"
 import nbd
 def connect(prepare):

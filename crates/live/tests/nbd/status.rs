@@ -15,7 +15,7 @@ fn disk(backend: &str) -> Disk {
 }
 
 #[test]
-fn what_was_written_is_data_and_the_rest_are_holes() {
+fn written_ranges_are_data_and_the_rest_are_holes() {
     const SCRIPT: &str = r#"
 def extents(count=16 << 20, offset=0, flags=0):
     told = []
@@ -93,7 +93,7 @@ fn clients_skip_holes() {
 }
 
 #[test]
-fn what_is_cached_is_read_from_the_backing_and_not_sent() {
+fn cache_requests_read_the_back_end_and_send_nothing() {
     let (small, large) = (Disk::new("memory:64M", 1), Disk::new("memory:64M", 256));
     for disk in [&small, &large] {
         let before = disk.bytes_read();
@@ -111,7 +111,7 @@ fn what_is_cached_is_read_from_the_backing_and_not_sent() {
 }
 
 #[test]
-fn a_request_of_more_than_32_mib_fits_into_the_share_of_who_asks_for_it() {
+fn a_request_above_32_mib_fits_into_its_client_share() {
     let long = "data = bytes(range(256)) * (64 << 12)\nh.pwrite(data, 1 << 20)\n\
                 assert h.pread(64 << 20, 1 << 20) == data\n";
     let script = format!("assert h.get_block_size(nbd.SIZE_MAXIMUM) == 128 << 20\n{long}");
@@ -149,7 +149,7 @@ assert sizes == [1, 4096, 128 << 20], sizes
 }
 
 #[test]
-fn what_is_offered_of_each_backing_is_done_and_what_is_not_is_refused() {
+fn offered_features_work_and_others_are_refused() {
     const SCRIPT: &str = r#"
 def errno_of(call, *args):
     try:

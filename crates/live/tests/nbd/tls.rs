@@ -274,7 +274,7 @@ fn client_hello(folder: &Folder) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_beginnings_end_in_an_error_or_wait_and_take_little_memory() {
+fn damaged_tls_records_take_little_memory() {
     let folder = certificates();
     let config = files(&folder).load().unwrap();
     let hello = client_hello(&folder);

@@ -231,7 +231,7 @@ fn a_read_only_export() {
 }
 
 #[test]
-fn what_is_no_request_closes() {
+fn bytes_that_are_no_request_close_the_connection() {
     let mut decoder = Decoder::new(&offer(), SIMPLE);
     let garbage = b"GET / HTTP/1.1\r\nHost: localhost\r\n";
     let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET "), due: wire::REQUEST_MAGIC });
@@ -335,7 +335,7 @@ fn structured_replies() {
 }
 
 #[test]
-fn extents_of_a_reply_are_of_one_context_and_holes_read_as_zeroes() {
+fn extents_of_a_reply_belong_to_one_context() {
     let given = [(512, true), (u64::from(u32::MAX) - 512, false)];
     let extents = given.map(|(length, is_hole)| Extent { length, is_hole });
     let reply = replied(STATUS, |replies, out| replies.extents(out, TO, &extents));

@@ -4,7 +4,7 @@ use super::Server;
 use super::guest::{Guest, IN, OUT};
 
 #[test]
-fn what_a_frontend_left_is_done_when_it_comes_back() {
+fn requests_left_by_a_front_end_are_done_after_reconnecting() {
     let server = Server::new("model:sata-7200,size=64M", &["vm"]);
     let mut guest = Guest::new(1);
     guest.connect(&server.socket(0));

@@ -159,7 +159,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_taken_and_given_back_is_as_before(bits in 64_u32..400, start in 0_u32..64, count in 1_u32..64) {
+        fn freed_bits_are_free_again(bits in 64_u32..400, start in 0_u32..64, count in 1_u32..64) {
             let mut bitmap = Bitmap::new(bits);
             let count = count.min(bits - start);
             bitmap.set(start, count);

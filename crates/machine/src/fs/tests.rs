@@ -54,7 +54,7 @@ fn superblocks_are_kept_in_groups_that_are_powers_of_3_5_and_7() {
 }
 
 #[test]
-fn every_group_has_its_own_tables_with_ext3_and_sixteen_keep_theirs_together_with_ext4() {
+fn ext4_packs_the_tables_of_sixteen_groups() {
     let (ext3, ext4) = (fs(FsKind::Ext3), fs(FsKind::Ext4));
     for number in 0..100 {
         let in_group = |block: Block| ext3.geometry.group_of(block) == number;
@@ -146,7 +146,7 @@ fn small_files_stay_near_their_directories_with_ext3() {
 }
 
 #[test]
-fn directories_at_the_top_are_spread_and_those_below_stay_near_their_parents() {
+fn only_top_directories_are_spread() {
     for kind in [FsKind::Ext3, FsKind::Ext4] {
         let (mut fs, mut effects) = (fs(kind), Effects::default());
         let unit = |fs: &FileSystem, ino| group(fs, ino) / fs.groups.unit_groups;
@@ -168,7 +168,7 @@ fn directories_at_the_top_are_spread_and_those_below_stay_near_their_parents() {
 }
 
 #[test]
-fn a_group_takes_no_more_directories_than_its_debt_allows_until_files_follow() {
+fn debt_limits_directories_of_a_group_until_files_follow() {
     let (mut fs, mut effects) = (fs(FsKind::Ext3), Effects::default());
     let top = fs.make_directory(fs.root(), 10, &mut effects).unwrap();
     let below: Vec<Ino> = (0..300).map(|_| fs.make_directory(top, 10, &mut effects).unwrap()).collect();
@@ -177,7 +177,7 @@ fn a_group_takes_no_more_directories_than_its_debt_allows_until_files_follow() {
 }
 
 #[test]
-fn sixteen_inodes_share_a_block_of_the_table_and_the_first_needs_no_read() {
+fn the_first_inode_of_a_table_block_needs_no_read() {
     let mut fs = fs(FsKind::Ext4);
     let directory = fs.make_directory(fs.root(), 10, &mut Effects::default()).unwrap();
     let mut blocks = Vec::new();

@@ -73,7 +73,7 @@ fn the_data_of_a_file_that_is_removed_is_not_waited_for() {
 }
 
 #[test]
-fn a_block_changed_while_it_is_committed_is_copied_and_not_written_to_its_place() {
+fn a_block_changed_during_its_commit_is_copied() {
     let mut journal = journal(1024);
     change(&mut journal, [5, 7]);
     journal.begin_commit().unwrap();
@@ -98,7 +98,7 @@ fn a_block_changed_while_it_is_committed_is_copied_and_not_written_to_its_place(
 }
 
 #[test]
-fn a_freed_block_leaves_the_log_only_with_the_transaction_that_freed_it() {
+fn a_freed_block_leaves_the_log_with_its_transaction() {
     let mut journal = journal(1024);
     change(&mut journal, [5]);
     assert_eq!(commit(&mut journal), [5]);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_share_what_the_disk_writes_with_as_much_dirty_as_should_be() {
+    fn tasks_share_the_write_rate_at_the_dirty_set_point() {
         for (writers, disk_rate) in [(1, 10_000), (4, 10_000), (10, 100_000), (3, 6_000)] {
             let (rate, unclean) = settled(writers, disk_rate);
             let (expected, middle) = (disk_rate / writers, disk_rate * 15 / 2);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_than_its_share_of_the_limit_is_slower() {
+    fn a_task_above_its_share_of_the_limit_is_slower() {
         let ratio = |own_limit, own_unclean| own_ratio(1500, 2000, own_limit, own_unclean, 100);
         assert!((ratio(2000, 1750) - 1.0).abs() < 1e-9);
         assert!(ratio(1000, 1500) < ratio(1000, 900) && ratio(1000, 10_000) == 0.25);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_long_ago_counts_less() {
+    fn old_writes_count_less() {
         let mut share = Share::new();
         share.reckon(1, 1000);
         share.reckon(LATELY_NS * 2, 1000);

@@ -46,7 +46,7 @@ fn memory_comes_back_with_its_completion() {
 }
 
 #[test]
-fn a_wait_ends_when_there_is_something_to_read_or_when_it_is_cancelled() {
+fn a_wait_ends_with_input_or_a_cancellation() {
     let (mut ring, (mut near, far)) = (new(), UnixStream::pair().unwrap());
     ring.push(far.as_fd(), Call::WaitReadable, 1);
     ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
@@ -63,7 +63,7 @@ fn a_wait_ends_when_there_is_something_to_read_or_when_it_is_cancelled() {
 }
 
 #[test]
-fn what_has_come_is_found_without_waiting() {
+fn past_completions_are_found_without_waiting() {
     let (mut ring, (mut near, far)) = (new(), UnixStream::pair().unwrap());
     ring.enter = |ring, completions, timeout| {
         assert_eq!((completions, timeout), (0, None), "nothing is waited for");
@@ -117,7 +117,7 @@ fn pieces_are_sent_from_where_they_were_left() {
 }
 
 #[test]
-fn what_lies_elsewhere_is_sent_from_there() {
+fn data_is_sent_from_where_it_lies() {
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut map = ZeroedMap::new(8192).unwrap();
     let pool = Pool::default();
@@ -155,7 +155,7 @@ fn what_lies_elsewhere_is_sent_from_there() {
 }
 
 #[test]
-fn what_is_sent_of_a_page_that_changes_is_of_one_moment() {
+fn sent_pages_are_of_one_moment() {
     const BYTES: usize = 1 << 20;
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut map = ZeroedMap::new(BYTES as u64 + 4096).unwrap();

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_block_events_is_passed_over() {
+    fn other_events_between_block_events_are_skipped() {
         for line in [
             "# tracer: nop",
             "cpus=4",

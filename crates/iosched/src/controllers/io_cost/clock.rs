@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_thrown_away_makes_the_next_period_at_most_twice_as_fast() {
+    fn discarded_budget_at_most_doubles_the_next_period() {
         let mut clock = Clock { period_us: 50_000, ..Clock::new() };
         clock.error = -1_000 * 50_000;
         clock.correct(0);

@@ -108,7 +108,7 @@ impl Bench {
 }
 
 #[test]
-fn what_has_no_cost_passes_and_leaves_no_trace() {
+fn bios_without_cost_pass_and_change_nothing() {
     let (mut bench, [group]) = Bench::new([100]);
     for (group, op) in [(CgroupId::ROOT, Op::Read), (group, Op::Discard), (group, Op::WriteZeroes), (group, Op::Flush)]
     {
@@ -123,7 +123,7 @@ fn what_has_no_cost_passes_and_leaves_no_trace() {
 }
 
 #[test]
-fn a_new_group_begins_with_half_a_period_and_then_gets_its_share() {
+fn a_new_group_begins_with_half_a_period_of_budget() {
     let (mut bench, [light, heavy]) = Bench::new([100, 300]);
     assert_eq!(bench.read(heavy), Passage::Pass);
     // A quarter of the device pays for a quarter of what 25 ms would.
@@ -134,7 +134,7 @@ fn a_new_group_begins_with_half_a_period_and_then_gets_its_share() {
 }
 
 #[test]
-fn who_waits_goes_on_between_when_the_budget_is_there_and_a_hundredth_of_a_period_later() {
+fn waiting_bios_go_on_within_a_hundredth_of_a_period() {
     let (mut bench, [group]) = Bench::new([100]);
     assert_eq!(bench.reads_until_one_waits(group), 24);
     let missing_ns = 1_000 * MICROSECOND_NS - (25_000 - 24_000) * MICROSECOND_NS;
@@ -169,7 +169,7 @@ fn the_first_that_waits_holds_up_all_but_what_must_not_wait() {
 }
 
 #[test]
-fn a_debt_of_many_periods_makes_processes_rest_and_halves_each_second_unless_the_device_is_busy() {
+fn debt_delays_processes_and_halves_each_second_when_idle() {
     let (mut bench, [group]) = Bench::new([100]);
     assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     assert!(bench.site.take_rest(ContextId(0)));
@@ -209,7 +209,7 @@ fn groups_above_and_below_a_group_that_takes_part_are_free() {
 }
 
 #[test]
-fn a_merge_is_charged_without_waiting_and_is_owed_once_the_first_of_the_request_is() {
+fn merges_are_charged_or_owed_without_waiting() {
     let (mut bench, [group]) = Bench::new([100]);
     let (first, _) = bench.come(group, Flags::empty(), 8);
     let merge = |bench: &mut Bench, sector: Sector, target: Target| {
@@ -231,7 +231,7 @@ fn a_merge_is_charged_without_waiting_and_is_owed_once_the_first_of_the_request_
 }
 
 #[test]
-fn who_lends_takes_back_a_quarter_of_its_weight_at_a_time_and_little_above_weight_2621() {
+fn a_donor_takes_back_a_quarter_of_its_weight_at_a_time() {
     for (weight, step) in [(100, 25 * 65_536), (2_621, 655 * 65_536 + 16_384), (2_622, 9_176)] {
         let (mut bench, [group, other]) = Bench::new([weight, weight]);
         assert_eq!([bench.read(group), bench.read(other)], [Passage::Pass; 2]);
@@ -255,7 +255,7 @@ fn who_lends_takes_back_a_quarter_of_its_weight_at_a_time_and_little_above_weigh
 }
 
 #[test]
-fn a_group_that_is_short_makes_virtual_time_twice_as_fast_in_41_periods_and_100_times_in_73() {
+fn a_short_group_doubles_virtual_time_in_41_periods() {
     let (mut bench, [group]) = Bench::new([100]);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "min=1 max=10000").unwrap();
     assert_eq!(bench.come(group, Flags::empty(), 8 * 10_000_000).1, Passage::Wait);
@@ -272,7 +272,7 @@ fn a_group_that_is_short_makes_virtual_time_twice_as_fast_in_41_periods_and_100_
 }
 
 #[test]
-fn too_many_misses_or_waits_for_tags_slow_virtual_time_down_within_its_bounds() {
+fn misses_and_waits_for_tags_slow_virtual_time_down() {
     let (mut bench, [group]) = Bench::new([100]);
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "rpct=90 rlat=25000 min=99 max=200").unwrap();
     for period in 0..6 {
@@ -305,7 +305,7 @@ fn a_latency_within_the_target_beyond_its_transfer_is_met() {
 }
 
 #[test]
-fn a_group_that_does_nothing_for_a_period_takes_part_no_more_and_periods_end_with_the_last() {
+fn idle_groups_leave_and_the_last_one_ends_periods() {
     let (mut bench, [group]) = Bench::new([100]);
     let bio_id = bench.come(group, Flags::empty(), 8).0;
     bench.end_period();
@@ -336,7 +336,7 @@ fn a_group_that_is_freed_leaves_neither_debt_nor_share() {
 }
 
 #[test]
-fn who_needs_little_lends_the_rest_to_who_is_short() {
+fn a_group_lends_unused_share_to_a_short_group() {
     let (mut bench, [light, heavy]) = Bench::new([100, 100]);
     for _ in 0..3 {
         let bio_id = bench.come(light, Flags::empty(), 8).0;
@@ -354,7 +354,7 @@ fn who_needs_little_lends_the_rest_to_who_is_short() {
 }
 
 #[test]
-fn a_refused_write_changes_nothing_and_a_good_one_takes_effect_at_once() {
+fn refused_writes_change_nothing_and_good_ones_work_at_once() {
     let (mut bench, [group]) = Bench::new([100]);
     let before = bench.cost.read(IoCostFile::Qos, CgroupId::ROOT);
     assert_eq!(bench.write(IoCostFile::Qos, CgroupId::ROOT, "enable=0 min=150 max=120"), Err(WriteError::Invalid));
@@ -379,7 +379,7 @@ fn a_refused_write_changes_nothing_and_a_good_one_takes_effect_at_once() {
 }
 
 #[test]
-fn a_device_that_is_not_described_is_taken_for_what_it_seems_to_be() {
+fn undescribed_devices_get_the_model_of_their_kind() {
     let model = |rotational, depth| {
         let mut site = Site::new(Time::BEGINNING, 1_000);
         let mut cost = IoCost::new(&mut site, rotational, depth);
@@ -393,7 +393,7 @@ fn a_device_that_is_not_described_is_taken_for_what_it_seems_to_be() {
 }
 
 #[test]
-fn flash_that_is_five_times_as_fast_for_ten_seconds_is_taken_for_fast_flash_and_begins_at_100_percent() {
+fn flash_five_times_as_fast_for_ten_seconds_is_fast_flash() {
     let (mut bench, []) = Bench::new([]);
     bench.write(IoCostFile::Model, CgroupId::ROOT, "ctrl=auto").unwrap();
     bench.write(IoCostFile::Qos, CgroupId::ROOT, "ctrl=auto").unwrap();
@@ -420,7 +420,7 @@ fn flash_that_is_five_times_as_fast_for_ten_seconds_is_taken_for_fast_flash_and_
 }
 
 #[test]
-fn the_longer_latency_target_sets_the_period_and_of_equals_that_of_reads() {
+fn the_longer_latency_target_sets_the_period() {
     let (mut bench, []) = Bench::new([]);
     let mut period_us = |text: &str| {
         bench.write(IoCostFile::Qos, CgroupId::ROOT, text).unwrap();
@@ -436,7 +436,7 @@ fn the_longer_latency_target_sets_the_period_and_of_equals_that_of_reads() {
 }
 
 #[test]
-fn time_that_was_left_over_counts_for_the_next_halving_unless_the_device_was_busy() {
+fn left_over_time_counts_for_the_next_halving() {
     let (mut bench, [group]) = Bench::new([100]);
     assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     let mut forgive = |after_us: u64, used_us: u64| {

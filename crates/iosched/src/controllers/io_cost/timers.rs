@@ -68,7 +68,7 @@ mod tests {
     use crate::controllers::Groups;
 
     #[test]
-    fn what_may_fire_already_does_so_with_the_first_until_one_may_not() {
+    fn timers_within_their_slack_fire_with_the_first() {
         let mut groups = Groups::default();
         let [a, b, c, d] = [(); 4].map(|()| groups.create(CgroupId::ROOT));
         let at = Time::from_ns;

@@ -515,7 +515,7 @@ fn run(seed: u64, scheduler: &str, steps: u32) -> Run {
 }
 
 #[test]
-fn what_is_acknowledged_is_true_whatever_happens() {
+fn acknowledged_operations_are_true_under_random_faults() {
     let from = std::env::var("LIVE_DISK_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = from.map_or(0..40, |seed: u64| seed..seed + 1);
     for scheduler in iosched::Registry::linux().names() {
@@ -528,7 +528,7 @@ fn what_is_acknowledged_is_true_whatever_happens() {
 }
 
 #[test]
-fn what_an_operation_takes_is_known_before_it_is_submitted() {
+fn the_memory_of_an_operation_is_known_before_it_is_submitted() {
     let run = Run::new(1, "noop");
     let block = u64::from(run.disk.settings.card.block_bytes);
     let of_none = run.disk.bytes_of(Action::Flush, 0, 0);

@@ -165,7 +165,7 @@ fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
 }
 
 #[test]
-fn a_reader_waits_a_tenth_beside_greedy_writers_and_the_disk_does_not_idle() {
+fn a_reader_beside_writers_waits_a_tenth_of_noop() {
     let ioprio = IoPriority::default();
     let mut loads = vec![Load { group: "", action: Action::Read, bytes: 4096, depth: 1, ioprio }];
     loads.resize(17, Load { group: "", action: Action::Write, bytes: 65_536, depth: 16, ioprio });

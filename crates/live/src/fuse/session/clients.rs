@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_ioprio_is_handed_on_and_what_was_written_stays_until_then() {
+    fn a_written_ioprio_holds_until_the_process_changes_its() {
         let served = served();
         let handle = &served.handle;
         let clients = Clients::new(handle.clone(), false);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_keeps_its_number_until_it_is_forgotten_as_often_as_told() {
+    fn a_path_keeps_its_number_until_the_kernel_forgets_it() {
         let mut nodes = Nodes::default();
         let queue = nodes.look_up("sda/queue");
         assert_eq!(nodes.look_up("sda/queue"), queue);

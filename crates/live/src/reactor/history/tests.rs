@@ -19,7 +19,7 @@ fn whatever_happens_the_disk_keeps_what_it_has_promised() {
 }
 
 #[test]
-fn what_was_promised_outlives_power_cuts() {
+fn promised_data_survives_power_cuts() {
     let tally = histories(Theme::Cuts, 60);
     assert!(tally.cuts > 100 && tally.answers > 2000, "{tally:?}");
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_there_again() {
+    fn returned_memory_is_available_again() {
         let (mut account, held) = greedy(10, 2);
         for mut needed in held {
             account.charge(&mut needed, 0);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_does_not_come_takes_little_and_data_that_comes_takes_few_steps() {
+    fn absent_data_takes_little_memory_and_present_data_few_steps() {
         let mut account = Account::new(BUDGET);
         for _ in 0..1000 {
             let step = account.step(0);

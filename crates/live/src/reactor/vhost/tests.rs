@@ -127,7 +127,7 @@ fn a_turn_does_so_much_of_a_guests_work() {
 }
 
 #[test]
-fn who_rings_for_nothing_is_not_listened_to_for_a_while() {
+fn a_guest_that_rings_for_nothing_is_ignored_for_a_while() {
     let mut world = World::new();
     world.turn();
     for _ in 0..VAIN_RINGS_MAX {

@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn a_preallocated_file_that_was_written_from_end_to_end_is_in_as_few_pieces_as_before(
+    fn a_full_write_does_not_split_a_preallocated_file(
         order in Just((0_u64..3000).collect::<Vec<_>>()).prop_shuffle(),
     ) {
         let (config, mut effects) = (FsConfig::new(FsKind::Ext4), Effects::default());

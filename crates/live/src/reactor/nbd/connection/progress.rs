@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_nothing_in_time_stands_still() {
+    fn a_connection_without_progress_is_stalled() {
         let mut progress = Progress::new(at(0));
         assert!(!progress.stands_still(at(99), true, ALLOWED_NS));
         assert!(progress.stands_still(at(100), true, ALLOWED_NS));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_one_after_the_other_are_progress_and_so_is_waiting_for_us() {
+    fn small_requests_and_waits_for_the_server_are_progress() {
         let mut progress = Progress::new(at(0));
         for ns in (0..1000).step_by(50) {
             progress.moved(28);
