@@ -6,6 +6,7 @@
 //! | [`reactor`] | the one thread of a disk, and the [`Handle`] that others have to it |
 //! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
 //! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
+//! | [`front`] | front ends: the protocols that clients speak |
 //! | [`fuse`] | a disk as a file system |
 //! | [`Messages`] | what a person is told, by threads that must not wait |
 //! | [`metrics`] | what Prometheus reads |
@@ -22,23 +23,21 @@ pub mod backend;
 pub mod control;
 pub mod disk;
 mod errno;
-pub mod fuse;
+pub mod front;
 mod messages;
 pub mod metrics;
-pub mod nbd;
 mod quote;
 pub mod reactor;
 mod ring;
 mod shares;
 mod socket;
 mod sys;
-pub mod ublk;
-pub mod vhost;
-#[cfg(feature = "vhost")]
-mod virtio;
 
 pub use disk::{LiveDisk, SyncWrites};
 pub use errno::Errno;
+#[cfg(feature = "vhost")]
+pub(crate) use front::virtio;
+pub use front::{fuse, nbd, ublk, vhost};
 pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};
 pub use quote::{QUOTED_CHARS_MAX, shortened};

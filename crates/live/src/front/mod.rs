@@ -1,0 +1,13 @@
+//! Front ends: the protocols through which clients reach a served disk.
+//!
+//! The NBD and virtio modules are sans-IO. The thread of a disk, [`reactor`](crate::reactor), moves their bytes. FUSE
+//! and ublk bring threads, which send operations to the reactor through a [`Handle`](crate::Handle).
+//!
+//! A build without the feature of a front end has `absent.rs` of its folder instead, whose calls return an error.
+
+pub mod fuse;
+pub mod nbd;
+pub mod ublk;
+pub mod vhost;
+#[cfg(feature = "vhost")]
+pub(crate) mod virtio;
