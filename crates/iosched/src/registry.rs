@@ -54,6 +54,7 @@ pub struct Registry {
 
 /// An elevator that cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegistryError {
     /// There is one of that name.
     #[error("a scheduler named {0:?} already exists; choose another name")]

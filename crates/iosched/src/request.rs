@@ -106,6 +106,7 @@ pub struct Bio {
 /// A bio that a queue does not take: see
 /// [`RequestQueue::check_bio`](crate::RequestQueue::check_bio).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BioError {
     /// A bio with data has no sectors.
     #[error("a bio with data needs at least one sector")]

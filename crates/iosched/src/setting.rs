@@ -152,6 +152,7 @@ pub enum Owner {
 
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SettingError {
     /// No such elevator.
     #[error(transparent)]

@@ -204,6 +204,7 @@ impl fmt::Display for Span {
 
 /// A value that cannot be read or written so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TunableError {
     /// No such name.
     #[error("{name}: {owner} has no such {what}; available: {known}")]

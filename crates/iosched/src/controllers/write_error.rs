@@ -4,6 +4,7 @@ use super::about::cgroup_files;
 
 /// A text was refused; the kernel's error numbers are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// It is not what the file takes (`EINVAL`, 22).
     #[error("the file does not accept this text")]

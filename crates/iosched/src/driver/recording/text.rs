@@ -16,6 +16,7 @@ const NONE: &str = "-";
 
 /// What is wrong with a line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// It begins with no time.
     #[error("{given:?} is not a time in ns; a record consists of a time, a kind and fields")]
