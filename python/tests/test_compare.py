@@ -69,7 +69,7 @@ def test_a_job_file_and_a_trace_file_are_workloads(examples, samples):
     assert found.devices == ["nvme"]
     assert found.schedulers == ["none", "bfq"]
     trace = iosched.read_trace(samples / "pgbench.blktrace.0.zst", partial=True)
-    assert len(iosched.compare(trace, "nvme", "none", runs=1).figures) > 5
+    assert len(iosched.compare(trace, "nvme", "none", runs=1).metrics) > 5
 
 
 def test_tables_are_taken_by_others(sample):
@@ -83,13 +83,13 @@ def test_tables_are_taken_by_others(sample):
     assert isinstance(panda, pd.DataFrame)
     assert set(panda.verdict.dropna()) <= {"better", "worse", "equal", "cannot_tell", "more", "less"}
     assert verdicts.to_dict()["mean"] == pytest.approx(panda["mean"].tolist())
-    assert verdicts["figure"].to_pylist() == panda.figure.tolist()
+    assert verdicts["metric"].to_pylist() == panda.metric.tolist()
     with pytest.raises(KeyError, match="there are device"):
         verdicts["no such"]
     # Of each run, and means of them.
-    runs = sample.figures.to_pandas()
-    own = runs[(runs.figure == "throughput") & (runs.scheduler == "bfq")].value.mean()
-    told = panda[(panda.figure == "throughput") & (panda.scheduler == "bfq")]["mean"].item()
+    runs = sample.metrics.to_pandas()
+    own = runs[(runs.metric == "throughput") & (runs.scheduler == "bfq")].value.mean()
+    told = panda[(panda.metric == "throughput") & (panda.scheduler == "bfq")]["mean"].item()
     assert own == pytest.approx(told)
 
 
@@ -97,7 +97,7 @@ def test_columns_are_not_copied(sample):
     def address(table):
         return pa.table(table).column("value").chunk(0).buffers()[1].address
 
-    figures, others = sample.figures, sample.figures
+    figures, others = sample.metrics, sample.metrics
     assert address(figures) == address(figures)
     assert address(figures) != address(others)
 
@@ -130,9 +130,9 @@ def test_it_is_kept_read_and_shown(sample, tmp_path):
 
 def test_a_run_of_it_is_made_again(sample):
     run = sample.run("bfq", run=1)
-    figures = sample.figures.to_pandas()
-    own = figures[(figures.scheduler == "bfq") & (figures.run == 1)].set_index("figure").value
-    assert run.figures == pytest.approx(own.to_dict())
+    figures = sample.metrics.to_pandas()
+    own = figures[(figures.scheduler == "bfq") & (figures.run == 1)].set_index("metric").value
+    assert run.metrics == pytest.approx(own.to_dict())
     with pytest.raises(iosched.UsageError, match="was not compared"):
         sample.run("cfq")
     with pytest.raises(iosched.UsageError, match="counted from 0"):

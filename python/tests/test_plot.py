@@ -98,10 +98,10 @@ def test_quantiles_are_those_of_the_figures(runs):
     # Figures come from buckets 1.6 % wide.
     for scheduler, run in runs.items():
         x, y = plot.latency_cdf({scheduler: run}, sync=True).lines[0].get_data()
-        assert x[np.searchsorted(y, 0.5)] * 1e3 == pytest.approx(run.figures["sync_p50"], rel=0.04)
+        assert x[np.searchsorted(y, 0.5)] * 1e3 == pytest.approx(run.metrics["sync_p50"], rel=0.04)
         x, y = plot.latency_cdf({scheduler: run}, sync=True, tail=True).lines[0].get_data()
-        assert x[np.flatnonzero(y >= 0.01)[-1]] * 1e3 == pytest.approx(run.figures["sync_p99"], rel=0.04)
-        assert x.max() * 1e3 == pytest.approx(run.figures["sync_worst"])
+        assert x[np.flatnonzero(y >= 0.01)[-1]] * 1e3 == pytest.approx(run.metrics["sync_p99"], rel=0.04)
+        assert x.max() * 1e3 == pytest.approx(run.metrics["sync_worst"])
 
 
 def test_of_many_points_few_are_drawn_and_the_slowest_all():
@@ -122,7 +122,7 @@ def test_throughput_adds_up_to_the_bytes_done(runs):
     for run, patch in zip(runs.values(), ax.patches, strict=True):
         rate, edges, _ = patch.get_data()
         assert (len(rate), edges[0]) == (37, 0)
-        assert (rate * np.diff(edges)).sum() == pytest.approx(run.figures["throughput"] * run.figures["finish"])
+        assert (rate * np.diff(edges)).sum() == pytest.approx(run.metrics["throughput"] * run.metrics["finish"])
 
 
 @pytest.mark.parametrize("by", ["process", "op"])
@@ -195,11 +195,11 @@ def test_depth_adds_up_to_the_time_that_all_were_under_way(runs):
         assert mean == pytest.approx((ended - began).sum() / 1e6, abs=1e-6)
 
 
-@pytest.mark.parametrize("figure", ["throughput", "sync_p99", "utilisation", "fairness"])
-def test_verdicts_are_those_of_the_comparison(compared, figure):
-    ax = plot.verdicts(compared, figure)
+@pytest.mark.parametrize("metric", ["throughput", "sync_p99", "utilisation", "fairness"])
+def test_verdicts_are_those_of_the_comparison(compared, metric):
+    ax = plot.verdicts(compared, metric)
     rows = compared.verdicts.to_pandas()
-    rows = rows[rows.figure == figure]
+    rows = rows[rows.metric == metric]
     base = rows[rows.baseline]["mean"].item()
     for bars, (_, row) in zip(ax.containers, rows.iterrows(), strict=True):
         assert bars.lines[0].get_xdata() == [row["mean"]]
@@ -217,7 +217,7 @@ def test_verdicts_are_those_of_the_comparison(compared, figure):
 def test_of_several_devices_one_is_named(several):
     with pytest.raises(iosched.UsageError, match="name one of sata-ssd, nvme"):
         plot.verdicts(several, "finish")
-    means = several.verdicts.to_pandas().query("figure == 'finish' and device == 'nvme'")["mean"].tolist()
+    means = several.verdicts.to_pandas().query("metric == 'finish' and device == 'nvme'")["mean"].tolist()
     for device in ("nvme", 1):
         ax = plot.verdicts(several, "finish", device=device)
         assert [bars.lines[0].get_xdata()[0] for bars in ax.containers] == means

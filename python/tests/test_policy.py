@@ -72,7 +72,7 @@ def test_the_same_decisions_make_the_same_run():
     # Without merging noop is first come, first served; so is none, whose tags are the device's.
     mine, noop = (iosched.simulate(TASKS, "sata-7200", one, seed=3) for one in (Fifo, "noop"))
     assert rows(mine) == rows(noop)
-    assert mine.figures == noop.figures
+    assert mine.metrics == noop.metrics
 
 
 def test_batches_are_given_out_in_their_order():

@@ -78,7 +78,7 @@ def test_goals_are_values():
     assert hash(goal) == hash(iosched.Goal("p99(sync)"))
     assert pickle.loads(pickle.dumps(goal)) == goal
     run = iosched.simulate(TASKS, "sata-7200", "cfq")
-    assert goal.of(run) == pytest.approx(run.figures["sync_p99"])
+    assert goal.of(run) == pytest.approx(run.metrics["sync_p99"])
     assert goal.direction(run) == "minimize"
     assert iosched.Goal("throughput").direction(run) == "maximize"
     assert iosched.Goal("iops(reader)").of(run) > 0

@@ -15,8 +15,8 @@ def test_a_run_is_a_function_of_its_arguments():
     one, two, other = (iosched.simulate(scheduler="cfq", seed=seed) for seed in (5, 5, 6))
     assert one.requests.to_dict() == two.requests.to_dict()
     assert one.requests.to_dict() != other.requests.to_dict()
-    assert one.figures == two.figures
-    assert iosched.simulate(scheduler="cfq", seed=5, requests=False).figures == one.figures
+    assert one.metrics == two.metrics
+    assert iosched.simulate(scheduler="cfq", seed=5, requests=False).metrics == one.metrics
 
 
 @pytest.mark.parametrize("scheduler", [name for name, _ in iosched.schedulers()])

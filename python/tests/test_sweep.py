@@ -141,7 +141,7 @@ def values(root, store=None):
     else:
         found = store.glob("/results/one/runs/*/*.parquet")
         table = polars.concat([polars.read_parquet(store.cat_file(path)) for path in found])
-    keys = ["workload", "device", "scheduler", "figure", "run"]
+    keys = ["workload", "device", "scheduler", "metric", "run"]
     rows = table.select([*keys, "value"]).iter_rows()
     return {(row[0].rpartition("/")[2], *row[1:-1]): row[-1] for row in rows}
 
@@ -156,11 +156,11 @@ def test_others_read_the_dataset(made):
     compared = iosched.compare(
         dataset.parent / "vol0000.csv", "sata-ssd", PLAN["schedulers"], runs=3, baseline="mq-deadline"
     )
-    mine = compared.figures.to_polars().filter(polars.col("figure") == "sync_mean")["value"].sort().to_list()
+    mine = compared.metrics.to_polars().filter(polars.col("metric") == "sync_mean")["value"].sort().to_list()
     rows = lazy.filter(
         (polars.col("workload") == "vol0000.csv")
         & (polars.col("device") == "sata-ssd")
-        & (polars.col("figure") == "sync_mean")
+        & (polars.col("metric") == "sync_mean")
     )
     assert rows["value"].sort().to_list() == mine
 
@@ -323,14 +323,14 @@ def test_the_command_line(made, tmp_path):
     done = main(str(file), "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
     assert "comparisons   12\n" in done.stdout
-    done = main(str(file), "-o", "o", "--report", "page.html", "--figure", "sync_p99")
+    done = main(str(file), "-o", "o", "--report", "page.html", "--metric", "sync_p99")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("12 comparisons ran in ")
     assert files(tmp_path / "o") == files(dataset)
     assert (tmp_path / "page.html").exists()
     assert main(str(file)).returncode == 2
     assert main("absent.toml", "-o", "o").returncode == 2
-    wrong = main(str(file), "-o", "o", "--figure", "sync_men")
+    wrong = main(str(file), "-o", "o", "--metric", "sync_men")
     assert wrong.returncode == 2
     assert "there are" in wrong.stderr
 

@@ -208,9 +208,9 @@ def test_errors_are_also_those_of_python(tmp_path):
 
 def test_numbers_of_numpy_are_numbers():
     plain = iosched.simulate(TASKS, FIXED, "cfq", seed=5, warm_up=0.5)
-    assert iosched.simulate(TASKS, FIXED, "cfq", seed=np.int64(5), warm_up=np.float32(0.5)).figures == plain.figures
+    assert iosched.simulate(TASKS, FIXED, "cfq", seed=np.int64(5), warm_up=np.float32(0.5)).metrics == plain.metrics
     tasks = {**TASKS, "tasks": [{**task, "total": np.int64(task["total"])} for task in TASKS["tasks"]]}
-    assert iosched.simulate(tasks, FIXED, "cfq", seed=5, warm_up=0.5).figures == plain.figures
+    assert iosched.simulate(tasks, FIXED, "cfq", seed=5, warm_up=0.5).metrics == plain.metrics
     for four in [np.int64(4), 4.0, np.float64(4)]:
         assert iosched.Setting("cfq", quantum=four) == iosched.Setting("cfq", quantum=4)
         assert iosched.space("cfq", fix={"quantum": four}) == iosched.space("cfq", fix={"quantum": 4})
@@ -220,7 +220,7 @@ def test_numbers_of_numpy_are_numbers():
 def test_runs_and_tables_pickle_and_copy(again):
     run = iosched.simulate(scheduler="cfq", decisions=True)
     made = again(run)
-    assert (made.figures, made.ios, made.finished_ns, made.notes) == (run.figures, run.ios, run.finished_ns, run.notes)
+    assert (made.metrics, made.ios, made.finished_ns, made.notes) == (run.metrics, run.ios, run.finished_ns, run.notes)
     assert repr(made) == repr(run)
     for kept in ["requests", "decisions"]:
         assert pa.table(getattr(made, kept)).equals(pa.table(getattr(run, kept)))

@@ -232,7 +232,7 @@ fn what_the_workload_has_not_is_told_with_what_it_has() {
     };
     assert!(error("p99(writer)", None).contains("lookup, scan"), "{}", error("p99(writer)", None));
     assert!(error("tps", None).contains("p99(sync)"));
-    assert!(error("p99(async)", None).contains("no such figure"));
+    assert!(error("p99(async)", None).contains("no such metric"));
     assert!(error("throughput", Some("throughput >= 5 ms")).contains("MB/s"));
     let mut small = tuning(SHARED, &["cfq"], &["throughput"], 5);
     assert!(matches!(tune(&small, &Control::new(1), |_| Ok(())), Err(TuneError::Budget { .. })));

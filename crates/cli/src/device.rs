@@ -300,7 +300,7 @@ fn as_json(profile: &Profile, sheet: &DataSheet) -> Result<Value> {
         "write_cache": card.write_cache,
         "fua": card.fua,
         "fit": profile.fit(),
-        "figures": figures.collect::<Result<Vec<_>>>()?,
+        "metrics": figures.collect::<Result<Vec<_>>>()?,
         "latencies": latencies.collect::<Vec<_>>(),
     }))
 }

@@ -43,8 +43,8 @@ fn an_application_is_compared_by_its_own_figures() {
     let rows: Vec<&str> = csv.lines().filter(|line| line.starts_with("write,KB/s,")).collect();
     assert_eq!(rows.len(), 2, "{csv}");
     let json: serde_json::Value = serde_json::from_str(&run(&here, &[&common[..], &["--json"]].concat()).1).unwrap();
-    assert_eq!(json["figures"][0]["figure"], "write");
-    assert_eq!(json["figures"][0]["better"], "higher");
+    assert_eq!(json["metrics"][0]["metric"], "write");
+    assert_eq!(json["metrics"][0]["better"], "higher");
     assert_eq!(json["plan"]["machine"]["name"], "server-2010");
     // What the records say is what the run said.
     let (code, _, err) = run(&here, &["report", "last.jsonl"]);
@@ -64,9 +64,9 @@ fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
 /// The mean of a figure under the first setting.
 #[track_caller]
 fn mean(json: &serde_json::Value, figure: &str) -> f64 {
-    let figures = json["figures"].as_array().unwrap();
-    let own = figures.iter().find(|own| own["figure"] == figure);
-    let names: Vec<_> = figures.iter().map(|own| &own["figure"]).collect();
+    let figures = json["metrics"].as_array().unwrap();
+    let own = figures.iter().find(|own| own["metric"] == figure);
+    let names: Vec<_> = figures.iter().map(|own| &own["metric"]).collect();
     own.unwrap_or_else(|| panic!("no {figure} in {names:?}"))["settings"][0]["mean"].as_f64().unwrap()
 }
 
@@ -124,7 +124,7 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let line = "sysbench fileio --file-total-size=16M --file-num=4 --file-test-mode=rndwr --events=200 --time=0 \
                 --file-fsync-mode=fdatasync --file-fsync-all=on run";
     let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
-    let named: Vec<_> = goal["figures"].as_array().unwrap().iter().map(|own| &own["figure"]).collect();
+    let named: Vec<_> = goal["metrics"].as_array().unwrap().iter().map(|own| &own["metric"]).collect();
     assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
     // The rates and latencies of a job do not count its syncs.
     let ping = compared(&here, "ioping -D -W -c 20 /tmp", &[]);
@@ -173,7 +173,7 @@ fn what_an_application_cannot_be_is_told() {
     refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: this option is missing"]);
     refused(&here, &["compare", "-w", "pgbench -c 10 -T 60 bench"], &["pgbench: iosched does not simulate", "tpcc"]);
     refused(&here, &["compare", "-w", "mysqld"], &["mysqld: iosched does not simulate this program"]);
-    refused(&here, &["compare", "--machine", "server-2010"], &["--machine is for applications"]);
+    refused(&here, &["compare", "--machine", "server-2010"], &["--machine is only for applications"]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (device, told, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));
     fs::write(&device, DEVICE).unwrap();
-    let short = ["--rounds", "2", "--run-for", "0.2", "--records", &records];
+    let short = ["--runs", "2", "--run-for", "0.2", "--records", &records];
     let (code, out, err) = run(&[&["validate", &device, "--profile", &device, "-o", &told][..], &short].concat());
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     for part in [
@@ -183,7 +183,7 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
         (vec!["validate", "--profile", "nvme"], "required"),
         (vec!["validate", "nvme", "--profile", "no-such-profile"], "there is no device profile"),
         (vec!["validate", "nvme", "--profile", "nvme", "--scheduler", "cfq"], "none, mq-deadline, kyber, bfq"),
-        (vec!["validate", "nvme", "--profile", "nvme", "--rounds", "1"], "2"),
+        (vec!["validate", "nvme", "--profile", "nvme", "--runs", "1"], "2"),
         (vec!["validate", "nvme", "--profile", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
         (vec!["validate", "/dev/no-such-disk", "--profile", "nvme"], "no-such-disk"),
         (vec!["validate", "--from", &*file, "--profile", "nvme"], "is not a file of a validation"),

@@ -28,9 +28,9 @@ fn compare(here: &Path, (file, text): (&str, &str), more: &[&str]) -> Value {
 /// The means of a metric, one for each setting.
 #[track_caller]
 fn means(json: &Value, figure: &str) -> Vec<f64> {
-    let figures = json["figures"].as_array().unwrap();
-    let names: Vec<&Value> = figures.iter().map(|row| &row["figure"]).collect();
-    let row = figures.iter().find(|row| row["figure"] == figure);
+    let figures = json["metrics"].as_array().unwrap();
+    let names: Vec<&Value> = figures.iter().map(|row| &row["metric"]).collect();
+    let row = figures.iter().find(|row| row["metric"] == figure);
     let settings = row.unwrap_or_else(|| panic!("no {figure} in {names:?}"))["settings"].as_array().unwrap();
     settings.iter().map(|setting| setting["mean"].as_f64().unwrap()).collect()
 }
@@ -38,7 +38,7 @@ fn means(json: &Value, figure: &str) -> Vec<f64> {
 /// Whether the answer names a setting as the best in this metric.
 fn has_winner(json: &Value, figure: &str) -> bool {
     let best = json["answer"]["best"].as_array().unwrap();
-    best.iter().flat_map(|best| best["figures"].as_array().unwrap()).any(|named| named == figure)
+    best.iter().flat_map(|best| best["metrics"].as_array().unwrap()).any(|named| named == figure)
 }
 
 /// Whether two values differ by less than so many per cent.

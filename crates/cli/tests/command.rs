@@ -153,7 +153,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     refused(&here, &["serve", "memory:1M", "--scheduler", "cfq:slice_idel=0"], 2, &["did you mean slice_idle?"]);
     refused(&here, &["serve", "model:sata-720"], 2, &["did you mean sata-7200?"]);
     refused(&here, &["man", "compaer"], 2, &["did you mean compare?"]);
-    refused(&here, &["scheduler", "show", "bfg"], 2, &["\"bfg\" is not a scheduler"]);
+    refused(&here, &["scheduler", "show", "bfg"], 2, &["there is no scheduler \"bfg\""]);
     refused(&here, &["trace", "info", "text"], 2, &["not a trace in a known format"]);
     refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["add --format FORMAT"]);
     refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["iosched can write blktrace"]);
@@ -173,7 +173,7 @@ fn tasks_files_and_every_output_format_work() {
     };
     let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
     assert_eq!(json["plan"]["settings"][1]["label"], "cfq:slice_idle=0,quantum=4");
-    assert_eq!(json["figures"][0]["settings"][1]["values"].as_array().unwrap().len(), 3);
+    assert_eq!(json["metrics"][0]["settings"][1]["values"].as_array().unwrap().len(), 3);
     assert!(json["doubts"][0]["message"].is_string());
     assert_eq!(
         json["plan"]["command"],
@@ -182,11 +182,11 @@ fn tasks_files_and_every_output_format_work() {
     );
     let csv = with(&["--csv"]);
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level");
+    assert_eq!(lines[0], "metric,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level");
     assert!(lines[1].starts_with("throughput,MB/s,noop,") && lines[1].ends_with(",3,,,,baseline,,"), "{}", lines[1]);
     assert!(lines[2].starts_with("throughput,MB/s,\"cfq:slice_idle=0,quantum=4\","), "{}", lines[2]);
     let markdown = with(&["--markdown"]);
-    assert!(markdown.contains("| figure | unit | `noop` | `cfq:slice_idle=0,quantum=4` |\n|---|---|---:|---:|\n"));
+    assert!(markdown.contains("| metric | unit | `noop` | `cfq:slice_idle=0,quantum=4` |\n|---|---|---:|---:|\n"));
     // The same seed, the same figures, whatever the number of jobs.
     assert_eq!(with(&["--csv", "--jobs", "1"]), csv);
     assert_ne!(with(&["--csv", "--seed", "2"]), csv);
@@ -223,7 +223,7 @@ fn several_devices_are_compared_in_one_command() {
     let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
     assert_eq!(read("later.html"), read("all.html"));
     let csv = with(&["--csv"]);
-    assert!(csv.starts_with("device,figure,unit,setting,mean,"), "{csv}");
+    assert!(csv.starts_with("device,metric,unit,setting,mean,"), "{csv}");
     for device in ["sata-7200", "./fixed.toml"] {
         // The same lines as of this device alone.
         let alone = ["compare", "-w", "tasks.toml", "-d", device, "-s", "noop", "-s", "cfq", "-n", "3", "--csv"];
@@ -233,8 +233,8 @@ fn several_devices_are_compared_in_one_command() {
     }
     let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
     assert_eq!(json["devices"][1]["device"], "./fixed.toml");
-    assert_eq!(json["devices"][0]["figures"][0]["settings"][1]["setting"], "cfq");
-    assert_eq!(json["overview"]["figures"][0]["devices"][1]["device"], "./fixed.toml");
+    assert_eq!(json["devices"][0]["metrics"][0]["settings"][1]["setting"], "cfq");
+    assert_eq!(json["overview"]["metrics"][0]["devices"][1]["device"], "./fixed.toml");
     assert_eq!(
         json["plan"]["command"],
         "iosched compare --workload tasks.toml --device sata-7200 --device ./fixed.toml --scheduler noop \
@@ -286,7 +286,7 @@ fn a_report_is_made_of_records_without_running_again() {
     std::fs::write(here.join("cut.jsonl"), &bytes[..bytes.len() - 20]).unwrap();
     let (code, _, err) = run(&here, &["report", "cut.jsonl"]);
     assert_eq!(code, 0);
-    assert!(err.starts_with("warning: cut.jsonl: line ") && err.contains("cut short"), "{err}");
+    assert!(err.starts_with("warning: cut.jsonl: line ") && err.contains("is truncated"), "{err}");
     refused(&here, &["report", "tasks.toml"], 2, &["tasks.toml: line 1: not a file of records"]);
     refused(&here, &["report", "none.jsonl"], 2, &["none.jsonl: No such file"]);
 }
@@ -352,8 +352,8 @@ fn devices_and_elevators_are_told_from_their_declarations() {
     assert!(card.contains("random read, depth 32") && card.contains("1000.2"), "{card}");
     let (_, card, _) = run(&here, &["device", "show", "sata-7200", "--json"]);
     let card: serde_json::Value = serde_json::from_str(&card).unwrap();
-    let figures = card["figures"].as_array().unwrap();
-    assert!(figures.iter().any(|row| row["figure"] == "random_read_4k_depth_32" && row["unit"] == "IOPS"), "{card}");
+    let figures = card["metrics"].as_array().unwrap();
+    assert!(figures.iter().any(|row| row["metric"] == "random_read_4k_depth_32" && row["unit"] == "IOPS"), "{card}");
     assert!(figures.iter().filter(|row| !row["anchor"].is_null()).all(|row| row["deviation"].is_number()), "{card}");
     let (_, list, _) = run(&here, &["scheduler", "list"]);
     for elevator in iosched::Registry::linux().elevators() {
@@ -407,8 +407,8 @@ fn processes_of_a_trace_are_throttled_by_cgroup() {
     let args = ["compare", "--device", "sata-ssd", "--cgroup", "db=post*", "--scheduler", "none", "--scheduler"];
     let (code, out, err) = run(&here, &[&args[..], &[throttled, "--runs", "1", "--details"]].concat());
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains(&format!("{throttled}: io.max let ")) && out.contains(" bios of db wait, "), "{out}");
-    assert!(out.contains("none: wbt let ") && !out.contains("io.max let 1 bio of / wait"), "{out}");
+    assert!(out.contains(&format!("{throttled}: io.max delayed ")) && out.contains(" bios of db, "), "{out}");
+    assert!(out.contains("none: wbt delayed ") && !out.contains("io.max delayed 1 bio of /"), "{out}");
 }
 
 #[test]

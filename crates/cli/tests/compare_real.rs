@@ -48,8 +48,8 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
         assert_eq!((&own["settings"], &own["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
     }
     // Against none, the idle class has less under mq-deadline and bfq, and as much under kyber.
-    let figures = found["figures"].as_array().unwrap();
-    let iops = figures.iter().find(|figure| figure["figure"] == "idle_iops").unwrap();
+    let figures = found["metrics"].as_array().unwrap();
+    let iops = figures.iter().find(|figure| figure["metric"] == "idle_iops").unwrap();
     let verdict = |setting: usize| iops["settings"][setting]["comparison"]["verdict"].as_str().unwrap();
     assert_eq!([verdict(1), verdict(3)], ["worse"; 2], "{iops:#}");
     assert_eq!(scheduler(&below), before);
@@ -74,7 +74,7 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
             ["compare", "--on", on, "--workload", "read.toml", "--run-for", "0.2", "--warm-up", "0.05", "--runs", "6"];
         let settings = ["--scheduler", "kyber", "--scheduler", "kyber:nomerges=0", "--seed", &seed, "--json"];
         let found = json(&here, &[&args[..], &settings[..]].concat());
-        let figures = found["figures"].as_array().unwrap();
+        let figures = found["metrics"].as_array().unwrap();
         let verdicts = figures.iter().map(|figure| &figure["settings"][1]["comparison"]["verdict"]);
         let mut verdicts = verdicts.filter(|verdict| verdict.is_string());
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
@@ -242,7 +242,7 @@ fn other_benchmarks_are_timed_and_read() {
     }
     let found = json(&here, &args);
     let named: Vec<&str> =
-        found["figures"].as_array().unwrap().iter().map(|figure| figure["figure"].as_str().unwrap()).collect();
+        found["metrics"].as_array().unwrap().iter().map(|figure| figure["metric"].as_str().unwrap()).collect();
     assert!(named.contains(&"finish"), "{named:?}");
 
     let output = format!("{at}/out");
@@ -264,7 +264,7 @@ fn other_benchmarks_are_timed_and_read() {
         "count=64",
     ];
     let found = json(&here, &args);
-    let rate = found["figures"].as_array().unwrap().iter().find(|figure| figure["figure"] == "rate").unwrap();
+    let rate = found["metrics"].as_array().unwrap().iter().find(|figure| figure["metric"] == "rate").unwrap();
     assert!(rate["settings"][0]["mean"].as_f64().unwrap() > 0.0);
 
     let args =

@@ -85,14 +85,14 @@ fn rates_are_held_against_the_disks_that_are_here() {
         let said = asked.wait_with_output().unwrap();
         let errors = String::from_utf8(said.stderr).unwrap();
         assert_eq!(
-            (said.status.code(), errors.contains("shows nosuchdisk; none of these")),
+            (said.status.code(), errors.contains("has nosuchdisk, but none of these")),
             (Some(2), true),
             "{errors}"
         );
     }
     let report = |name: &str| format!("Device r/s w/s r_await w_await aqu-sz %util\n{name} 1 1 4.0 2.0 8.0 99\n");
     let (code, _, errors) = rates(&report("nosuchdisk"));
-    assert_eq!((code, errors.contains("shows nosuchdisk; none of these")), (2, true), "{errors}");
+    assert_eq!((code, errors.contains("has nosuchdisk, but none of these")), (2, true), "{errors}");
     let (_, json, _) = run(&["doctor", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let known = document["disks"].as_array().unwrap().iter().find(|disk| disk["scheduler"].is_string());

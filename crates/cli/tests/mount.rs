@@ -120,7 +120,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
             2,
             "scheduler: there is no scheduler \"bogus\"; available: noop, anticipatory, deadline, cfq",
         ),
-        (["set", "quantum=no"], 2, "quantum: \"no\" is not a whole number; quantum takes 1..="),
+        (["set", "quantum=no"], 2, "quantum: \"no\" is not a whole number; it must be from 1 to "),
         (["set", "rotational=0"], 1, "read-only"),
         (["set", "nothing=0"], 2, "nothing: there is no such attribute; sda has"),
         (["set", "scheduler"], 2, "is not NAME=VALUE"),

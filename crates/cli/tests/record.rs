@@ -223,7 +223,7 @@ fn a_trace_without_priorities_is_doubted_until_they_are_said() {
     assert!(!is_doubted(&compare("kyber", &[])));
     let said = compare("mq-deadline", &["--ionice", "backup=idle", "--ionice", "*=none"]);
     assert!(!is_doubted(&said), "{:#}", said["doubts"]);
-    assert_ne!(said["figures"], found["figures"], "the backup waits for the database");
+    assert_ne!(said["metrics"], found["metrics"], "the backup waits for the database");
 
     let wrong = |ionice: &str| {
         iosched(&here, &["compare", "--workload", "t.csv", "--device", "sata-ssd", "--ionice", ionice], 2).1

@@ -56,11 +56,11 @@ mod with_sweeps {
         // What is compared with is named, and whether anything is better than it.
         assert!(told.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{told}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
-        let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--figure", "sync_p99"]);
+        let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);
         assert_eq!(code, 0);
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
         assert_eq!((&told["made"], &told["before"]), (&0.into(), &2.into()));
-        assert_eq!(told["summary"]["figure"], "sync_p99");
+        assert_eq!(told["summary"]["metric"], "sync_p99");
         assert_eq!(told["summary"]["volumes"].as_array().unwrap().len(), 2);
     }
 
@@ -73,7 +73,7 @@ mod with_sweeps {
         assert_eq!(code, 1, "{told}");
         assert!(told.contains("1 comparisons ran in") && told.contains("2 failed"), "{told}");
         assert!(err.contains("bad.csv") && err.contains("line 2"), "{err}");
-        assert!(err.contains("absent.csv: there is no such file"), "{err}");
+        assert!(err.contains("absent.csv: no such file"), "{err}");
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod with_sweeps {
         for (args, said) in [
             (vec!["sweep", &file], "--output"),
             (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
-            (vec!["sweep", &file, "-o", &out, "--figure", "sync_men"], "there are"),
+            (vec!["sweep", &file, "-o", &out, "--metric", "sync_men"], "available: "),
             (vec!["sweep", &file, "-o", &file], "plan.toml: is a file, but a dataset is a directory"),
             (vec!["sweep", here.to_str().unwrap(), "-o", &out], "is a directory; give the file of the plan"),
             (vec!["sweep", &file, "-o", &out, "--report", here.to_str().unwrap()], "is a directory; name a file in it"),

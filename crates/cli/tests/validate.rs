@@ -136,7 +136,7 @@ fn what_is_wrong_is_said_with_file_and_line() {
     refused(&validate("none.trace"), "none.trace: cannot be read");
     refused(&validate("a.model"), "a.model:1: \"dm_disk Small_model {\" is not a measured request");
     std::fs::write(here.join("far.trace"), "R Hit 198999 4 1.0 1.0\n").unwrap();
-    refused(&validate("far.trace"), "far.trace:1: sector 198999 and the 3 behind it");
+    refused(&validate("far.trace"), "far.trace:1: sector 198999 and the 3 after it");
     refused(&["import", "disksim", "a.seek", "a.seek", "a.diskspecs"], "a.seek:1: the block is missing");
     refused(
         &["import", "disksim", "a.model", "a.model", "a.diskspecs"],
@@ -146,8 +146,8 @@ fn what_is_wrong_is_said_with_file_and_line() {
     std::fs::write(here.join("b.model"), MODEL.replace("used = 9", "used = 5")).unwrap();
     refused(
         &["import", "disksim", "b.model", "a.seek", "a.diskspecs"],
-        "b.model:15: sparing scheme 5 is not known here",
+        "b.model:15: sparing scheme 5 is not supported",
     );
     std::fs::write(here.join("b.model"), MODEL.replace("= 199000", "= 299000")).unwrap();
-    refused(&["import", "disksim", "b.model", "a.seek", "a.diskspecs"], "299000 do not end in the last zone");
+    refused(&["import", "disksim", "b.model", "a.seek", "a.diskspecs"], "299000 sectors do not end in the last zone");
 }

@@ -79,12 +79,17 @@ fn anchors_that_cannot_be_measured_are_refused() {
         }
     };
     check("speed", "1.0", "IOPS", &["line 8", "no metric \"speed\"", "random_read_4k_depth_1"]);
-    check("random_read_4k_depth_1", "1.0", "ms", &["anchors[0].unit", "cannot have the unit ms", "its unit is IOPS"]);
-    check("random_read_4k_latency", "1.0", "IOPS", &["its unit is ms or us"]);
+    check(
+        "random_read_4k_depth_1",
+        "1.0",
+        "ms",
+        &["anchors[0].unit", "cannot have the unit ms", "its unit must be IOPS"],
+    );
+    check("random_read_4k_latency", "1.0", "IOPS", &["its unit must be ms or us"]);
     check("random_read_4k_latency", "1.0", "ns", &["line 10", "ns"]);
     check("random_read_4k_latency", "0.0", "ms", &["anchors[0].value", "out of range"]);
     check("random_read_4k_latency", "nan", "ms", &["anchors[0].value", "out of range"]);
-    check("average_read_seek", "1.0", "ms", &["anchors[0].figure", "no average_read_seek"]);
+    check("average_read_seek", "1.0", "ms", &["anchors[0].figure", "no metric average_read_seek"]);
     let twice =
         "[[anchors]]\nfigure = \"random_read_4k_depth_1\"\nvalue = 1.0\nunit = \"IOPS\"\nsource = \"me\"\n".repeat(2);
     let error = Profile::parse("mine.toml", &format!("{FIXED}{twice}")).unwrap_err().to_string();

@@ -125,9 +125,9 @@ impl Comparison {
 
 #[pymethods]
 impl Comparison {
-    /// A row for each figure of each run: device, scheduler, run, seed, figure, value, unit.
+    /// A row for each metric of each run: device, scheduler, run, seed, metric, value, unit.
     #[getter]
-    fn figures(&self, py: Python<'_>) -> PyResult<Table> {
+    fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let runs = self.records.runs.iter();
             let rows: Vec<_> = runs
@@ -142,14 +142,14 @@ impl Comparison {
                 .with("scheduler", words(rows.iter().map(|(run, ..)| self.label(run.setting))))
                 .with("run", UInt32Array::from_iter_values(rows.iter().map(|(run, ..)| run.run)))
                 .with("seed", arrow_array::UInt64Array::from_iter_values(rows.iter().map(|(run, ..)| run.seed)))
-                .with("figure", words(rows.iter().map(|(_, figure, _)| figure.id())))
+                .with("metric", words(rows.iter().map(|(_, figure, _)| figure.id())))
                 .with("value", Float64Array::from_iter_values(rows.iter().map(|row| row.2)))
                 .with("unit", words(rows.iter().map(|(_, figure, _)| figure.unit())))
                 .table()
         })
     }
 
-    /// A row for each figure of each setting on each device: its mean and standard deviation over complete rounds, and
+    /// A row for each metric of each setting on each device: its mean and standard deviation over complete rounds, and
     /// what the comparison with the baseline says, with its 95 % interval.
     #[getter]
     fn verdicts(&self, py: Python<'_>) -> PyResult<Table> {
@@ -169,7 +169,7 @@ impl Comparison {
             Columns::default()
                 .with("device", words(rows.iter().map(|row| row.0)))
                 .with("scheduler", words(rows.iter().map(|row| self.label(row.2))))
-                .with("figure", words(rows.iter().map(|row| row.1.figure.id())))
+                .with("metric", words(rows.iter().map(|row| row.1.figure.id())))
                 .with("unit", words(rows.iter().map(|row| row.1.figure.unit())))
                 .with("better", rows.iter().map(|row| row.1.figure.direction().better()).collect::<StringArray>())
                 .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.3.mean)))

@@ -338,7 +338,7 @@ impl Run {
 impl Run {
     /// Figures of the whole run by their ids, as `iosched compare` has them; those that it has not are missing.
     #[getter]
-    fn figures(&self) -> BTreeMap<&'static str, f64> {
+    fn metrics(&self) -> BTreeMap<&'static str, f64> {
         Figure::ALL.iter().filter_map(|&figure| Some((figure.id(), figure.of(&self.result)?))).collect()
     }
 

@@ -261,7 +261,7 @@ pub(crate) fn estimate<'py>(
     Ok(all)
 }
 
-/// What a dataset says of one figure: which setting each volume should have, and what is gained in all.
+/// What a dataset says about one metric: which setting each volume should have, and what is gained in all.
 #[pyclass(frozen, module = "iosched.sweep")]
 pub(crate) struct FleetSummary(Summary);
 
@@ -279,24 +279,24 @@ fn each(files: &Files<'_>, mut take: impl FnMut(Rows) -> Result<(), SweepError> 
 
 #[pymethods]
 impl FleetSummary {
-    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `figure` is the id of
-    /// a figure.
+    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `metric` is the id of
+    /// a metric.
     #[new]
     fn new(
         runs: &Bound<'_, PyAny>,
         verdicts: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = plain)] figure: String,
+        #[pyo3(from_py_with = plain)] metric: String,
     ) -> PyResult<Self> {
-        let mut gathering = Gathering::new(&figure);
+        let mut gathering = Gathering::new(&metric);
         each(runs, |rows| gathering.runs(&rows)).about("runs")?;
         each(verdicts, |rows| gathering.verdicts(&rows)).about("verdicts")?;
-        Summary::of_all(gathering, &figure).map(Self).map_err(|error| of_sweep(&error).about("figure"))
+        Summary::of_all(gathering, &metric).map(Self).map_err(|error| of_sweep(&error).about("metric"))
     }
 
-    /// The figure's id.
+    /// The metric's id.
     #[getter]
-    fn figure(&self) -> &str {
-        &self.0.figure
+    fn metric(&self) -> &str {
+        &self.0.metric
     }
 
     /// What was found, in a few sentences.

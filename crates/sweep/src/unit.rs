@@ -274,7 +274,7 @@ impl Unit {
             .with("scheduler", rows.iter().map(|row| Some(label(row.1))).collect())
             .with("run", rows.iter().map(|row| Some(u64::from(row.2))).collect())
             .with("run_seed", rows.iter().map(|row| Some(experiment.run_seed(row.2))).collect())
-            .with("figure", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
+            .with("metric", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
             .with("value", rows.iter().map(|row| Some(row.3)).collect())
             .with("unit", rows.iter().map(|row| Some(row.0.unit().to_owned())).collect())
     }
@@ -300,7 +300,7 @@ impl Unit {
         let count = rows.len();
         self.of_unit(count)
             .with("scheduler", rows.iter().map(|row| Some(label(row.1))).collect())
-            .with("figure", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
+            .with("metric", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
             .with("unit", rows.iter().map(|row| Some(row.0.unit().to_owned())).collect())
             .with("better", rows.iter().map(|row| row.0.direction().better().map(str::to_owned)).collect())
             .with("mean", rows.iter().map(|row| Some(row.2.mean)).collect())

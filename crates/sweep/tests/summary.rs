@@ -37,7 +37,7 @@ fn tables(volumes: &[Made], noise: f64, seed: u64) -> (Table, Table) {
         .with("workload", Values::Text(workload))
         .with("device", Values::Text(device))
         .with("scheduler", Values::Text(scheduler))
-        .with("figure", text("sync_mean", count))
+        .with("metric", text("sync_mean", count))
         .with("seed", Values::Whole(vec![Some(1); count]))
         .with("run", Values::Whole(run))
         .with("value", Values::Number(value));
@@ -46,7 +46,7 @@ fn tables(volumes: &[Made], noise: f64, seed: u64) -> (Table, Table) {
         .with("workload", verdict_rows.iter().map(|row| Some(row.0.workload.clone())).collect())
         .with("device", verdict_rows.iter().map(|row| Some(row.0.device.to_owned())).collect())
         .with("scheduler", verdict_rows.iter().map(|row| Some(row.1.to_owned())).collect())
-        .with("figure", text("sync_mean", count))
+        .with("metric", text("sync_mean", count))
         .with("unit", text("ms", count))
         .with("better", text("lower", count))
         .with("baseline", verdict_rows.iter().map(|row| Some(row.2.is_empty())).collect())
@@ -127,7 +127,7 @@ fn one_run_tells_nothing() {
         let pick = |name: &str| rows.iter().map(|&row| table.text(name).unwrap()[row].clone()).collect::<Values>();
         let whole = |name: &str| rows.iter().map(|&row| table.whole(name).unwrap()[row]).collect::<Values>();
         let mut all = Table::default();
-        for name in ["workload", "device", "scheduler", "figure"] {
+        for name in ["workload", "device", "scheduler", "metric"] {
             all = all.with(name, pick(name));
         }
         all.with("seed", whole("seed"))

@@ -204,7 +204,7 @@ fn rows_are_those_of_the_comparison() {
             let row = (0..runs.rows()).find(|&row| {
                 runs.text("device").unwrap()[row].as_deref() == Some("sata-7200")
                     && runs.text("scheduler").unwrap()[row].as_ref() == Some(label)
-                    && runs.text("figure").unwrap()[row].as_deref() == Some(figure.id())
+                    && runs.text("metric").unwrap()[row].as_deref() == Some(figure.id())
                     && runs.whole("run").unwrap()[row] == Some(record.run.into())
             });
             let row = row.unwrap_or_else(|| panic!("{label}: {}", figure.id()));
@@ -217,7 +217,7 @@ fn rows_are_those_of_the_comparison() {
     assert_eq!(summary.volumes.len(), 2);
     assert!(summary.html().contains("sync mean of 2 volumes"));
     let wrong = Summary::of(&runs, &verdicts, "sync_men").unwrap_err().to_string();
-    assert!(wrong.contains("there are") && wrong.contains("sync_mean"), "{wrong}");
+    assert!(wrong.contains("available: ") && wrong.contains("sync_mean"), "{wrong}");
     let neither = Summary::of(&runs, &verdicts, "utilisation").unwrap_err().to_string();
     assert!(neither.contains("neither more nor less"), "{neither}");
 }

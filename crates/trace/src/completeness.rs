@@ -274,7 +274,7 @@ impl fmt::Display for Gap {
                     true => {
                         write!(f, "files of other CPUs are missing (read: {cpus}), or completions were not recorded")
                     }
-                    false => f.write_str("they were not recorded"),
+                    false => f.write_str("completions were not recorded"),
                 }
             }
             Self::NoSubmissions { issued } => write!(

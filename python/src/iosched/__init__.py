@@ -6,7 +6,7 @@ I/O schedulers, decision for decision as Linux takes them, and says which serves
 >>> import iosched
 >>> c = iosched.compare(None, "sata-7200", ["mq-deadline", "bfq"], runs=5)
 >>> c.verdicts.column_names[:3]
-['device', 'scheduler', 'figure']
+['device', 'scheduler', 'metric']
 
 Tables speak the Arrow PyCapsule protocol: pandas, polars, DuckDB and pyarrow take them without copying.
 """

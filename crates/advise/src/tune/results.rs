@@ -77,6 +77,7 @@ pub struct Standing {
     /// Confirming runs.
     pub runs: usize,
     /// By [`TuneHeader::measures`]; `None` if it does not have it.
+    #[serde(rename = "metrics")]
     pub figures: Vec<Option<StandingFigure>>,
     /// By [`TuneHeader::constraints`].
     pub constraints: Vec<StandingConstraint>,

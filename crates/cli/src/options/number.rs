@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 /// How well differences are to be known if nothing else is said, per cent.
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
-/// A whole number in `range`. One below 0 is out of range, as any other.
+/// A whole number in `range`. One below 0 is out of range, as any other; the message is that of clap.
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
     move |text| match text.parse::<i128>() {
         Ok(number) => {
             let found = u64::try_from(number).ok().filter(|number| range.contains(number));
-            found.ok_or_else(|| format!("{text} is out of range; it must be from {} to {}", range.start(), range.end()))
+            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
         }
         Err(_) => Err(format!("must be a whole number from {} to {}", range.start(), range.end())),
     }

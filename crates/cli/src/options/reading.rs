@@ -71,8 +71,8 @@ impl Reading {
 pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
     let gaps: Vec<&Gap> = completeness.gaps().iter().filter(|gap| gap.matters()).collect();
     let line = |(number, gap): (usize, &&Gap)| {
-        let whole = if gap.is_certain() { "is not" } else { "may not be" };
-        let line = format!("this {whole} the whole recording: {gap}");
+        let is = if gap.is_certain() { "is" } else { "may be" };
+        let line = format!("the recording {is} incomplete: {gap}");
         // What helps against several is said once, with the last.
         let again = gaps.get(number + 1).is_some_and(|next| next.remedy() == gap.remedy());
         if again { line } else { format!("{line}; {}", gap.remedy()) }

@@ -59,14 +59,14 @@ fn overview(header: &Header, overview: &Overview) -> Value {
     };
     let figure = |own: &FigureOverview| {
         json!({
-            "figure": own.figure.id(),
+            "metric": own.figure.id(),
             "devices": header.devices.iter().zip(&own.devices).map(device).collect::<Vec<_>>(),
             "best_everywhere": names(&own.everywhere),
             "served": names(&own.served),
         })
     };
     json!({
-        "figures": overview.figures.iter().map(figure).collect::<Vec<_>>(),
+        "metrics": overview.figures.iter().map(figure).collect::<Vec<_>>(),
         "shared_doubts": overview.shared_doubts.iter().map(doubt).collect::<Vec<_>>(),
         "decision": {
             "text": overview.sentences.join("\n"),
@@ -110,7 +110,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         };
         let settings: Vec<Value> = results.settings.iter().enumerate().map(own).filter(|v| !v.is_null()).collect();
         json!({
-            "figure": results.figure.id(),
+            "metric": results.figure.id(),
             "name": results.figure.name(),
             "unit": results.figure.unit(),
             "better": results.figure.direction(),
@@ -121,7 +121,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     let group = |group: &Group| {
         let settings: Vec<&str> = group.settings.iter().map(|&setting| label(setting)).collect();
         let Group { figures, told, runs_needed, .. } = group;
-        json!({ "settings": settings, "figures": figures, "told": told, "runs_needed": runs_needed })
+        json!({ "settings": settings, "metrics": figures, "told": told, "runs_needed": runs_needed })
     };
     let answer = &results.answer;
     let answer = json!({
@@ -142,7 +142,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         "rounds": results.rounds,
         "simulated_ns": results.simulated_ns,
         "simulated_ios": results.simulated_ios,
-        "figures": results.figures.iter().map(figure).collect::<Vec<_>>(),
+        "metrics": results.figures.iter().map(figure).collect::<Vec<_>>(),
         "doubts": results.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "sentences": sentences,
         "answer": answer,
@@ -156,7 +156,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
 pub(crate) fn csv(page: &Page<'_>) -> String {
     let several = page.overview.is_some();
     let mut text = if several { "device," } else { "" }.to_owned();
-    text.push_str("figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level\n");
+    text.push_str("metric,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level\n");
     for Sheet { header, device, results, .. } in &page.sheets {
         let device = if several { field(&device.name) + "," } else { String::new() };
         for results in &results.figures {
@@ -280,7 +280,7 @@ fn doubts(title: &str, doubts: &[Doubt]) -> String {
 fn sheet_markdown(sheet: &Sheet<'_>) -> String {
     let Sheet { header, results, .. } = sheet;
     let labels: Vec<String> = header.settings.iter().map(|setting| format!("`{}`", setting.label)).collect();
-    let mut text = format!("| figure | unit | {} |\n|---|---|{}\n", labels.join(" | "), "---:|".repeat(labels.len()));
+    let mut text = format!("| metric | unit | {} |\n|---|---|{}\n", labels.join(" | "), "---:|".repeat(labels.len()));
     for figure in &results.figures {
         let cell = |cell| match cell {
             None => "-".to_owned(),
@@ -294,7 +294,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
     if !others.is_empty() {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
         let _ = write!(text, "\nDifference from {} (95 % confidence in all):\n\n", labels[header.baseline]);
-        let _ = writeln!(text, "| figure | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
+        let _ = writeln!(text, "| metric | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
         for figure in &results.figures {
             let cell = |&setting: &usize| {
                 let comparison = figure.settings[setting].as_ref().and_then(|own| own.comparison.as_ref());

@@ -8,6 +8,6 @@ use super::SweepArgs;
 
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     // They are declared whatever is built, so that the help is.
-    let _ = (&args.plan, &args.output, args.dry_run, args.jobs, &args.figure, &args.report, args.json, &args.write);
+    let _ = (&args.plan, &args.output, args.dry_run, args.jobs, &args.metric, &args.report, args.json, &args.write);
     Err(anyhow!("this build of iosched cannot sweep; build it with --features full"))
 }

@@ -49,7 +49,7 @@ pub(crate) struct SweepArgs {
 
     /// Metric to choose settings by, such as sync_mean, sync_p99, throughput or finish
     #[arg(short, long, value_name = "METRIC", default_value = "sync_mean")]
-    figure: String,
+    metric: String,
 
     /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -66,7 +66,7 @@ pub(crate) struct SweepArgs {
 const EXAMPLES: &str = "Examples:
   iosched sweep docs/examples/sweep.toml --dry-run
   iosched sweep docs/examples/sweep.toml -o results
-  iosched sweep fleet.toml -o results --figure sync_p99 --report fleet.html
+  iosched sweep fleet.toml -o results --metric sync_p99 --report fleet.html
 
 A plan:
   workloads = [\"traces/*.csv\", \"jobs/oltp.fio\"]

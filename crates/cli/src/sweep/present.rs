@@ -60,7 +60,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     outputs.output("--output", &root.join(FAILED), Kind::Failures)?;
     let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
     tell_failed(&outcome.failed);
-    let summary = directory.summary(&args.figure).map_err(of_sweep)?;
+    let summary = directory.summary(&args.metric).map_err(of_sweep)?;
     let reported = report.zip(summary.as_ref()).map(|(out, summary)| out.text(&summary.html()));
     let text = if args.json {
         let told = Told {

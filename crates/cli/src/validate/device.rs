@@ -73,8 +73,8 @@ pub(crate) struct DeviceArgs {
     schedulers: Vec<String>,
 
     /// Runs of each workload under each scheduler
-    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "from", value_parser = clap::value_parser!(u32).range(2..=100))]
-    rounds: u32,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 3, conflicts_with = "from", value_parser = clap::value_parser!(u32).range(2..=100))]
+    runs: u32,
 
     /// Measured time of each run
     #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds)]
@@ -196,7 +196,7 @@ fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header>
     line.options("--profile", &args.profile);
     line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
     line.options("--scheduler", &schedulers);
-    line.option("--rounds", args.rounds);
+    line.option("--runs", args.runs);
     line.option("--run-for", args.run_for);
     line.option("--seed", args.seed);
     Ok(Header {
@@ -205,7 +205,7 @@ fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header>
         command: line.to_string(),
         target,
         schedulers,
-        rounds: args.rounds,
+        rounds: args.runs,
         seed: args.seed,
         warm_up_ns: ns(args.run_for) / WARM_UP,
         measured_ns: ns(args.run_for),
@@ -336,7 +336,7 @@ fn as_json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<
         "profile": profile.name(),
         "about": profile.about(),
         "schedulers": measured.header.schedulers,
-        "rounds": measured.header.rounds,
+        "runs": measured.header.rounds,
         "battery": battery,
         "decision": battery.decision(),
         "answer": battery.to_string(),

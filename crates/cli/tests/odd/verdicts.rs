@@ -51,7 +51,7 @@ fn json(told: &Answer) -> Value {
 
 /// Every verdict of a document.
 fn verdicts(document: &Value) -> Vec<String> {
-    let figures = document["figures"].as_array().unwrap();
+    let figures = document["metrics"].as_array().unwrap();
     let settings = figures.iter().flat_map(|figure| figure["settings"].as_array().unwrap());
     settings.filter_map(|own| own["comparison"]["verdict"].as_str().map(str::to_owned)).collect()
 }
@@ -107,7 +107,9 @@ pub(crate) const CASES: &[Odd] = &[
         place.file("tasks.toml", TASKS);
         let common = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "records.jsonl", "--goal"];
         place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
-        place.iosched(&[&common[..], &["p99(scan) <= 5 ms"]].concat()).refused(2, &["no bounds", "p99(scan)"]);
+        place
+            .iosched(&[&common[..], &["p99(scan) <= 5 ms"]].concat())
+            .refused(2, &["does not use bounds", "p99(scan)"]);
         place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
     }),
     odd("two tasks have a row each, and of many the busiest have", |place| {
@@ -142,7 +144,7 @@ pub(crate) const CASES: &[Odd] = &[
         let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
         let document = json(&told);
         let open = |figure: &&Value| figure["settings"][1]["comparison"]["verdict"] == "cannot_tell";
-        let open: Vec<&Value> = document["figures"].as_array().unwrap().iter().filter(open).collect();
+        let open: Vec<&Value> = document["metrics"].as_array().unwrap().iter().filter(open).collect();
         assert!(!open.is_empty(), "{}", told.out);
         let needed = open.iter().filter_map(|figure| figure["settings"][1]["comparison"]["runs_needed"].as_u64());
         assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", told.out);
@@ -246,8 +248,8 @@ pub(crate) const CASES: &[Odd] = &[
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
         // Also to the same intervals, and each follows from its own.
-        for figure in document["figures"].as_array().unwrap() {
-            let (comparison, id) = (&figure["settings"][1]["comparison"], figure["figure"].as_str().unwrap());
+        for figure in document["metrics"].as_array().unwrap() {
+            let (comparison, id) = (&figure["settings"][1]["comparison"], figure["metric"].as_str().unwrap());
             let line = csv.out.lines().find(|line| line.starts_with(&format!("{id},")) && line.contains(",cfq,"));
             let fields: Vec<&str> = line.unwrap().split(',').collect();
             let [low, high] = [0, 1].map(|end| comparison["interval"][end].as_f64().unwrap());

@@ -324,7 +324,7 @@ impl HddConfig {
         within("hdd.zones: cylinders in all", cylinders, 1..=1 << 28)?;
         let fits = sectors.saturating_sub(last_sectors) + 1..=sectors;
         if !fits.contains(&self.capacity_sectors) {
-            let problem = format!("{} cylinders do not end in the last zone", self.capacity_sectors);
+            let problem = format!("{} sectors do not end in the last zone", self.capacity_sectors);
             let remedy = format!("the zones hold {sectors} sectors, so it must be from {} to {sectors}", fits.start());
             return Err(ConfigError::new("hdd.capacity_sectors", problem, remedy));
         }

@@ -45,6 +45,7 @@ const REST_NS: u64 = 2_000_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// Which figure.
+    #[serde(rename = "metric")]
     pub figure: Figure,
     /// The model's value, in `unit`.
     pub value: f64,

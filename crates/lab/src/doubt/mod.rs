@@ -72,6 +72,7 @@ pub enum Doubt {
     /// A quantile from too few I/Os.
     ThinTail {
         /// Which.
+        #[serde(rename = "metric")]
         figure: Figure,
         /// I/Os of a run.
         ios: u64,
@@ -139,6 +140,7 @@ pub enum Doubt {
     /// Figures rose or fell while the runs were made, whatever the setting.
     Drift {
         /// Which.
+        #[serde(rename = "metric")]
         figure: Figure,
         /// From the first run to the last, per cent of the mean.
         percent: f64,
@@ -148,6 +150,7 @@ pub enum Doubt {
         /// Label of the setting.
         setting: String,
         /// Which.
+        #[serde(rename = "metric")]
         figure: Figure,
         /// Means of the lower and the higher ones.
         means: [f64; 2],
@@ -166,6 +169,7 @@ pub enum Doubt {
         /// Label of the setting.
         setting: String,
         /// Which.
+        #[serde(rename = "metric")]
         figure: Figure,
     },
     /// A task that always had an I/O to do got hardly any done.

@@ -25,7 +25,7 @@ pub use volumes::{Choice, Gathering, Volume};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The figure's id.
-    pub figure: String,
+    pub metric: String,
     /// Its name, for people.
     pub name: String,
     /// Its unit.
@@ -65,7 +65,7 @@ impl Summary {
         let gains = gains::all(&found.volumes, found.higher_is_better);
         let known = Figure::ALL.iter().find(|known| known.id() == figure);
         Ok(Self {
-            figure: figure.to_owned(),
+            metric: figure.to_owned(),
             name: known.map_or(figure, |known| known.name()).to_owned(),
             unit: found.unit,
             higher_is_better: found.higher_is_better,

@@ -115,7 +115,7 @@ impl Gathering {
         let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
         let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
         let (workload, device) = (text("workload")?, text("device")?);
-        let (scheduler, figures) = (text("scheduler")?, text("figure")?);
+        let (scheduler, figures) = (text("scheduler")?, text("metric")?);
         let (seed, run) = (whole("seed")?, whole("run")?);
         let value = runs.number("value").ok_or_else(|| missing("runs", "value"))?;
         for row in 0..runs.rows() {
@@ -139,7 +139,7 @@ impl Gathering {
     pub fn verdicts(&mut self, verdicts: &Table) -> Result<(), SweepError> {
         let text = |name: &str| verdicts.text(name).ok_or_else(|| missing("verdicts", name));
         let (workload, device, scheduler) = (text("workload")?, text("device")?, text("scheduler")?);
-        let (figures, units, sides) = (text("figure")?, text("unit")?, text("better")?);
+        let (figures, units, sides) = (text("metric")?, text("unit")?, text("better")?);
         let (verdict, doubts) = (text("verdict")?, text("doubts")?);
         let baseline = verdicts.truth("baseline").ok_or_else(|| missing("verdicts", "baseline"))?;
         let ios = verdicts.whole("ios").ok_or_else(|| missing("verdicts", "ios"))?;
@@ -178,7 +178,7 @@ impl Gathering {
         };
         let Some(better) = better else {
             let problem = "neither more nor less of it is better, so it cannot choose a setting";
-            return Err(SweepError::Summary(format!("figure {figure}: {problem}")));
+            return Err(SweepError::Summary(format!("metric {figure}: {problem}")));
         };
         let higher_is_better = Some(better.as_str()) == Direction::Higher.better();
         let volumes = by_volume.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better));

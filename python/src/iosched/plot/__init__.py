@@ -181,11 +181,11 @@ def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
     return _over_time(ax, "bios under way")
 
 
-def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:
-    """Each setting's mean of a figure, and the 95 % interval of its difference to the baseline.
+def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:
+    """Each setting's mean of a metric, and the 95 % interval of its difference to the baseline.
 
     Whiskers reach the baseline's line where no difference is sure. Full dots are better or worse, and the baseline.
-    `figure` is one of those in `comparison.verdicts`; of several devices, `device` names one or counts from 0.
+    `metric` is one of those in `comparison.verdicts`; of several devices, `device` names one or counts from 0.
     """
     columns, devices = comparison.verdicts.to_dict(), comparison.devices
     if device is None and len(devices) > 1:
@@ -195,11 +195,11 @@ def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = 
         raise UsageError(f"device {name}: was not compared; there are {', '.join(devices)}", argument="device")
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     rows = [row for row in rows if row["device"] == name]
-    known = list(dict.fromkeys(row["figure"] for row in rows))
-    if figure not in known:
-        raise UsageError(f"figure {figure}: is not in this comparison; there are {', '.join(known)}", argument="figure")
-    rows = [row for row in rows if row["figure"] == figure]
-    # An application may report one figure in several units, the main one first.
+    known = list(dict.fromkeys(row["metric"] for row in rows))
+    if metric not in known:
+        raise UsageError(f"metric {metric}: is not in this comparison; available: {', '.join(known)}", argument="metric")
+    rows = [row for row in rows if row["metric"] == metric]
+    # An application may report one metric in several units, the main one first.
     rows = [row for row in rows if row["unit"] == rows[0]["unit"]]
     baseline = next(row for row in rows if row["baseline"])
     ax = _axes(ax, len(rows))
@@ -221,7 +221,7 @@ def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = 
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
     good = {"lower": " (← lower is better)", "higher": " (higher is better →)"}.get(baseline["better"], "")
-    ax.set_xlabel(f"{figure.replace('p999', 'p99.9').replace('_', ' ')}, {baseline['unit']}{good}")
+    ax.set_xlabel(f"{metric.replace('p999', 'p99.9').replace('_', ' ')}, {baseline['unit']}{good}")
     return ax
 
 

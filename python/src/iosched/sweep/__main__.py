@@ -31,7 +31,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--address", metavar="A", help="address of the cluster; without one, workers of this machine")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers of this machine (one per CPU)")
     parser.add_argument("--cpus", type=int, default=1, metavar="N", help="threads of each comparison (1)")
-    parser.add_argument("--figure", default="sync_mean", help="the figure that settings are chosen by (sync_mean)")
+    parser.add_argument("--metric", default="sync_mean", help="metric to choose settings by (sync_mean)")
     parser.add_argument("--report", metavar="FILE", help="write what was found, one HTML page")
     parser.add_argument("--dry-run", action="store_true", help="only say what the plan is and what it will take")
     return parser
@@ -104,7 +104,7 @@ def main(words: list[str] | None = None) -> int:
         bar.clear()
         told(outcome, time.monotonic() - began)
         if outcome.made + outcome.before:
-            found = summary(given.output, given.figure)
+            found = summary(given.output, given.metric)
             print()
             print(found.answer.replace(". ", ".\n"))
             for doubt in found.doubts:

@@ -141,10 +141,10 @@ def run(
     return outcome
 
 
-def summary(dataset: str | os.PathLike[str], figure: str = "sync_mean") -> FleetSummary:
-    """What a dataset says of a figure: for each volume (a workload on a device) the setting to choose and how sure that
+def summary(dataset: str | os.PathLike[str], metric: str = "sync_mean") -> FleetSummary:
+    """What a dataset says about a metric: for each volume (a workload on a device) the setting to choose and how sure that
     is, and what all gain together by one setting for all, by one for each device, by one for each volume."""
     store = Store(dataset)
     if not store.files("runs"):
         raise UsageError(f"{store.root}: there are no runs of a sweep", argument="output")
-    return FleetSummary(store.table("runs"), store.table("verdicts"), figure)
+    return FleetSummary(store.table("runs"), store.table("verdicts"), metric)

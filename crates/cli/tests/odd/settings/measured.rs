@@ -36,8 +36,8 @@ fn compared(place: &Sandbox, on: Option<&Path>, args: &[&str]) -> Value {
 
 /// The mean of a figure of the first setting, if it was measured.
 fn mean(found: &Value, figure: &str) -> Option<f64> {
-    let figures = found["figures"].as_array().unwrap();
-    figures.iter().find(|own| own["figure"] == figure)?["settings"][0]["mean"].as_f64()
+    let figures = found["metrics"].as_array().unwrap();
+    figures.iter().find(|own| own["metric"] == figure)?["settings"][0]["mean"].as_f64()
 }
 
 #[track_caller]

@@ -165,12 +165,18 @@ pub(super) fn served(place: &Sandbox) {
     for (attribute, value, said) in WRONG {
         refused(place, &socket, attribute, value, said);
     }
-    refused(place, &socket, "scheduler", "deadlin", &["\"deadlin\" is not a scheduler", "did you mean deadline?"]);
+    refused(place, &socket, "scheduler", "deadlin", &["there is no scheduler \"deadlin\"", "did you mean deadline?"]);
     let connection = server.connect();
     let told = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
     let client = told.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;
     of_client(place, &socket, client);
-    refused(place, &socket, &format!("clients/{client}/weight"), "5000", &["\"5000\" is not a weight: cfq accepts"]);
+    refused(
+        place,
+        &socket,
+        &format!("clients/{client}/weight"),
+        "5000",
+        &["\"5000\" is not a weight: for cfq it must be from"],
+    );
     drop(connection);
     assert_eq!(server.stop(), Some(0));
 }

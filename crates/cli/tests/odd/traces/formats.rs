@@ -96,7 +96,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
         ("op,sector,nr_sectors", &["completed_ns, _us, _ms or _s) is missing"]),
         ("time_ns,op,sector", &["nr_sectors, length_bytes, length_kib or length_mib is missing"]),
         ("time_ns,time_us,op,sector,nr_sectors", &["columns time_ns and time_us mean the same"]),
-        ("", &["\"\" is not the name of a column"]),
+        ("", &["there is no column \"\""]),
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
     }
@@ -156,7 +156,7 @@ pub(super) fn no_trace(place: &Sandbox) {
         if given.is_empty() {
             told.code(0);
         } else {
-            told.refused(2, &["--partial is for traces"]);
+            told.refused(2, &["--partial is only for traces"]);
         }
     }
 }

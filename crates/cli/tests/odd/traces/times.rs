@@ -121,7 +121,7 @@ pub(super) fn none(place: &Sandbox) {
         place.iosched(&["trace", "info", name]).code(0).says(&["the trace has no times"]);
         for option in [["--replay", "open"], ["--speed", "2"]] {
             let run = [&["compare", "--workload", name, "-d", "sata-7200", "-s", "none"][..], &option].concat();
-            place.iosched(&run).refused(2, &["needs recorded times", "leave the option out"]);
+            place.iosched(&run).refused(2, &["needs recorded times", "without it, each process"]);
         }
     }
 }

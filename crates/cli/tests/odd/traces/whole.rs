@@ -70,7 +70,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
     let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.code(0).says(&["CPU 2 is not there", "every submission that was read has its completion", "7,638"]);
+    told.code(0).says(&["the file of CPU 2 is missing", "every submission that was read has its completion", "7,638"]);
     told.never(&["warning"]);
 }
 
@@ -119,7 +119,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     // As grep would: lines of completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let told = info(place, "named.txt", named);
-    told.code(0).says(&["warning: the recording may be incomplete", "not one completion"]);
+    told.code(0).says(&["warning: the recording may be incomplete", "but there is no completion"]);
 }
 
 pub(super) fn not_written(place: &Sandbox) {
@@ -210,7 +210,7 @@ pub(super) fn lines_cut(place: &Sandbox) {
 pub(super) fn no_line_end(place: &Sandbox) {
     let text = table(500);
     let told = info(place, "x.csv", text.trim_end());
-    told.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no end"]);
+    told.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no newline"]);
 }
 
 pub(super) fn fio_not_ended(place: &Sandbox) {
@@ -218,7 +218,7 @@ pub(super) fn fio_not_ended(place: &Sandbox) {
     info(place, "x.log", format!("{log}20 /f close\n")).code(0).never(&["warning"]);
     info(place, "cut.log", log)
         .code(0)
-        .says(&["warning: this may not be", "1 file was opened but not closed in the log"]);
+        .says(&["warning: the recording may be incomplete", "1 file was opened but not closed in the log"]);
 }
 
 pub(super) fn job_of_a_part(place: &Sandbox) {
@@ -256,7 +256,9 @@ pub(super) fn dropped(place: &Sandbox) {
         let kept = records.iter().enumerate().filter(|(number, _)| !range.contains(number));
         kept.flat_map(|(_, record)| record.iter().copied()).collect::<Vec<u8>>()
     };
-    info(place, "x.blktrace.0", without(1_000..1_004)).code(0).says(&["warning: this may not be", "4 of 4,00"]);
+    info(place, "x.blktrace.0", without(1_000..1_004))
+        .code(0)
+        .says(&["warning: the recording may be incomplete", "4 of 4,00"]);
     info(place, "x.blktrace.0", without(1_000..1_200)).refused(1, &["200 of 4,00", "dropped while recording"]);
 }
 
