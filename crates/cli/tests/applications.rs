@@ -136,6 +136,33 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
 }
 
 #[test]
+fn what_stays_in_the_page_cache_is_told_with_the_remedy() {
+    let here = directory("cached");
+    let line = "dd if=/dev/zero of=f bs=1M count=100";
+    let common = ["compare", "-w", line, "-d", "sata-7200", "-s", "none", "-s", "mq-deadline", "-n", "2", "-j", "1"];
+    let (code, out, err) = run(&here, &common);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("Keep none. Nothing reached the disk: all data stayed in the page cache"), "{out}");
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("nothing reached the disk") && words.contains("add conv=fsync or oflag=direct"), "{out}");
+    // The program's own rate is beside that of the device.
+    let row = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
+    let rate: f64 = row("write               MB/s").split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(rate > 500.0, "{out}");
+    assert_eq!(row("device throughput").split_whitespace().nth(3), Some("0"), "{out}");
+    let synced = compared(&here, &format!("{line} conv=fsync"), &[]);
+    assert!(mean(&synced, "throughput") > 10.0 && !synced.to_string().contains("nothing_reached"), "{synced}");
+}
+
+#[test]
+fn a_job_that_stays_in_the_page_cache_is_told_with_its_option() {
+    let here = directory("cached-job");
+    let json = compared(&here, "fio --name=w --rw=write --bs=4k --size=16m", &[]);
+    let text = json.to_string();
+    assert!(text.contains("nothing_reached") && text.contains("add end_fsync=1 or direct=1 to the job"), "{text}");
+}
+
+#[test]
 fn ionice_sets_the_class_of_a_programs_tasks() {
     let here = directory("ionice-program");
     let class = |line: &str| {
@@ -169,9 +196,13 @@ fn what_an_application_cannot_be_is_told() {
     refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
     refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["-T reads only from memory and causes no I/O"]);
     refused(&here, &["compare", "-w", "ioping -A ."], &["-A: unknown option"]);
-    refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` is not simulated"]);
+    refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` makes no I/O"]);
     refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: this option is missing"]);
-    refused(&here, &["compare", "-w", "pgbench -c 10 -T 60 bench"], &["pgbench: iosched does not simulate", "tpcc"]);
+    refused(
+        &here,
+        &["compare", "-w", "pgbench -c 10 -T 60 bench"],
+        &["pgbench: iosched does not simulate", "iosched record DISK --for 60"],
+    );
     refused(&here, &["compare", "-w", "mysqld"], &["mysqld: iosched does not simulate this program"]);
     refused(&here, &["compare", "--machine", "server-2010"], &["--machine is only for applications"]);
 }

@@ -287,6 +287,29 @@ impl Figure {
         self.spec().name
     }
 
+    /// Whether it is measured of all requests of the device, whoever made them.
+    #[must_use]
+    pub const fn is_of_device(self) -> bool {
+        !matches!(
+            self,
+            Self::Application(_) | Self::Goal(_) | Self::Task(..) | Self::Finish | Self::Utilisation | Self::Fairness
+        )
+    }
+
+    /// Whether it is measured of a program, of a job or of processes of one name.
+    #[must_use]
+    pub fn is_of_part(self) -> bool {
+        matches!(self, Self::Application(_) | Self::Task(..)) || self.task().is_some()
+    }
+
+    /// Its name where metrics of parts of the workload stand beside it, if they do: "device sync p99". This is the
+    /// only place that decides it.
+    #[must_use]
+    pub fn label(self, beside_parts: bool) -> String {
+        let device = if beside_parts && self.is_of_device() { "device " } else { "" };
+        format!("{device}{}", self.name())
+    }
+
     /// The unit of [`Figure::of`].
     #[must_use]
     pub fn unit(self) -> &'static str {
@@ -527,6 +550,20 @@ mod tests {
             assert_eq!(names.len(), Figure::ALL.len());
         }
         assert_eq!(serde_json::to_value(Figure::SyncP99).unwrap(), "sync_p99");
+    }
+
+    #[test]
+    fn metrics_of_the_device_say_so_beside_metrics_of_parts() {
+        assert_eq!(
+            (Figure::SyncP99.label(true), Figure::SyncP99.label(false)),
+            ("device sync p99".into(), "sync p99".into())
+        );
+        assert_eq!((Figure::Finish.label(true), Figure::Fairness.label(true)), ("finish".into(), "fairness".into()));
+        let task = TaskResult { name: "db".to_owned(), ..TaskResult::default() };
+        let (own, _) = Figure::of_tasks(&[task], &[JobResult { name: "db".to_owned(), ..JobResult::default() }], false);
+        assert!(
+            own.concat().iter().all(|own| own.is_of_part() && !own.is_of_device() && own.label(true) == own.name())
+        );
     }
 
     #[test]

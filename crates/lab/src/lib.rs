@@ -72,7 +72,7 @@ pub use file::{Line, RecordReader, RecordWriter, read_lines};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
 pub use number::{Decimals, grouped, significant};
-pub use overview::{FigureOverview, Margin, Outcome, Overview};
+pub use overview::{FigureOverview, Margin, Outcome, Overview, label_on};
 pub use pool::Control;
 pub use record::{
     AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, MissingRecord, OnDevice,

@@ -55,6 +55,8 @@ pub enum Outcome {
 pub struct FigureOverview {
     /// Which.
     pub figure: Figure,
+    /// Its name for people, see [`Figure::label`].
+    pub label: String,
     /// Who wins, in the order of the devices of the header.
     pub devices: Vec<Outcome>,
     /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if
@@ -100,6 +102,12 @@ impl Overview {
     }
 }
 
+/// The name of a figure on several devices, for people: one that is beside metrics of parts on some device says so.
+pub fn label_on<'r>(devices: impl IntoIterator<Item = &'r Results>, figure: Figure) -> String {
+    let labels = devices.into_iter().map(|results| results.label(figure));
+    labels.max_by_key(String::len).unwrap_or_else(|| figure.name().to_owned())
+}
+
 /// `None` if nothing is known of the figure on any device.
 fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
     let outcomes: Vec<Outcome> =
@@ -116,7 +124,8 @@ fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<Fi
         groups.filter(|group| group.figures.contains(&figure)).flat_map(|group| group.settings.clone()).collect();
     served.sort_unstable();
     served.dedup();
-    known.then_some(FigureOverview { figure, devices: outcomes, everywhere, served })
+    let label = label_on(devices, figure);
+    known.then_some(FigureOverview { figure, label, devices: outcomes, everywhere, served })
 }
 
 /// From the verdicts against the baseline, which tables and decisions show too.

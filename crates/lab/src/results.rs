@@ -38,6 +38,9 @@ pub struct SettingFigure {
 pub struct FigureResults {
     /// Which.
     pub figure: Figure,
+    /// Its name for people, see [`Figure::label`].
+    #[serde(skip)]
+    pub label: String,
     /// In the order of [`Header::settings`]; `None` for a setting that does not have it.
     pub settings: Vec<Option<SettingFigure>>,
     /// I/Os that it rests on in the run with the fewest; `None` of figures that are not latencies.
@@ -134,6 +137,12 @@ impl Results {
         self.figures.iter().find(|results| results.figure == figure)
     }
 
+    /// The name of a figure among these, for people.
+    #[must_use]
+    pub fn label(&self, figure: Figure) -> String {
+        self.figure(figure).map_or_else(|| figure.name().to_owned(), |results| results.label.clone())
+    }
+
     /// The results of what a goal names, as goals are written.
     #[must_use]
     pub fn named(&self, measure: &str) -> Option<&FigureResults> {
@@ -149,19 +158,19 @@ impl Results {
         }
         let compared = self.figures.iter().filter(|results| results.concludes()).filter_map(|results| {
             let comparison = results.settings.get(setting)?.as_ref()?.comparison.as_ref()?;
-            Some((results.figure, comparison))
+            Some((results, comparison))
         });
         let (mut differ, same): (Vec<_>, Vec<_>) = compared.partition(|(_, c)| c.verdict.differs());
         let size = |c: &Comparison| c.percent.map_or(f64::INFINITY, f64::abs);
-        differ.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
+        differ.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.figure.cmp(&b.0.figure)));
         let mut parts: Vec<String> =
-            differ.iter().map(|(figure, c)| format!("{} {}", figure.name(), c.describe(figure.unit()))).collect();
+            differ.iter().map(|(own, c)| format!("{} {}", own.label, c.describe(own.figure.unit()))).collect();
         let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
-        let equal: Vec<String> = of(Verdict::Equal).map(|(figure, _)| figure.name().to_owned()).collect();
+        let equal: Vec<String> = of(Verdict::Equal).map(|(own, _)| own.label.clone()).collect();
         if !equal.is_empty() {
             parts.push(format!("{} equal within {} %", listed(&equal, "and"), header.equal_within_percent));
         }
-        parts.extend(of(Verdict::CannotTell).map(|(figure, c)| format!("{}: {}", figure.name(), c.describe(""))));
+        parts.extend(of(Verdict::CannotTell).map(|(own, c)| format!("{}: {}", own.label, c.describe(""))));
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })
     }
 }
@@ -300,6 +309,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
     let (of_tasks, names) = of_tasks(header, &runs);
     let of_shown_tasks = of_tasks[..of_tasks.len().min(TASK_NAMES_SHOWN)].concat();
     let own = [goals.as_slice(), &reported(&runs), &of_tasks.concat(), Figure::ALL].concat();
+    let beside_parts = own.iter().any(|figure| figure.is_of_part());
     let is_new = |(at, figure): &(usize, &Figure)| !own[..*at].contains(figure) && !is_goal_of_task(**figure, &goals);
     for (_, &figure) in own.iter().enumerate().filter(is_new) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
@@ -317,8 +327,10 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
         let headline = if goals.is_empty() { usual } else { goal };
         // Rates of tasks are shown where something is concluded from them.
         let of_shown_task = of_shown_tasks.contains(&figure) && !matches!(figure, Figure::Task(_, TaskFigure::Iops));
-        let shown = headline || usual || figure == Figure::Throughput || of_shown_task;
-        all.push(FigureResults { figure, settings, ios, headline, goal, shown, level: 0.0 });
+        let is_reported = matches!(figure, Figure::Application(_));
+        let shown = headline || usual || figure == Figure::Throughput || of_shown_task || is_reported;
+        let label = figure.label(beside_parts);
+        all.push(FigureResults { figure, label, settings, ios, headline, goal, shown, level: 0.0 });
     }
     compare_with_baseline(&mut all, records);
     (all, (of_tasks.len(), names))

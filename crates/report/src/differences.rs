@@ -1,6 +1,6 @@
 //! The verdicts as a picture: how far each setting is from the baseline, and how sure that is.
 
-use iosched_lab::{Comparison, Figure, significant};
+use iosched_lab::{Comparison, FigureResults, significant};
 use maud::{Markup, html};
 
 use super::chart::arrow;
@@ -49,12 +49,12 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 }
 
 /// The figures that are drawn, each with its marks.
-fn rows<'a>(view: &'a View<'_>) -> Vec<(Figure, Vec<Mark<'a>>)> {
+fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
     let figures = view.results.figures.iter().filter(|results| results.headline);
-    let rows = figures.map(|results| (results.figure, marks(view, &results.settings)));
+    let rows = figures.map(|results| (results, marks(view, &results.settings)));
     let mut rows: Vec<_> = rows.filter(|(_, marks)| !marks.is_empty()).collect();
     // The metric that decides comes first.
-    rows.sort_by_key(|(figure, _)| Some(*figure) != view.results.decision.metric);
+    rows.sort_by_key(|(results, _)| Some(results.figure) != view.results.decision.metric);
     rows
 }
 
@@ -79,7 +79,7 @@ fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure
     marks.collect()
 }
 
-fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: String) -> Picture {
+fn plot(view: &View<'_>, rows: &[(&FigureResults, Vec<Mark<'_>>)], title: String) -> Picture {
     let marks = || rows.iter().flat_map(|(_, marks)| marks);
     let ends = || marks().flat_map(|m| [m.percent, m.interval.map_or(0.0, |i| i.0), m.interval.map_or(0.0, |i| i.1)]);
     let limit = |value: f64| nice_end(value.min(PERCENT_MAX), 4);
@@ -88,7 +88,7 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: String) -> Pic
     let count = marks().count() as f64;
     let height = 26.0 + count * ROW + rows.len() as f64 * GAP + 28.0;
     // Goals may have long names.
-    let longest = rows.iter().map(|(figure, _)| figure.name().chars().count()).max().unwrap_or(0) as f64;
+    let longest = rows.iter().map(|(results, _)| results.label.chars().count()).max().unwrap_or(0) as f64;
     let left = (longest * 6.6 + 34.0).clamp(100.0, 260.0);
     let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left };
     let plot = Plot::linear((WIDTH, height), margin, (low, high), (0.0, 1.0));
@@ -98,9 +98,9 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: String) -> Pic
     let body = html! {
         (plot.x_axis(&ticks, true))
         line .zero x1=(px(plot.x.at(0.0))) x2=(px(plot.x.at(0.0))) y1=(px(margin.top)) y2=(px(height - margin.bottom)) {}
-        @for (figure, marks) in rows {
+        @for (results, marks) in rows {
             text .row x=(px(margin.left - 10.0)) y=(px(y + ROW * marks.len() as f64 / 2.0)) dy=".35em" text-anchor="end" {
-                (figure.name()) (arrow(figure.direction()))
+                (results.label) (arrow(results.figure.direction()))
             }
             @for (i, mark) in marks.iter().enumerate() {
                 (whisker(&plot, mark, y + (i as f64 + 0.5) * ROW))

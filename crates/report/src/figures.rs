@@ -60,7 +60,7 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     };
     html! {
         tr .begins[begins_group(figure)] {
-            th scope="row" title={ (figure.doc()) "; " (better) } { (figure.name()) (arrow(figure.direction())) (marks(view, &about(view, figure, None))) }
+            th scope="row" title={ (figure.doc()) "; " (better) } { (results.label) (arrow(figure.direction())) (marks(view, &about(view, figure, None))) }
             td .unit { (figure.unit()) }
             @for (setting, own) in results.settings.iter().enumerate() {
                 td .number {

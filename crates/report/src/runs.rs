@@ -37,7 +37,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
 /// A plot of each figure from which something is concluded.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let shown = view.results.figures.iter().filter(|results| results.concludes());
-    shown.map(|results| Shown::of_all(results.figure.name(), plot(view, results))).collect()
+    shown.map(|results| Shown::of_all(&results.label, plot(view, results))).collect()
 }
 
 /// The runs of a setting, in order.
@@ -100,6 +100,6 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Picture {
         good: good(results.figure.direction()),
         group: String::new(),
     };
-    let (id, title) = (view.id(&format!("runs-{}", results.figure.id())), results.figure.name().to_owned());
+    let (id, title) = (view.id(&format!("runs-{}", results.figure.id())), results.label.clone());
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }

@@ -128,7 +128,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let mut all = Vec::new();
     for scan in scans(view) {
         for results in view.results.figures.iter().filter(|results| results.concludes()) {
-            let caption = format!("{} over {} of {}", results.figure.name(), scan.parameter, scan.scheduler);
+            let caption = format!("{} over {} of {}", results.label, scan.parameter, scan.scheduler);
             all.push(Shown::of_all(&caption, plot(view, &scan, results, &caption)));
         }
     }

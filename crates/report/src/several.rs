@@ -62,7 +62,7 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Best on" }
-                        @for own in &overview.figures { th scope="col" { (own.figure.name()) } }
+                        @for own in &overview.figures { th scope="col" { (own.label) } }
                     }
                 }
                 tbody {
@@ -127,7 +127,7 @@ fn by_device(views: &[View<'_>]) -> Markup {
         html! {
             @if !known.is_empty() {
                 tr {
-                    th scope="row" { (figure.name()) }
+                    th scope="row" { (iosched_lab::label_on(views.iter().map(|view| &view.results), figure)) }
                     td .unit { (figure.unit()) }
                     @for cell in cells {
                         td .number {

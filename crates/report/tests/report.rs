@@ -54,7 +54,7 @@ fn the_answer_comes_first_and_everything_is_there() {
     // The metric that decides is the first of the chart.
     let row = &html[chart + html[chart..].find("<text class=\"row\"").expect("a row")..];
     let row = &row[row.find('>').unwrap() + 1..];
-    assert!(row.starts_with(results.decision.metric.unwrap().name()), "{}", &row[..40]);
+    assert!(row.starts_with(&results.label(results.decision.metric.unwrap())), "{}", &row[..40]);
     for (id, word) in [
         ("figures", "async p99"),
         ("latency", "99.9"),

@@ -93,7 +93,7 @@ pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
     if program.is_empty() || known.is_none() && !text.contains(' ') {
         return error;
     }
-    let remedy = format!("; {}", known.map_or(RECORD, |(_, nearest)| *nearest));
+    let remedy = known.map_or_else(String::new, |(_, nearest)| format!("; {nearest}"));
     WorkloadError::NoSuchProgram { program: program.to_owned(), line: shortened(text), remedy }
 }
 
@@ -427,7 +427,7 @@ mod tests {
         assert!(pgbench.contains("iosched record DISK --for 60 -o pgbench.blktrace.0"), "{pgbench}");
         assert!(missing("pg_test_fsync").contains("--fdatasync=1"), "a single word that is known");
         assert!(missing("cp a b").contains("dd if=FILE of=COPY bs=128k"));
-        assert!(missing("someone --else").contains("iosched record DISK --for 60"));
+        assert!(missing("filebench -f x.f").contains("iosched record DISK --for 60"));
         assert!(missing("mysqld").starts_with("mysqld: iosched does not simulate this program"));
         assert!(missing("none").starts_with("none: no such file"));
     }

@@ -4,11 +4,11 @@ use iosched_lab::Figure;
 
 use super::grid::{Column, Tone, left};
 
-/// "sync p99        ms".
-pub(super) fn heads(figures: &[Figure]) -> Vec<String> {
-    let names = figures.iter().map(|figure| figure.name().chars().count()).max().unwrap_or(0);
-    let units = figures.iter().map(|figure| figure.unit().len()).max().unwrap_or(0);
-    figures.iter().map(|figure| format!("{}   {:>units$}", left(figure.name(), names), figure.unit())).collect()
+/// "sync p99        ms", of metrics and their labels.
+pub(super) fn heads<'f>(figures: impl Iterator<Item = (Figure, &'f str)> + Clone) -> Vec<String> {
+    let names = figures.clone().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+    let units = figures.clone().map(|(figure, _)| figure.unit().len()).max().unwrap_or(0);
+    figures.map(|(figure, label)| format!("{}   {:>units$}", left(label, names), figure.unit())).collect()
 }
 
 /// A column of figures; decimal points stand below each other.

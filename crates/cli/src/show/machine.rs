@@ -111,7 +111,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         let settings: Vec<Value> = results.settings.iter().enumerate().map(own).filter(|v| !v.is_null()).collect();
         json!({
             "metric": results.figure.id(),
-            "name": results.figure.name(),
+            "name": results.label,
             "unit": results.figure.unit(),
             "better": results.figure.direction(),
             "about": results.figure.doc(),
@@ -238,7 +238,7 @@ fn capital(text: &str) -> String {
 
 /// A row per device, a column per figure.
 fn wins(header: &Header, overview: &Overview) -> String {
-    let heads: Vec<&str> = overview.figures.iter().map(|own| own.figure.name()).collect();
+    let heads: Vec<&str> = overview.figures.iter().map(|own| own.label.as_str()).collect();
     let mut text = format!("| device | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
     for (number, device) in header.devices.iter().enumerate() {
         let cell = |own: &FigureOverview| match &own.devices[number] {
@@ -288,7 +288,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
             Some((mean, Some(sd))) => format!("{mean} ± {sd}"),
         };
         let cells: Vec<String> = cells(figure).into_iter().map(cell).collect();
-        let _ = writeln!(text, "| {} | {} | {} |", figure.figure.name(), figure.figure.unit(), cells.join(" | "));
+        let _ = writeln!(text, "| {} | {} | {} |", figure.label, figure.figure.unit(), cells.join(" | "));
     }
     let others: Vec<usize> = (0..labels.len()).filter(|&setting| setting != header.baseline).collect();
     if !others.is_empty() {
@@ -301,7 +301,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
                 comparison.map_or(String::new(), |comparison| comparison.describe(figure.figure.unit()))
             };
             let cells: Vec<String> = others.iter().map(cell).collect();
-            let _ = writeln!(text, "| {} | {} |", figure.figure.name(), cells.join(" | "));
+            let _ = writeln!(text, "| {} | {} |", figure.label, cells.join(" | "));
         }
     }
     text.push_str(&doubts("Reservations", &sheet.doubts));

@@ -1,6 +1,8 @@
 //! What several devices say together: which setting wins where, and by how much.
 
-use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels, runs_in_words};
+use iosched_lab::{
+    Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, label_on, labels, runs_in_words,
+};
 
 use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
@@ -29,7 +31,10 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
         figures_column(sheet.device.name.clone(), None, rows.iter().map(move |row| row[number].as_ref()))
     };
     let columns: Vec<Column> = page.sheets.iter().enumerate().map(column).collect();
-    format!("{}\n\n{}", page.header.settings[0].label, set(&heads(&figures), &columns, look))
+    let label = |&figure: &Figure| (figure, label_on(page.sheets.iter().map(|sheet| &sheet.results), figure));
+    let labels: Vec<(Figure, String)> = figures.iter().map(label).collect();
+    let heads = heads(labels.iter().map(|(figure, label)| (*figure, label.as_str())));
+    format!("{}\n\n{}", page.header.settings[0].label, set(&heads, &columns, look))
 }
 
 pub(super) fn title(header: &Header) -> String {
@@ -39,8 +44,7 @@ pub(super) fn title(header: &Header) -> String {
 
 /// Two rows per figure: who, and by how much. A column per device.
 fn wins(header: &Header, overview: &Overview, look: Look) -> String {
-    let heads: Vec<String> =
-        overview.figures.iter().flat_map(|own| [own.figure.name().to_owned(), String::new()]).collect();
+    let heads: Vec<String> = overview.figures.iter().flat_map(|own| [own.label.clone(), String::new()]).collect();
     let column = |(number, device): (usize, &iosched_lab::DeviceRecord)| Column {
         head: device.name.clone(),
         note: None,

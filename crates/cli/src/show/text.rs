@@ -156,7 +156,7 @@ fn told<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
 }
 
 fn row_heads(told: &[&FigureResults]) -> Vec<String> {
-    heads(&told.iter().map(|results| results.figure).collect::<Vec<_>>())
+    heads(told.iter().map(|results| (results.figure, results.label.as_str())))
 }
 
 fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {

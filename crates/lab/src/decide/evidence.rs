@@ -46,6 +46,8 @@ impl Evidence {
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
+        let is_unreached = |own: &Doubt| matches!(own, Doubt::NothingReached { settings, .. } if settings.is_empty());
+        self.nothing_reached = doubts.iter().any(is_unreached);
         self.below = doubts.iter().find_map(below);
         self.spoiled = doubts.iter().any(|doubt| doubt.rank() == 0);
         self
@@ -54,12 +56,7 @@ impl Evidence {
 
 fn criterion(results: &FigureResults) -> Criterion {
     let settings = results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.comparison))).collect();
-    Criterion {
-        figure: results.figure,
-        name: results.figure.name().to_owned(),
-        settings,
-        concludes: results.concludes(),
-    }
+    Criterion { figure: results.figure, name: results.label.clone(), settings, concludes: results.concludes() }
 }
 
 fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
@@ -70,7 +67,9 @@ fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
 /// Whether a metric that is no goal is told as a cost: the usual ones, each once.
 fn is_cost(results: &FigureResults, header: &Header) -> bool {
     let twice = if header.workload.timed { Figure::Finish } else { Figure::Throughput };
-    results.shown && results.figure != twice
+    // A program tells its first metric a second time in another unit.
+    let again = matches!(results.figure, Figure::Application(_)) && !results.figure.is_headline();
+    results.shown && results.figure != twice && !again
 }
 
 /// The metric that decides, and why: the first goal; else what a program reports, how much is done in the given

@@ -121,6 +121,8 @@ pub struct Evidence {
     pub equal_within_percent: f64,
     /// The highest utilisation, per cent, where the device was idle nearly all the time.
     pub idle_percent: Option<f64>,
+    /// Whether not one request reached the device under any setting.
+    pub nothing_reached: bool,
     /// Tasks that starve.
     pub starving: Vec<Starving>,
     /// That something below the scheduler orders requests, in a sentence.

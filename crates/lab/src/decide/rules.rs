@@ -20,6 +20,7 @@ pub fn decide(evidence: &Evidence) -> Decision {
     let rules = Rules { evidence };
     match (evidence.labels.len(), evidence.criteria.first()) {
         (..2, _) => decision(DecisionKind::Nothing, None, None, vec![ONE_SETTING.to_owned()]),
+        _ if evidence.nothing_reached => rules.nothing_reached(),
         _ if evidence.runs < 2 => rules.one_run(),
         _ if evidence.idle_percent.is_some() => rules.idle(),
         (_, None) => decision(
@@ -114,6 +115,14 @@ impl Rules<'_> {
              {RUNS_PUBLISHED} runs: --runs {RUNS_PUBLISHED}."
         );
         decision(DecisionKind::TooFewRuns, Some(self.base()), None, vec![said])
+    }
+
+    fn nothing_reached(&self) -> Decision {
+        let said = format!(
+            "Keep {}. Nothing reached the disk: all data stayed in the page cache, so the scheduler had nothing to do.",
+            self.label(self.base())
+        );
+        decision(DecisionKind::Idle, Some(self.base()), None, vec![said])
     }
 
     fn idle(&self) -> Decision {

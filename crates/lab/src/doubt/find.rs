@@ -156,6 +156,18 @@ impl Finder<'_> {
     fn load(&self, doubts: &mut Vec<Doubt>) {
         let header = self.records.header();
         let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |own| own.mean);
+        let reached = |setting: usize| {
+            let mut runs = self.records.complete_runs(setting).into_iter().peekable();
+            runs.peek().is_none() || runs.any(|run| !run.result.knows_ios() || run.result.ios > 0)
+        };
+        let unreached = (0..header.settings.len()).filter(|&setting| !reached(setting)).count();
+        if unreached > 0 && header.machine.is_some() {
+            let settings =
+                if unreached == header.settings.len() { Vec::new() } else { self.labels(|own| !reached(own)) };
+            let remedy = reaching(header.workload.kind, &header.workload.name);
+            doubts.push(Doubt::NothingReached { settings, remedy });
+            return;
+        }
         let idle = self.labels(|setting| utilisation(setting) < IDLE_PERCENT);
         let is_trace = header.workload.kind == WorkloadKind::Trace;
         let speed = match header.replay {
@@ -194,7 +206,7 @@ impl Finder<'_> {
                 let Some((q, _)) = figure.quantile().filter(|&(_, is_sync)| is_sync == sync) else { continue };
                 let above = ios - (q * ios as f64).ceil() as u64;
                 if above < TAIL_IOS_MIN {
-                    doubts.push(Doubt::ThinTail { figure, ios, above });
+                    doubts.push(Doubt::ThinTail { figure, label: self.results.label(figure), ios, above });
                 }
             }
         }
@@ -202,7 +214,7 @@ impl Finder<'_> {
             let Some((q, ios)) = results.figure.quantile_of_goal().zip(results.ios) else { continue };
             let above = ios - (q * ios as f64).ceil() as u64;
             if above < TAIL_IOS_MIN {
-                doubts.push(Doubt::ThinTail { figure: results.figure, ios, above });
+                doubts.push(Doubt::ThinTail { figure: results.figure, label: results.label.clone(), ios, above });
             }
         }
     }
@@ -387,4 +399,17 @@ fn starved_tasks(run: &RunResult) -> Vec<(String, f64)> {
         }
     }
     found
+}
+
+/// How the data of a program reach the device, which the page cache kept.
+fn reaching(kind: WorkloadKind, command: &str) -> &'static str {
+    let runs = |program: &str| {
+        command.split_whitespace().any(|word| word == program || word.ends_with(&format!("/{program}")))
+    };
+    match kind {
+        WorkloadKind::Jobs => "add end_fsync=1 or direct=1 to the job, or write more than the memory holds",
+        _ if runs("dd") => "add conv=fsync or oflag=direct, or write more than the memory holds",
+        _ if runs("iozone") => "add -e or -I, or write files that are larger than the memory",
+        _ => "let the program sync its data, or give it more data than the memory holds",
+    }
 }

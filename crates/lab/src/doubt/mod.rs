@@ -74,10 +74,20 @@ pub enum Doubt {
         /// Which.
         #[serde(rename = "metric")]
         figure: Figure,
+        /// Its name for people.
+        #[serde(skip)]
+        label: String,
         /// I/Os of a run.
         ios: u64,
         /// I/Os of a run that lie above the quantile.
         above: u64,
+    },
+    /// Not one request reached the device: a page cache kept everything.
+    NothingReached {
+        /// Labels of the settings; empty for all.
+        settings: Vec<String>,
+        /// How the data reach the device.
+        remedy: &'static str,
     },
     /// The device waits for the workload most of the time.
     Idle {
@@ -142,6 +152,9 @@ pub enum Doubt {
         /// Which.
         #[serde(rename = "metric")]
         figure: Figure,
+        /// Its name for people.
+        #[serde(skip)]
+        label: String,
         /// From the first run to the last, per cent of the mean.
         percent: f64,
     },
@@ -152,6 +165,9 @@ pub enum Doubt {
         /// Which.
         #[serde(rename = "metric")]
         figure: Figure,
+        /// Its name for people.
+        #[serde(skip)]
+        label: String,
         /// Means of the lower and the higher ones.
         means: [f64; 2],
         /// How many runs are in each.
@@ -171,6 +187,9 @@ pub enum Doubt {
         /// Which.
         #[serde(rename = "metric")]
         figure: Figure,
+        /// Its name for people.
+        #[serde(skip)]
+        label: String,
     },
     /// A task that always had an I/O to do got hardly any done.
     Starved {
@@ -244,7 +263,11 @@ impl Doubt {
             | Self::PrioritiesUnknown { .. } => 0,
             // Whatever is concluded is of the model or of an idle device.
             Self::ModelError { fit, .. } if !fit.fits => 1,
-            Self::UnlikeTimes { .. } | Self::SeveralDevices { .. } | Self::Idle { .. } | Self::Overload { .. } => 2,
+            Self::UnlikeTimes { .. }
+            | Self::SeveralDevices { .. }
+            | Self::NothingReached { .. }
+            | Self::Idle { .. }
+            | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
             // What the device or its machine does to figures.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
@@ -325,18 +348,27 @@ impl fmt::Display for Doubt {
                  workload",
                 if *sync { "sync" } else { "async" }
             ),
-            Self::ThinTail { figure, ios, above: 0 } => write!(
+            Self::ThinTail { label, ios, above: 0, .. } => write!(
                 f,
                 "{}: none of the {ios} I/Os of a run is above it, so it is the maximum; use a longer workload, or a \
                  lower percentile",
-                figure.name()
+                label
             ),
-            Self::ThinTail { figure, ios, above } => write!(
+            Self::ThinTail { label, ios, above, .. } => write!(
                 f,
                 "{}: only {above} of the {ios} I/Os of a run are above it, so a few I/Os decide it; use a longer \
                  workload, or a lower percentile",
-                figure.name()
+                label
             ),
+            Self::NothingReached { settings, remedy } => {
+                if !settings.is_empty() {
+                    write!(f, "{}: ", listed(settings, "and"))?;
+                }
+                write!(
+                    f,
+                    "nothing reached the disk: all data stayed in the page cache, so the program measured memory; {remedy}"
+                )
+            }
             Self::Idle { settings, utilisation_percent, speed } => {
                 write!(
                     f,
@@ -405,20 +437,20 @@ impl fmt::Display for Doubt {
             },
             Self::Inert { settings, knob } if settings.is_empty() => write!(f, "{knob}"),
             Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings, "and")),
-            Self::Drift { figure, percent } => write!(
+            Self::Drift { label, percent, .. } => write!(
                 f,
                 "{} {} by {} % from the first run to the last, under every setting, so something else changed. The \
                  settings took turns, so the comparison is still fair, but look for other load, heat, or a disk \
                  that fills up",
-                figure.name(),
+                label,
                 if *percent > 0.0 { "rose" } else { "fell" },
                 significant(percent.abs(), 2)
             ),
-            Self::TwoGroups { setting, figure, means, runs } => write!(
+            Self::TwoGroups { setting, figure, label, means, runs } => write!(
                 f,
                 "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: the mean mixes \
                  two kinds of runs; find out how these runs differ",
-                figure.name(),
+                label,
                 significant(means[0], 3),
                 figure.unit(),
                 runs[0],
@@ -451,11 +483,11 @@ impl fmt::Display for Doubt {
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)
             ),
-            Self::OddRuns { setting, figure } => write!(
+            Self::OddRuns { setting, label, .. } => write!(
                 f,
                 "{setting}: only a few unusual runs make {} differ; a test that ignores single runs finds no \
                  difference. Make more --runs, and look at the unusual ones",
-                figure.name()
+                label
             ),
             Self::Starved { settings, task, percent } => write!(
                 f,

@@ -44,7 +44,11 @@ impl Finder<'_> {
         let percents: Vec<f64> = turns.into_iter().map(|(_, percent)| percent).collect();
         let trend = stat::trend(&percents).filter(|trend| trend.p < ALARM)?;
         let worth = results.figure.relevant_percent() * WORTH_TIMES;
-        (trend.change.abs() >= worth).then_some(Doubt::Drift { figure: results.figure, percent: trend.change })
+        (trend.change.abs() >= worth).then_some(Doubt::Drift {
+            figure: results.figure,
+            label: results.label.clone(),
+            percent: trend.change,
+        })
     }
 
     fn two_groups(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
@@ -55,6 +59,7 @@ impl Finder<'_> {
         (apart_percent >= figure.relevant_percent() * WORTH_TIMES).then_some(Doubt::TwoGroups {
             setting,
             figure,
+            label: self.results.label(figure),
             means,
             runs,
         })
@@ -66,6 +71,6 @@ impl Finder<'_> {
         let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);
         let by_bootstrap = comparison.bootstrap.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
         let odd = own.values.len() >= RANK_PAIRS_MIN && (by_rank || by_bootstrap);
-        odd.then(|| Doubt::OddRuns { setting: self.label(setting), figure })
+        odd.then(|| Doubt::OddRuns { setting: self.label(setting), figure, label: self.results.label(figure) })
     }
 }
