@@ -456,7 +456,7 @@ fn no_format(path: &Path) -> anyhow::Error {
     let first = writable.filter_map(|format| format.spec().extensions.first().copied());
     let endings: Vec<_> = first.map(|ending| format!(".{ending}")).collect();
     if path == Path::new("-") {
-        return usage("standard output has no name that shows the format; add --format FORMAT, such as --format csv");
+        return usage("the format for standard output is missing; add --format FORMAT, such as --format csv");
     }
     usage(format_args!(
         "{}: the name does not show the format; add --format FORMAT, or use one of the endings {}",
@@ -486,7 +486,7 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 
 fn time(text: &str) -> Result<Time, String> {
     if text.starts_with('-') {
-        return Err("times count from the start of the trace, which is 0".to_owned());
+        return Err("a time must not be negative; times count from the start of the trace".to_owned());
     }
     let ns = any_duration(text).map(|seconds| (seconds * SECOND_NS as f64).round());
     let ns = ns.filter(|ns| (0.0..1.8e19).contains(ns));

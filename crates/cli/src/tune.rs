@@ -69,7 +69,7 @@ pub(crate) struct TuneArgs {
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
     controllers: Vec<Controller>,
 
-    /// Use a predefined search: today, the schedulers of today's Linux with their defaults and all controllers
+    /// Search a predefined set: "today" is the schedulers of today's Linux with their defaults, and all controllers
     ///
     /// --scheduler and --controller replace its schedulers and controllers. --vary adds tunables.
     #[arg(long, value_name = "NAME", value_parser = ["today"])]

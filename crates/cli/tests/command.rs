@@ -158,7 +158,12 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["add --format FORMAT"]);
     refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["iosched can write blktrace"]);
     refused(&here, &["trace", "convert", SAMPLE, "no/such/dir.csv"], 2, &["no/such/dir.csv: cannot be written"]);
-    refused(&here, &["trace", "convert", SAMPLE, "-"], 2, &["standard output has no name", "--format csv"]);
+    refused(
+        &here,
+        &["trace", "convert", SAMPLE, "-"],
+        2,
+        &["the format for standard output is missing", "--format csv"],
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ pub(crate) struct Reading {
     ///
     /// The table separates its columns by commas, tabs, semicolons, bars or blanks. These columns are known:
     ///
-    /// Time: time_ns, time_us, time_ms or time_s; arrival_ns, which is kept as it is; or completed_s together with a
-    /// latency, as in the output of biosnoop.
+    /// Time: time_ns, time_us, time_ms or time_s; arrival_ns, which is not shifted to start at 0; or completed_s
+    /// together with a latency, as in the output of biosnoop.
     ///
     /// Operation: op, or op=0:write/1:read if numbers stand for operations.
     ///
@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     time_unit: Option<TimeUnit>,
     /// Read an incomplete trace: the file of a CPU is missing, or a file is truncated or damaged
     ///
-    /// With --input-format or --columns, a trace with many bad lines is read too.
+    /// Together with --input-format or --columns, this option also accepts a trace with many bad lines.
     #[arg(long)]
     partial: bool,
     /// Put processes of the trace into a cgroup: db=postgres, 'db=post*' or db=4711; repeat for several

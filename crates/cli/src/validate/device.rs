@@ -73,7 +73,8 @@ pub(crate) struct DeviceArgs {
     schedulers: Vec<String>,
 
     /// Runs of each workload under each scheduler
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 3, conflicts_with = "from", value_parser = clap::value_parser!(u32).range(2..=100))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 3, conflicts_with = "from",
+        value_parser = clap::value_parser!(u32).range(2..=100))]
     runs: u32,
 
     /// Measured time of each run

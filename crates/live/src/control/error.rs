@@ -16,13 +16,13 @@ pub enum ControlError {
         known: String,
     },
     /// A file is read or written, and this is a directory.
-    #[error("{path} is a directory: list it, or name a file in it")]
+    #[error("{path} is a directory; list it, or name a file in it")]
     IsDirectory {
         /// What was asked for.
         path: String,
     },
     /// A directory is listed, and this is a file.
-    #[error("{path} is a file: read it")]
+    #[error("{path} is a file, not a directory; read it instead of listing it")]
     NotADirectory {
         /// What was asked for.
         path: String,

@@ -378,7 +378,9 @@ impl<R: Recording> Recorded<'_, R> {
             return Err(format!("a bio of {nr_sectors} sectors at sector {sector} is not valid"));
         }
         if issued.ioprio.is_some() {
-            return Err("the bio was issued before its submission; only simulations have such bios".to_owned());
+            return Err("the issue time of the bio is before its submission time; only simulations have such \
+             bios"
+                .to_owned());
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;

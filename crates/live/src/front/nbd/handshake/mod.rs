@@ -79,7 +79,10 @@ pub enum Closed {
         magic: u64,
     },
     /// A client that did not agree to fixed newstyle can only choose an export.
-    #[error("option {option} from a client without fixed newstyle, which can only send NBD_OPT_EXPORT_NAME")]
+    #[error(
+        "the client sent option {option}, but without the fixed newstyle handshake it can only send \
+     NBD_OPT_EXPORT_NAME"
+    )]
     NotFixed {
         /// The option.
         option: u32,
