@@ -84,7 +84,7 @@ def test_tables_are_taken_by_others(sample):
     assert set(panda.verdict.dropna()) <= {"better", "worse", "equal", "cannot_tell", "more", "less"}
     assert verdicts.to_dict()["mean"] == pytest.approx(panda["mean"].tolist())
     assert verdicts["metric"].to_pylist() == panda.metric.tolist()
-    with pytest.raises(KeyError, match="there are device"):
+    with pytest.raises(KeyError, match="available: device"):
         verdicts["no such"]
     # Of each run, and means of them.
     runs = sample.metrics.to_pandas()

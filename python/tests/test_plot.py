@@ -378,7 +378,7 @@ def test_a_style_ends_with_its_block(run):
         (lambda run, _: plot.shares(run, bins=[1000, 2000]), iosched.UsageError, "from 1000 to 2000 s"),
         (lambda run, _: plot.head(run, start=1000), iosched.UsageError, "the last was at 1"),
         (lambda run, _: plot.head(run, start=3, end=2), iosched.UsageError, "from 3 to 2 s: no request"),
-        (lambda _, c: plot.verdicts(c, "p99"), iosched.UsageError, "not in this comparison; there are postgres_iops"),
+        (lambda _, c: plot.verdicts(c, "p99"), iosched.UsageError, "not in this comparison; available: postgres_iops"),
         (lambda _, c: plot.verdicts(c, "finish", device="nvme"), iosched.UsageError, "there are sata-7200"),
         (lambda _, c: plot.verdicts(c, "finish", device=1), iosched.UsageError, "device 1: was not compared"),
     ],

@@ -174,10 +174,10 @@ def twice(self, now_ns):
         ("batch", raises, r"batch at .* ms raised ZeroDivisionError"),
         ("dispatch", twice, r"dispatch at .* returned <iosched.Request 0: .*>, which is not queued"),
         ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; it must return a queued request, None, or a time"),
-        ("dispatch", lambda self, now_ns: True, "returned True; right are"),
+        ("dispatch", lambda self, now_ns: True, "returned True; it must return"),
         ("dispatch", lambda self, now_ns: now_ns, "is not in the future"),
         ("batch", lambda self, now_ns, arrived: arrived * 2, "which is not queued"),
-        ("batch", lambda self, now_ns, arrived: [None], "returned None; right are"),
+        ("batch", lambda self, now_ns, arrived: [None], "returned None; it must return"),
         ("dispatch", lambda self: None, r"raised TypeError"),
     ],
 )
@@ -228,9 +228,8 @@ def test_one_that_keeps_everything_is_told_and_does_not_hang():
     [
         (Fifo(), TypeError, "give the class"),
         (7, TypeError, "not int"),
-        (dict, iosched.UsageError, "dict is not an elevator; an elevator has the methods insert and dispatch, or \
-         batch"),
-        (type("noop", (Fifo,), {}), iosched.UsageError, 'there is an elevator "noop" already'),
+        (dict, iosched.UsageError, "dict is not an elevator; an elevator has the methods insert and dispatch, or batch"),
+        (type("noop", (Fifo,), {}), iosched.UsageError, 'a scheduler named "noop" already exists'),
         (type("A b", (Fifo,), {}), iosched.UsageError, "is not a valid scheduler name"),
         (functools.partial(Elevator, end=1), TypeError, "unexpected keyword argument 'end'"),
     ],

@@ -77,9 +77,9 @@ def test_settings_are_written_one_way():
         (lambda: iosched.Workload.from_job("[a]\nrw=sideways\n"), iosched.WorkloadError, "sideways"),
         (lambda: iosched.Workload.from_toml("name = 1"), iosched.WorkloadError, "tasks.toml"),
         (lambda: iosched.Workload.from_dict({"tasks": {1, 2}}), iosched.ArgumentTypeError, "set"),
-        (lambda: iosched.compare(workload=3), TypeError, "a workload is"),
-        (lambda: iosched.compare(device=3), TypeError, "a device is"),
-        (lambda: iosched.compare(scheduler=3), TypeError, "a scheduler is"),
+        (lambda: iosched.compare(workload=3), TypeError, "a workload must be"),
+        (lambda: iosched.compare(device=3), TypeError, "a device must be"),
+        (lambda: iosched.compare(scheduler=3), TypeError, "a scheduler must be"),
         (lambda: iosched.compare(scheduler="cfq", runs=0), iosched.UsageError, "run"),
         (lambda: iosched.compare(scheduler=[]), None, ""),
         (lambda: iosched.compare(scheduler="cfq:slice_idle=8..0"), iosched.UsageError, "the first value of a scan"),
@@ -197,7 +197,7 @@ def test_errors_are_also_those_of_python(tmp_path):
     assert isinstance(directory.value, OSError)
     with pytest.raises(iosched.MissingFileError):
         iosched.compare(scheduler="none", runs=1).save(tmp_path / "none" / "c.jsonl")
-    with pytest.raises(iosched.ColumnError, match=r'^there is no column "x"; there are') as column:
+    with pytest.raises(iosched.ColumnError, match=r'^there is no column "x"; available: ') as column:
         _ = iosched.simulate().requests["x"]
     assert isinstance(column.value, KeyError)
     assert issubclass(iosched.UsageError, ValueError)
