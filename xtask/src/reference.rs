@@ -6,7 +6,7 @@ mod traces;
 
 use std::fmt::Write as _;
 
-use iosched::{Registry, RequestQueue, Spec};
+use iosched::{Registry, RequestQueue, Spec, TextSpec};
 use iosched_kernel::attribute::{Choice, kernel_choices, kernel_numbers};
 
 use crate::page;
@@ -62,6 +62,13 @@ fn tunables() -> String {
             page.push_str("No tunables.\n");
         } else {
             table(&mut page, &specs);
+        }
+        if !elevator.texts.is_empty() {
+            page.push_str("\nFiles that do not hold one number:\n\n| name | takes | meaning |\n|---|---|---|\n");
+            for TextSpec { name, takes, doc, .. } in elevator.texts {
+                let takes = if takes.is_empty() { "read-only" } else { takes };
+                let _ = writeln!(page, "| `{name}` | {takes} | {doc} |");
+            }
         }
     }
     page

@@ -76,7 +76,10 @@ fn every_bio_is_completed_exactly_once() {
 
 #[test]
 fn a_request_is_its_bios_in_order() {
-    check(Theme::Queueing, |coverage| coverage.absorbed);
+    // Under kyber and none, requests do not merge with requests.
+    let (bios_only, all) = (["kyber", "none"].map(elevator_index), 0..elevators().len());
+    check_on(all.filter(|&home| !bios_only.contains(&Some(home))), Theme::Queueing, |coverage| coverage.absorbed);
+    check_on(bios_only.into_iter().flatten(), Theme::Queueing, |coverage| coverage.merges);
 }
 
 #[test]

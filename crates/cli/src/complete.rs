@@ -77,8 +77,9 @@ fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
     };
     let Some(elevator) = linux.elevators().iter().find(|own| own.name == name) else { return Vec::new() };
     let at = current.rfind([':', ',']).map_or(0, |at| at + 1);
-    let tunables = (elevator.tunables)().into_iter().map(|own| (format!("{}{}=", &current[..at], own.name), own.doc));
-    beginning(current, tunables)
+    let texts = elevator.texts.iter().filter(|own| !own.takes.is_empty()).map(|own| (own.name, own.doc));
+    let names = (elevator.tunables)().into_iter().map(|own| (own.name, own.doc)).chain(texts);
+    beginning(current, names.map(|(name, doc)| (format!("{}{name}=", &current[..at]), doc)))
 }
 
 fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::Subcommand;
 use iosched::controllers::{About, FileOf, policies};
-use iosched::{Layer, Registered, RequestQueue, Spec};
+use iosched::{Layer, Registered, RequestQueue, Spec, TextSpec};
 
 use crate::fail::usage;
 use crate::show;
@@ -102,6 +102,10 @@ pub(crate) fn scheduler(command: &SchedulerCommand) -> Result<()> {
             } else {
                 specs(&mut text, "tunable", &tunables);
             }
+            for TextSpec { name, takes, doc, .. } in elevator.texts {
+                let takes = if takes.is_empty() { "read-only".to_owned() } else { format!("takes {takes}") };
+                let _ = writeln!(text, "{name:20}{doc}; {takes}");
+            }
             text.push('\n');
             specs(&mut text, "of the queue", &RequestQueue::attribute_specs().collect::<Vec<_>>());
             if let Some(first) = tunables.first() {
@@ -116,6 +120,7 @@ pub(crate) fn scheduler(command: &SchedulerCommand) -> Result<()> {
 fn kernels(elevator: &Registered) -> String {
     match elevator.until {
         Some(until) => format!("{} to {until}", elevator.since),
+        None if elevator.out_of_tree.is_some() => format!("out of tree {}", elevator.since),
         None => format!("{} to today", elevator.since),
     }
 }

@@ -69,10 +69,11 @@ pub(crate) struct TuneArgs {
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
     controllers: Vec<Controller>,
 
-    /// Search a predefined set: "today" is the schedulers of today's Linux with their defaults, and all controllers
+    /// Search a predefined set: "today" is the schedulers of today's Linux with their defaults, and all controllers; or
+    /// desktop, the same with adios, which is not in Linux but in kernels for desktops
     ///
     /// --scheduler and --controller replace its schedulers and controllers. --vary adds tunables.
-    #[arg(long, value_name = "NAME", value_parser = ["today"])]
+    #[arg(long, value_name = "NAME", value_parser = ["today", DESKTOP])]
     space: Option<String>,
 
     /// Metric to optimise, such as "p99(sync)"; repeat for several
@@ -158,6 +159,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Elevators of the ready-made search: the first is the baseline.
 const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// The ready-made search that adds the elevator of kernels for desktops.
+const DESKTOP: &str = "desktop";
 
 /// Those that controllers are tried beside: bfq has shares of its own, kyber a throttle.
 const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
@@ -247,6 +251,9 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let mut settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
     if settings.is_empty() {
         settings.extend(TODAY.map(Setting::defaults));
+        if args.space.as_deref() == Some(DESKTOP) {
+            settings.push(Setting::defaults("adios"));
+        }
     }
     let machine = asked::machine(args.machine.as_deref(), &workload, &settings).map_err(of_asked)?;
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;

@@ -149,6 +149,15 @@ pub struct TextSpec {
     pub accepts: fn(&str) -> bool,
 }
 
+impl PartialEq for TextSpec {
+    /// The same file.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for TextSpec {}
+
 impl TextSpec {
     /// Whether `text` may be written.
     ///

@@ -199,6 +199,84 @@ fn kyber_limits_each_domain_by_its_tokens() {
     queue.check();
 }
 
+/// ADIOS with known latencies: 100 us for 4 KiB, nothing for more.
+fn adios() -> (RequestQueue, ContextId) {
+    let config = QueueConfig { depth: 8, write_cache: false, rotational: false, ..QueueConfig::default() };
+    let mut queue = RequestQueue::new(NOW, &config, iosched::Registry::linux().get("adios").unwrap());
+    queue.set_tunable(NOW, "reset_lat_model", "100000 0 100000 0 100000 0").unwrap();
+    let context = process(&mut queue, IoClass::None);
+    // The first request finds latencies unknown; those behind it are sorted.
+    queue.submit(NOW, &bio(Op::Read, 1 << 30, context));
+    let first = queue.dispatch(NOW).unwrap();
+    complete(&mut queue, NOW, first);
+    (queue, context)
+}
+
+/// The sectors of what is given out, in order.
+fn given(queue: &mut RequestQueue) -> Vec<u64> {
+    std::iter::from_fn(|| queue.dispatch(NOW).map(|id| queue.request(id).sector())).collect()
+}
+
+#[test]
+fn adios_serves_reads_of_a_batch_before_writes_and_flagged_ones_first() {
+    let (mut queue, context) = adios();
+    queue.submit(NOW, &bio(Op::Write, 100, context));
+    queue.submit(NOW, &bio(Op::Read, 200, context));
+    queue.submit(NOW, &Bio { flags: Flags::SYNC, ..bio(Op::Read, 300, context) });
+    queue.submit(NOW, &Bio { flags: Flags::SYNC, ..bio(Op::Write, 400, context) });
+    queue.check();
+    assert_eq!(given(&mut queue), [300, 200, 400, 100]);
+    queue.check();
+}
+
+#[test]
+fn adios_serves_what_is_inserted_at_the_head_first_and_merges_nothing_with_it() {
+    let (mut queue, context) = adios();
+    queue.submit(NOW, &bio(Op::Read, 100, context));
+    let at_head = iosched::Issued { at_head: true, ..iosched::Issued::default() };
+    assert!(matches!(queue.submit_issued(NOW, &bio(Op::Read, 108, context), &at_head), Submit::Queued(_)));
+    assert!(matches!(queue.submit(NOW, &bio(Op::Read, 116, context)), Submit::Queued(_)));
+    queue.check();
+    assert_eq!(given(&mut queue), [108, 100, 116]);
+}
+
+#[test]
+fn adios_merges_only_once_latencies_are_known_and_not_into_batches() {
+    let mut fresh = queue("adios", 8, 1);
+    let context = process(&mut fresh, IoClass::None);
+    fresh.submit(NOW, &bio(Op::Read, 0, context));
+    assert!(matches!(fresh.submit(NOW, &bio(Op::Read, 8, context)), Submit::Queued(_)), "latencies are not known");
+    let (mut queue, context) = adios();
+    queue.submit(NOW, &bio(Op::Read, 0, context));
+    queue.submit(NOW, &bio(Op::Read, 100, context));
+    assert_eq!(queue.submit(NOW, &bio(Op::Read, 108, context)), Submit::Merged);
+    assert!(queue.dispatch(NOW).is_some(), "both requests are in the batch now");
+    assert!(matches!(queue.submit(NOW, &bio(Op::Read, 116, context)), Submit::Queued(_)));
+    queue.check();
+}
+
+#[test]
+fn adios_does_not_merge_requests_of_unequal_ioprio() {
+    let (mut queue, context) = adios();
+    let other = process(&mut queue, IoClass::Idle);
+    queue.submit(NOW, &bio(Op::Read, 0, context));
+    assert!(matches!(queue.submit(NOW, &bio(Op::Read, 8, other)), Submit::Queued(_)));
+    assert_eq!(given(&mut queue), [0, 8], "and ioprio changes nothing else");
+}
+
+#[test]
+fn adios_learns_from_completions_ten_times_a_second_without_running_the_queue() {
+    let (mut queue, context) = adios();
+    queue.submit(NOW, &bio(Op::Read, 0, context));
+    let id = queue.dispatch(NOW).unwrap();
+    complete(&mut queue, NOW + 700_000, id);
+    let at = queue.next_timer().unwrap();
+    assert_eq!(at, NOW + 104_000_000, "the timer's wheel is coarse");
+    assert!(!queue.runs_after_timer());
+    queue.timer(at);
+    assert_eq!(queue.next_timer(), None);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Submit { task: usize, op: u8, place: u64, sync: bool },

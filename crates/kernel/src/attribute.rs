@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use iosched::{RequestQueue, Spec, TunableError, Unit};
+use iosched::{RequestQueue, Spec, TextSpec, TunableError, Unit};
 use rustix::fs::OFlags;
 
 use crate::block::BlockDevice;
@@ -41,6 +41,8 @@ pub enum Declaration {
     Choice(&'static Choice),
     /// What a file of a cgroup has for the disk.
     Cgroup(&'static CgroupFile),
+    /// Several numbers of a scheduler. Its file reads as numbers with words.
+    Text(&'static TextSpec),
 }
 
 /// An attribute of a queue, or a tunable of its scheduler.
@@ -62,7 +64,7 @@ impl Attribute {
     pub fn unit(&self) -> Option<String> {
         match self.declaration? {
             Declaration::Number(spec) => Some(spec.unit.to_string()).filter(|unit| !unit.is_empty()),
-            Declaration::Choice(_) | Declaration::Cgroup(_) => None,
+            Declaration::Choice(_) | Declaration::Cgroup(_) | Declaration::Text(_) => None,
         }
     }
 
@@ -250,8 +252,10 @@ pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
         return cgroup::declaration(name);
     }
     if let Some(tunable) = name.strip_prefix(ELEVATOR) {
-        let tunables = (iosched::Registry::linux().get(scheduler).ok()?.tunables)();
-        return tunables.into_iter().find(|spec| spec.name == tunable).map(Declaration::Number);
+        let elevator = iosched::Registry::linux().get(scheduler).ok()?;
+        let number = (elevator.tunables)().into_iter().find(|spec| spec.name == tunable).map(Declaration::Number);
+        let text = || elevator.texts.iter().find(|spec| spec.name == tunable).map(Declaration::Text);
+        return number.or_else(text);
     }
     let number = RequestQueue::attribute_specs().chain(&NUMBERS).find(|spec| spec.name == name);
     let choice = || CHOICES.iter().find(|choice| choice.name == name).map(Declaration::Choice);
@@ -275,6 +279,9 @@ pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -
     if let Some(Declaration::Cgroup(file)) = declaration {
         return file.is_same(read, written);
     }
+    if let Some(Declaration::Text(_)) = declaration {
+        return numbers(read).eq(numbers(written));
+    }
     let Ok(read) = read.parse::<i128>() else { return false };
     match declaration {
         Some(Declaration::Number(spec)) if !spec.read_only => {
@@ -282,6 +289,11 @@ pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -
         }
         _ => written.parse() == Ok(read),
     }
+}
+
+/// The numbers in a text, without the words around them.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
 /// Whether what is read is what was written, exactly or in the whole jiffies that the number is kept in.
@@ -342,13 +354,15 @@ impl BlockDevice {
         let path = self.attribute_path(name);
         let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let text = read(&path).ok()?;
-        let value = if name == "scheduler" { chosen(&text) } else { text.trim() };
-        Some(Attribute {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            is_writable: metadata.permissions().mode() & 0o222 != 0,
-            declaration: declaration(name, scheduler),
-        })
+        let declaration = declaration(name, scheduler);
+        let value = match declaration {
+            _ if name == "scheduler" => chosen(&text).to_owned(),
+            // As it is written, so that it can be put back.
+            Some(Declaration::Text(spec)) if !spec.takes.is_empty() => numbers(&text).collect::<Vec<_>>().join(" "),
+            _ => text.trim().to_owned(),
+        };
+        let is_writable = metadata.permissions().mode() & 0o222 != 0;
+        Some(Attribute { name: name.to_owned(), value, is_writable, declaration })
     }
 
     /// The full name of an attribute or, without its directory, of a tunable of the present scheduler.
@@ -400,6 +414,9 @@ impl BlockDevice {
             Some(Declaration::Choice(choice)) if !choice.values.contains(&value.trim()) => {
                 let takes = choice.values.join(", ");
                 return Err(AttributeError::NoChoice { device: device(), name, value: value.to_owned(), takes });
+            }
+            Some(Declaration::Text(spec)) => {
+                spec.check(value.trim()).map_err(|source| AttributeError::Value { device: device(), source })?;
             }
             Some(Declaration::Cgroup(file)) => {
                 let wrong = |source| AttributeError::CgroupValue { device: device(), name: name.clone(), source };

@@ -17,7 +17,7 @@ impl Shares {
     #[must_use]
     pub fn are_ignored_by(self, scheduler: &str, tunable: impl FnOnce(&str) -> Option<u64>) -> bool {
         match (self, scheduler) {
-            (_, "noop" | "none" | "deadline" | "kyber" | "anticipatory") => true,
+            (_, "noop" | "none" | "deadline" | "kyber" | "anticipatory" | "adios") => true,
             (Self::Weights, "mq-deadline" | "cfq-2.6.34" | "cfq-2.6.30" | "cfq-2.6.16") => true,
             (Self::Weights, "bfq") => tunable("slice_idle") == Some(0),
             // Of others' schedulers it is not known.

@@ -172,6 +172,7 @@ impl Reasons {
             Decision::Anticipatory(of) => discriminant(of).hash(&mut kind),
             Decision::Bfq(of) => discriminant(of).hash(&mut kind),
             Decision::Kyber(of) => discriminant(of).hash(&mut kind),
+            Decision::Adios(of) => discriminant(of).hash(&mut kind),
             Decision::Noted { what, .. } => what.hash(&mut kind),
             _ => {}
         }

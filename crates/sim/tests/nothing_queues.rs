@@ -8,7 +8,7 @@ use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 use proptest::prelude::*;
 
 /// Work-conserving: they keep nothing back for anybody, whoever asks.
-const CONSERVING: [&str; 4] = ["mq-deadline", "kyber", "noop", "deadline"];
+const CONSERVING: [&str; 5] = ["mq-deadline", "kyber", "noop", "deadline", "adios"];
 /// Wait for the next request of a process while others have some, or let reads and writes take turns.
 const WAITING: [&str; 6] = ["bfq", "cfq", "cfq-2.6.16", "cfq-2.6.30", "cfq-2.6.34", "anticipatory"];
 /// Those of the layer that none is of.

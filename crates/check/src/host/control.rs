@@ -30,7 +30,7 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
     // Targets of a size that the device may keep or miss.
     let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
-    let [default, min, max] = [default, spec.min, spec.max].map(wide);
+    let [default, min, max] = [default, spec.min, largest_of(spec, queue)].map(wide);
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
@@ -48,6 +48,12 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     let taken = number.filter(|&number| !read_only && reads.holds(number) && (clamps || (min..=max).contains(&number)));
     let endless = taken.is_some_and(|number| number > largest);
     Write { name, text, endless, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, queue.hz)) }
+}
+
+/// The largest value of a tunable on such a queue.
+fn largest_of(spec: &Spec, queue: &QueueConfig) -> u64 {
+    // ADIOS sorts batches by sector only where seeking costs.
+    if spec.name == "batch_order" && !queue.rotational { 0 } else { spec.max }
 }
 
 impl Host {
@@ -173,10 +179,10 @@ impl Host {
         for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none() && !spec.read_only) {
             let value = match preset {
                 Preset::Default => continue,
-                Preset::SwitchedOn if spec.unit == Unit::Switch => 1,
+                Preset::SwitchedOn if spec.unit == Unit::Switch => largest_of(spec, &self.config.queue).min(1),
                 Preset::SwitchedOn => continue,
                 Preset::Smallest => spec.min,
-                Preset::Largest => spec.max,
+                Preset::Largest => largest_of(spec, &self.config.queue),
             };
             let set = self.driver.set_tunable(self.now, spec.name, &spec.number(value).to_string());
             ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
@@ -184,7 +190,7 @@ impl Host {
         if let Some(audit) = &mut self.audit {
             audit.tunables_changed(self.driver.queue());
         }
-        Ok(())
+        self.look_at_decisions()
     }
 
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
@@ -218,7 +224,8 @@ impl Host {
         if let Some(audit) = &mut self.audit {
             audit.tunables_changed(self.driver.queue());
         }
-        Ok(())
+        // What a write changes may be told.
+        self.look_at_decisions()
     }
 
     pub(super) fn write_attribute(&mut self, which: u8, value: Value) -> Checked {

@@ -321,7 +321,7 @@ impl Host {
             return Ok(());
         }
         ensure!(
-            !matches!(name, "noop" | "deadline" | "none" | "kyber"),
+            !matches!(name, "noop" | "deadline" | "none" | "kyber" | "adios"),
             Progress,
             "{waiting} requests wait, nothing is in the device, and {name} gives out nothing"
         );

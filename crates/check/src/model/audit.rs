@@ -3,11 +3,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use iosched::{ControlledEvent, Decision, MergeSide, Op, RequestQueue, Sector, Time};
+use iosched::{ControlledEvent, Decision, Flags, MergeSide, Op, RequestQueue, Sector, Time};
 
 use super::deadline::DeadlineAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
+
+/// Whether only what is flagged is sync to that elevator, and not every read.
+fn sees_flags_only(elevator: &str) -> bool {
+    elevator == "adios"
+}
 
 /// Whether nothing sync joins something async under that elevator.
 pub(crate) fn keeps_sync_apart(elevator: &str) -> bool {
@@ -181,8 +186,10 @@ impl Audit {
                 }
                 let extent = self.known(cookie, &[AuditStage::Allocated])?;
                 let end = sector + u64::from(nr_sectors);
+                let flagged = model.bio(cookie).is_some_and(|bio| bio.flags.contains(Flags::SYNC));
+                let expected = if sees_flags_only(self.elevator) { flagged } else { extent.sync };
                 ensure!(
-                    (extent.sector, extent.end, extent.op, extent.sync) == (sector, end, op, sync),
+                    (extent.sector, extent.end, extent.op, expected) == (sector, end, op, sync),
                     WholeBios,
                     "{cookie:x} was inserted as {op:?} {sector}+{nr_sectors}; it is {extent:?}"
                 );

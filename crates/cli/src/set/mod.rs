@@ -204,14 +204,16 @@ fn wrong_later(
     if declared.peek().is_some() {
         return declared.find_map(|(disk, own)| match own {
             Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
+            Declaration::Text(spec) => spec.check(value).err().map(|error| format!("{disk}: {error}")),
             Declaration::Choice(_) | Declaration::Cgroup(_) => None,
         });
     }
     // What is of a client or a group is no tunable, and what an elevator of others has is not known.
     let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
     let (disk, scheduler) = those().next().filter(|_| known && (place.is_empty() || place.ends_with("iosched")))?;
-    let tunables = (Registry::linux().get(scheduler).ok()?.tunables)();
-    let names: Vec<&str> = tunables.into_iter().map(|spec| spec.name).collect();
+    let elevator = Registry::linux().get(scheduler).ok()?;
+    let texts = elevator.texts.iter().map(|spec| spec.name);
+    let names: Vec<&str> = (elevator.tunables)().into_iter().map(|spec| spec.name).chain(texts).collect();
     let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
     let meant = did_you_mean(tunable, names.iter().copied());
     Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))

@@ -28,6 +28,7 @@ impl Disks {
                 Some(format!("{}: {error}", file.disk.name))
             }
             Some(Declaration::Cgroup(own)) => own.check(value).err().map(|error| error.to_string()),
+            Some(Declaration::Text(own)) => own.check(value).err().map(|error| format!("{}: {error}", file.disk.name)),
             Some(_) => None,
             None if self.are_the_kernels => None,
             None => self.wrong_live(file, scheduler, value).map(named),
@@ -57,6 +58,7 @@ impl Disks {
         match Self::declaration(file, &scheduler)? {
             Declaration::Choice(choice) => Some(format!("it must be one of {}", choice.values.join(", "))),
             Declaration::Cgroup(own) => Some(own.takes()),
+            Declaration::Text(own) => Some(format!("it takes {}", own.takes)),
             Declaration::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };

@@ -26,6 +26,7 @@ mod session;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use iosched::Registry;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::AttributeError;
@@ -119,9 +120,7 @@ pub enum SettingsError {
         below: Vec<String>,
     },
     /// A scheduler that the kernel does not have.
-    #[error(
-        "{device}: the kernel has no scheduler {name}; it has {available}, and modprobe {name} (or {name}-iosched) may add it"
-    )]
+    #[error("{device}: the kernel has no scheduler {name}; it has {available}{}", elsewhere(name))]
     Missing {
         /// The device.
         device: String,
@@ -160,4 +159,15 @@ pub enum SettingsError {
 
 fn those_below(below: &[String]) -> String {
     if below.is_empty() { String::new() } else { format!("; below it {} have one", below.join(", ")) }
+}
+
+/// How to have a scheduler that the kernel does not have.
+fn elsewhere(name: &str) -> String {
+    match Registry::linux().get(name).ok().and_then(|own| own.out_of_tree) {
+        Some(kernels) => format!(
+            ". {name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
+             iosched serve DISK --scheduler {name}"
+        ),
+        None => format!(", and modprobe {name} (or {name}-iosched) may add it"),
+    }
 }

@@ -16,7 +16,7 @@
 use std::fmt::Write as _;
 
 use iosched::controllers::WriteError;
-use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, WeightRange};
+use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, TextSpec, Time, TunableError, WeightRange};
 
 use super::ControlError;
 use crate::LiveDisk;
@@ -140,6 +140,7 @@ enum Node {
     OfDisk(&'static Leaf<()>),
     Attribute(&'static Spec),
     Tunable(&'static Spec),
+    Text(&'static TextSpec),
     Weight(String),
     IoMax(String),
     OfClient(&'static Leaf<ClientId>, ClientId),
@@ -173,8 +174,9 @@ impl Node {
                 children
             }
             Self::Iosched => {
-                let tunables = disk.registry().get(disk.queue().scheduler()).map(|present| (present.tunables)());
-                tunables.unwrap_or_default().into_iter().map(|spec| named(spec.name, Self::Tunable(spec))).collect()
+                let Ok(present) = disk.registry().get(disk.queue().scheduler()) else { return Vec::new() };
+                let tunables = (present.tunables)().into_iter().map(|spec| named(spec.name, Self::Tunable(spec)));
+                tunables.chain(present.texts.iter().map(|spec| named(spec.name, Self::Text(spec)))).collect()
             }
             Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),
             Self::Group(name) => {
@@ -197,6 +199,7 @@ impl Node {
             Self::OfDisk(leaf) => leaf.write.is_some(),
             Self::OfClient(leaf, _) => leaf.write.is_some(),
             Self::Attribute(spec) | Self::Tunable(spec) => !spec.read_only,
+            Self::Text(spec) => !spec.takes.is_empty(),
             Self::Weight(_) | Self::IoMax(_) => true,
             _ => return Kind::Directory,
         };
@@ -261,6 +264,8 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
             let value = disk.queue().tunable(spec.name).unwrap_or_default();
             spec.number(value).to_string()
         }
+        // One that can only be written reads as nothing.
+        Node::Text(spec) => disk.queue().tunable_text(spec.name).unwrap_or_default(),
         Node::Weight(group) => weight_of(disk, &group),
         Node::IoMax(group) => disk.group_file(&group, IO_MAX).unwrap_or_default(),
         _ => return Err(ControlError::IsDirectory { path: path.to_owned() }),
@@ -295,6 +300,7 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
         Node::OfClient(Leaf { write: Some(write), .. }, id) => write(disk, now, id, value).map_err(said),
         Node::Attribute(spec) => disk.set_attribute(now, spec.name, value).map_err(tunable),
         Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
+        Node::Text(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Weight(group) => write_weight(disk, &group, value).map_err(said),
         Node::IoMax(group) => disk.set_group_file(now, &group, IO_MAX, value).map_err(|error| {
             let message = error.to_string();

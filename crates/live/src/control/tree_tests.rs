@@ -78,7 +78,8 @@ fn every_file_listed_can_be_read_under_every_elevator() {
         write(&mut disk, NOW, "queue/scheduler", &format!("{}\n", registered.name)).unwrap();
         assert!(value(&mut disk, "queue/scheduler").contains(&format!("[{}]", registered.name)));
         let names: Vec<_> = list(&disk, "queue/iosched").unwrap().into_iter().map(|entry| entry.name).collect();
-        let mut declared: Vec<_> = (registered.tunables)().into_iter().map(|spec| spec.name).collect();
+        let tunables = (registered.tunables)().into_iter().map(|spec| spec.name);
+        let mut declared: Vec<_> = tunables.chain(registered.texts.iter().map(|spec| spec.name)).collect();
         declared.sort_unstable();
         assert_eq!(names, declared);
         let files = everything(&mut disk);
@@ -92,6 +93,19 @@ fn every_file_listed_can_be_read_under_every_elevator() {
             assert_eq!(value(&mut disk, &path), present, "what is read can be written");
         }
     }
+}
+
+#[test]
+fn files_of_adios_take_and_show_several_numbers() {
+    let mut disk = disk();
+    write(&mut disk, NOW, "queue/scheduler", "adios").unwrap();
+    write(&mut disk, NOW, "queue/iosched/lat_model_read", "300000 200").unwrap();
+    assert_eq!(value(&mut disk, "queue/iosched/lat_model_read"), "base : 300000 ns\nslope: 200 ns/KiB");
+    write(&mut disk, NOW, "queue/iosched/reset_lat_model", "1").unwrap();
+    assert_eq!(value(&mut disk, "queue/iosched/lat_model_read"), "base : 0 ns\nslope: 0 ns/KiB");
+    let error = write(&mut disk, NOW, "queue/iosched/lat_model_read", "300000").unwrap_err().to_string();
+    assert!(error.contains("two numbers: base in ns and slope in ns/KiB"), "{error}");
+    assert!(write(&mut disk, NOW, "queue/iosched/adios_version", "4").is_err());
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Model {
             DirectStage::Allocated => {
                 let (op, flags) = match direct.is_write {
                     true => (Op::Write, self.machine.kernel.direct_write_flags()),
-                    false => (Op::Read, Flags::SYNC),
+                    false => (Op::Read, Flags::empty()),
                 };
                 let bytes = direct.position..to;
                 if let Some(action) = self.find_direct(task, disk, ino, &bytes) {

@@ -176,7 +176,7 @@ impl Model {
                     return Some(self.wait_for_memory());
                 }
                 let place = DiskRange::blocks(disk, block, 1);
-                self.send_fill(task, place, Flags::SYNC | Flags::PRIO, device, block);
+                self.send_fill(task, place, Flags::PRIO, device, block);
                 Some(Action::Submit)
             }
         }

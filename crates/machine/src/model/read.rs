@@ -163,7 +163,7 @@ impl Model {
                 return self.wait_for_memory();
             }
             if let Some(block) = block {
-                self.send_fill(task, DiskRange::blocks(disk, block, pages), Flags::SYNC, mapping, page);
+                self.send_fill(task, DiskRange::blocks(disk, block, pages), Flags::empty(), mapping, page);
             }
             ahead.page += pages;
         }

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use iosched::{CgroupId, Driver, Flags, Op, Part, SECTOR_BYTES};
 use iosched_disk::Device;
-use iosched_workload::fio::{Action, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process};
+use iosched_workload::fio::{
+    Action, Client, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process,
+};
 use iosched_workload::outcome::{JobResult, Note};
 
 use super::core::{Core, NewIo};
@@ -271,11 +273,15 @@ const fn op(direction: Direction) -> Op {
     }
 }
 
+/// The most bytes of direct I/O that Linux submits as one bio and waits for: 256 pages.
+const WAITED_FOR_BYTES: u64 = 256 * 4096;
+
 /// How a job's I/O is flagged: as Linux does for direct I/O on a block device, and for buffered writes as its
-/// writeback. With `O_SYNC` or `O_DSYNC` a write is on the medium when it is done.
+/// writeback. Of reads only those carry a flag that a system call waits for itself. With `O_SYNC` or `O_DSYNC` a write is on the medium when it is done.
 fn flags(job: &Job, io: &JobIo) -> Flags {
     let mut flags = match io.direction {
-        Direction::Read => Flags::SYNC,
+        Direction::Read if job.direct && job.client == Client::Sync && io.bytes <= WAITED_FOR_BYTES => Flags::SYNC,
+        Direction::Read => Flags::empty(),
         Direction::Write if job.direct => Flags::SYNC | Flags::IDLE,
         Direction::Write | Direction::Trim => Flags::empty(),
     };
