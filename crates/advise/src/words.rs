@@ -1,6 +1,6 @@
 //! The decision, what is doubtful about it, and predicted beside measured.
 
-use iosched_lab::{Comparison, Decision, Verdict, decide};
+use iosched_lab::{Comparison, Decision, Verdict, decide, marked};
 
 use super::{Advice, Prediction};
 use crate::tune::{Finding, MeasureRecord, TuneResults};
@@ -10,18 +10,15 @@ impl Advice<'_> {
     #[must_use]
     pub fn decision(&self) -> Decision {
         let Some(evidence) = self.measured.evidence() else {
+            let present = marked(&self.present);
             let said = match self.measured.finding {
-                Finding::NothingBetter => format!("Keep {}. There is nothing else to set on the device.", self.present),
+                Finding::NothingBetter => format!("Keep {present}. There is nothing else to set on the device."),
                 Finding::NothingAllowed => {
-                    format!(
-                        "Keep {} for now. Nothing that was tried on the device keeps {}.",
-                        self.present,
-                        self.wanted()
-                    )
+                    format!("Keep {present} for now. Nothing that was tried on the device keeps {}.", self.wanted())
                 }
-                Finding::Idle => format!("Keep {}. The device was idle nearly all the time.", self.present),
+                Finding::Idle => format!("Keep {present}. The device was idle nearly all the time."),
                 _ => {
-                    format!("Keep {} for now. There are not two runs of each setting on the device yet.", self.present)
+                    format!("Keep {present} for now. There are not two runs of each setting on the device yet.")
                 }
             };
             return Decision { sentences: vec![said], ..self.measured.decision() };
@@ -29,6 +26,7 @@ impl Advice<'_> {
         let mut evidence = evidence.with_doubts(&self.device_doubts);
         // The records call it present: the reader knows it by its name.
         evidence.labels[0].clone_from(&self.present);
+        evidence.runs_option = Some("--runs");
         let mut found = decide(&evidence);
         found.sentences.extend(self.which_evidence());
         found
@@ -45,12 +43,12 @@ impl Advice<'_> {
             return None;
         }
         let simulated = match (self.predicted.finding, predicted) {
-            (_, Some(best)) => format!("In simulation {best} was best"),
-            (Finding::CannotTell, _) => "Simulation alone could not tell".to_owned(),
-            (Finding::NothingBetter, _) => "In simulation nothing was better".to_owned(),
-            _ => "Simulation alone decided nothing".to_owned(),
+            (_, Some(best)) => format!("In simulation {} was best.", marked(&best)),
+            (Finding::CannotTell, _) => "Simulation alone could not tell.".to_owned(),
+            (Finding::NothingBetter, _) => "In simulation nothing was better.".to_owned(),
+            _ => "Simulation alone decided nothing.".to_owned(),
         };
-        Some(format!("{simulated}; the runs on the device decide, since a model is only near to the device."))
+        Some(format!("{simulated} The runs on the device decide, since a model is only near to the device."))
     }
 
     fn wanted(&self) -> String {
@@ -95,7 +93,7 @@ impl Advice<'_> {
             let measure = &self.measured.header.measures[goal];
             opposite.then(|| {
                 format!(
-                    "for {} the model predicted {} {}, and the device measured {}: trust the device more than the \
+                    "for `{}` the model predicted {} {}, and the device measured {}: trust the device more than the \
                      model",
                     own.label,
                     measure.name,

@@ -138,7 +138,10 @@ fn what_is_better_on_the_device_is_advised_with_its_evidence() {
         let best = advice.recommended().unwrap();
         assert_ne!(best.name(), "none");
         let decision = advice.decision();
-        assert!(decision.sentences[0].starts_with(&format!("Set {best}: it shortens mean(lookup) by ")), "{decision}");
+        assert!(
+            decision.sentences[0].starts_with(&format!("Set `{best}`: it shortens mean(lookup) by ")),
+            "{decision}"
+        );
         assert_eq!(decision.kind, DecisionKind::Change);
         // Every setting was tried as often as the present one, and the model is the device: it saw what would come.
         assert!(advice.measured.standings.iter().all(|own| own.runs == RUNS as usize));
@@ -154,7 +157,7 @@ fn where_nothing_can_be_better_it_is_left_as_it_is() {
         assert_eq!(advice.recommended(), None);
         assert_eq!(advice.measured.finding, Finding::NothingBetter);
         let decision = advice.decision();
-        assert!(decision.sentences[0].starts_with("Keep mq-deadline. "), "{decision}");
+        assert!(decision.sentences[0].starts_with("Keep `mq-deadline`"), "{decision}");
     });
 }
 
@@ -172,7 +175,7 @@ fn the_device_has_the_last_word_over_the_model() {
         // Where they do not agree, the decision says which evidence counts.
         let told = advice.decision().sentences.concat();
         let agree = advice.measured.recommended().is_some_and(|own| own.label == predicted.label);
-        assert!(agree || told.contains("the runs on the device decide"), "{told}");
+        assert!(agree || told.contains("The runs on the device decide"), "{told}");
     });
 }
 
@@ -202,7 +205,7 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
             let runs = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
             let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
             assert_eq!(decision.kind, DecisionKind::CannotTell);
-            assert_eq!(decision.sentences[0], "Keep none for now: whether bfq is better is open.");
+            assert_eq!(decision.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
             let would = format!("About {runs} runs of each setting would tell: --runs {runs}.");
             assert!(decision.sentences.contains(&would), "{decision}");
             assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
@@ -260,8 +263,8 @@ fn who_starves_under_what_is_advised_is_told_first() {
         confirmed.of_device.as_mut().unwrap().doubts.push(Doubt::Starved { settings, task, percent: 1.0 });
     }
     let advice = Advice::of("none".to_owned(), Some(false), predicted(), &confirmed);
-    assert!(advice.doubts()[0].starts_with(&format!("{advised}: backup starves")), "{:?}", advice.doubts());
-    assert!(advice.reservations.iter().any(|own| own.starts_with("another: reader starves")));
+    assert!(advice.doubts()[0].starts_with(&format!("`{advised}`: backup starves")), "{:?}", advice.doubts());
+    assert!(advice.reservations.iter().any(|own| own.starts_with("`another`: reader starves")));
 }
 
 #[test]

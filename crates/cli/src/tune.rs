@@ -217,12 +217,14 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     };
     let elapsed_s = started.elapsed().as_secs_f64();
     let results = TuneResults::of(&header, &runs);
+    watched.warn(results.left_out());
     let reported = report.map(|out| out.text(&iosched_report::tuning_html(&results)));
     let printed = output::print(&if args.json {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
         let look = Look::of_standard_output().with_details(args.verdicts.details);
-        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), look)
+        let input = options::sample(args.workload.is_none(), args.device == asked::DEVICE, "--device PROFILE");
+        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), input.as_deref(), look)
     });
     all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
@@ -275,7 +277,9 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let (vary, also, fix) = (args.vary.clone(), args.also.clone(), args.fix.clone());
     let of_today = args.controllers.is_empty() && is_today && args.schedulers.is_empty();
     let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
-    let selection = Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators };
+    let beside_if_possible = args.controllers.is_empty();
+    let selection =
+        Selection { vary, also, fix, defaults_only: is_today, beside, beside_elevators, beside_if_possible };
     let (goals, constraints) = args.wanted();
     let mut tuning = Tuning::new(experiment, &selection, goals)?;
     tuning.constraints = constraints;

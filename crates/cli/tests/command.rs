@@ -53,8 +53,10 @@ fn without_arguments_it_does_the_main_job() {
         "sata-7200",
         "(baseline)",
         "sync p99",
-        "Keep mq-deadline. ",
-        "difference from mq-deadline (",
+        "Keep `mq-deadline`. ",
+        "\nThis is a sample: ",
+        "--workload FILE and --device PROFILE or --on DEVICE",
+        "difference from `mq-deadline` (",
         "reservations, the weightiest first:",
         "next: ",
     ] {
@@ -221,7 +223,7 @@ fn several_devices_are_compared_in_one_command() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(text.matches("difference from noop (95 % confidence").count(), 2, "{text}");
+    assert_eq!(text.matches("difference from `noop` (95 % confidence").count(), 2, "{text}");
     let (code, out, err) = run(&here, &["report", "--last", "-o", "later.html"]);
     assert_eq!((code, out.as_str()), (0, ""));
     assert!(err.starts_with("later.html: the report of "), "{err}");
@@ -412,8 +414,8 @@ fn processes_of_a_trace_are_throttled_by_cgroup() {
     let args = ["compare", "--device", "sata-ssd", "--cgroup", "db=post*", "--scheduler", "none", "--scheduler"];
     let (code, out, err) = run(&here, &[&args[..], &[throttled, "--runs", "1", "--details"]].concat());
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains(&format!("{throttled}: io.max delayed ")) && out.contains(" bios of db, "), "{out}");
-    assert!(out.contains("none: wbt delayed ") && !out.contains("io.max delayed 1 bio of /"), "{out}");
+    assert!(out.contains(&format!("`{throttled}`: io.max delayed ")) && out.contains(" bios of db, "), "{out}");
+    assert!(out.contains("`none`: wbt delayed ") && !out.contains("io.max delayed 1 bio of /"), "{out}");
 }
 
 #[test]

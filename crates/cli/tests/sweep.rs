@@ -50,7 +50,7 @@ mod with_sweeps {
         let (code, told, err) = run(&["sweep", &plan, "-o", &out, "--report", page.to_str().unwrap()]);
         assert_eq!((code, err.as_str()), (0, ""), "{told}");
         // What to set where comes first.
-        assert!(told.starts_with("Change ") || told.starts_with("Keep the baseline on "), "{told}");
+        assert!(told.starts_with("Set ") || told.starts_with("Keep the baseline on "), "{told}");
         assert!(told.contains("\n2 comparisons ran in "), "{told}");
         assert!(told.replace('\n', " ").contains("One setting for all ("), "{told}");
         // What is compared with is named, and whether anything is better than it.

@@ -52,10 +52,10 @@ fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
     command.args(["-qec", IOSCHED, "/dev/null"]).current_dir(&here).env("XDG_STATE_HOME", &state);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let at_terminal = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert!(output.status.success() && at_terminal.contains("Keep mq-deadline"), "{at_terminal}");
+    assert!(output.status.success() && at_terminal.contains("Keep `mq-deadline`"), "{at_terminal}");
     let output = Command::new(IOSCHED).current_dir(&here).env("XDG_STATE_HOME", &state).output().unwrap();
     let piped = String::from_utf8_lossy(&output.stdout);
-    assert!(piped.contains("Keep mq-deadline") && !piped.contains("here: "), "{piped}");
+    assert!(piped.contains("Keep `mq-deadline`") && !piped.contains("here: "), "{piped}");
     // A machine may have no disk but those in memory.
     if let Some(found) = at_terminal.split("\nhere: ").nth(1) {
         assert!(

@@ -51,9 +51,12 @@ fn what_is_recommended_is_printed_with_how_to_set_it_and_what_to_do_next() {
     args.extend(["--records", files[0], "--report", files[1]]);
     let (code, out, err) = run(&args);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.starts_with("Set cfq:slice_idle=0: it shortens mean(lookup) by "), "{out}");
+    assert!(
+        out.starts_with("On a disk that iosched serves, set `cfq:slice_idle=0`: it shortens mean(lookup) by "),
+        "{out}"
+    );
     let decision = out.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(decision.contains("they need a disk that iosched serves."), "{out}");
+    assert!(decision.contains("- Linux has none of these settings."), "{out}");
     assert!(out.contains("\n  iosched serve /dev/$DEV --scheduler cfq:slice_idle=0\n"), "{out}");
     assert!(out.lines().last().unwrap().starts_with("next:      iosched compare --workload "), "{out}");
     // Records are made again by the command in them, and say the same as the page made at once.
@@ -77,7 +80,7 @@ fn that_nothing_is_better_is_a_finding() {
     let here = directory("tune-none");
     let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
     assert_eq!(code, 0);
-    assert!(out.starts_with("Keep noop. It has nothing to set that is worth trying.\n"), "{out}");
+    assert!(out.starts_with("Keep `noop`. It has nothing to set that is worth trying.\n"), "{out}");
 }
 
 #[test]
@@ -126,10 +129,23 @@ fn ctrl_c_keeps_the_runs_that_are_finished_and_recommends_nothing() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{out}");
     assert!(
-        out.starts_with("Keep cfq for now. The search was stopped before ") && !out.contains("recommended"),
+        out.starts_with("Keep `cfq` for now. The search was stopped before ") && !out.contains("recommended"),
         "{out}"
     );
     assert!(lines() >= 20);
+}
+
+#[test]
+fn a_search_of_today_leaves_out_controllers_that_need_cgroups() {
+    let here = directory("tune-without-cgroups");
+    let workload = tasks(&here);
+    let search = ["tune", "-w", &workload, "-g", "mean(lookup)", "--space", "today", "--budget", "40"];
+    let (code, out, err) = run(&search);
+    assert_eq!(code, 0, "{err}");
+    let warning =
+        "warning: `io.max`, `io.latency` and `io.cost` need cgroups, and tasks has none, so they are left out";
+    assert!(err.contains(warning) && err.contains("give its jobs cgroups"), "{err}");
+    assert!(out.contains("reservations") && out.replace("\n    ", " ").contains("tasks has none"), "{out}");
 }
 
 #[test]
@@ -137,9 +153,10 @@ fn controllers_of_cgroups_need_cgroups_and_are_known_by_name() {
     let here = directory("tune-beside");
     let workload = tasks(&here);
     let search = |more: &[&str]| run(&[&["tune", "-w", &workload, "-g", "mean(lookup)"], more].concat());
-    let (code, _, err) = search(&["--space", "today"]);
+    let (code, _, err) = search(&["-s", "none", "--controller", "io.max,wbt"]);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("io.max, io.latency, io.cost: these controllers need cgroups, and tasks has none"), "{err}");
+    assert!(err.contains("io.max: these controllers need cgroups, and tasks has none"), "{err}");
+    assert!(err.contains("--controller wbt"), "{err}");
     let (code, _, err) = search(&["-s", "none", "--controller", "io.mx"]);
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("available: wbt, io.max, io.latency, io.cost"), "{err}");

@@ -80,4 +80,4 @@ pub use record::{
     WorkloadRecord, equal_within_default, is_equal_within_default,
 };
 pub use results::{FigureResults, Results, SettingFigure, figures_of};
-pub use words::{idle_in_words, labels, listed, runs_in_words};
+pub use words::{idle_in_words, labels, listed, marked, runs_in_words};

@@ -100,6 +100,19 @@ pub enum WorkloadKind {
     Application,
 }
 
+impl WorkloadKind {
+    /// How those are called that do its I/O: "job", "process".
+    #[must_use]
+    pub const fn task_word(self) -> &'static str {
+        match self {
+            Self::Trace => "process",
+            Self::Tasks | Self::Application => "task",
+            Self::Command => "command",
+            Self::Jobs => "job",
+        }
+    }
+}
+
 /// What is to be known of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {

@@ -161,8 +161,7 @@ impl Results {
             Some((results, comparison))
         });
         let (mut differ, same): (Vec<_>, Vec<_>) = compared.partition(|(_, c)| c.verdict.differs());
-        let size = |c: &Comparison| c.percent.map_or(f64::INFINITY, f64::abs);
-        differ.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.figure.cmp(&b.0.figure)));
+        differ.sort_by(|a, b| b.1.magnitude().total_cmp(&a.1.magnitude()).then(a.0.figure.cmp(&b.0.figure)));
         let mut parts: Vec<String> =
             differ.iter().map(|(own, c)| format!("{} {}", own.label, c.describe(own.figure.unit()))).collect();
         let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
@@ -196,6 +195,11 @@ impl Comparison {
             (size, None) => format!("{word} by {size}"),
             (size, Some((near, far, unit))) => format!("{word} by {size} ({near} to {far}{unit})"),
         }
+    }
+
+    /// How great a difference is, for an order: a fall to a tenth is as great as a rise to ten times the baseline.
+    pub(crate) fn magnitude(&self) -> f64 {
+        self.percent.map_or(f64::INFINITY, |percent| (percent / 100.0).ln_1p().abs())
     }
 
     /// Of a great rise: how many times the baseline it is, and the ends of the interval, if they differ.

@@ -13,6 +13,23 @@ pub fn listed(names: &[String], word: &str) -> String {
     }
 }
 
+/// A setting in a sentence: "`none`" is a scheduler, and none is not.
+#[must_use]
+pub fn marked(label: &str) -> String {
+    format!("`{label}`")
+}
+
+/// Settings in a sentence: "`none` and `bfq`".
+pub(crate) fn marked_list(labels: &[String]) -> String {
+    listed(&labels.iter().map(|own| marked(own)).collect::<Vec<_>>(), "and")
+}
+
+/// With a capital first letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
+}
+
 /// The labels of settings, in words, as [`listed`].
 #[must_use]
 pub fn labels(header: &Header, settings: &[usize], word: &str) -> String {

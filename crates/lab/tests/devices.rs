@@ -208,11 +208,11 @@ fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best(
     assert_eq!(best(1), (vec![0], 0, 1, -20.0));
     assert_eq!(finish.devices[2], Outcome::Equal);
     assert_eq!(finish.everywhere, [] as [usize; 0]);
-    assert!(overview.sentences[0].starts_with("It depends on the device: set cfq on "), "{:?}", overview.sentences);
+    assert!(overview.sentences[0].starts_with("It depends on the device: set `cfq` on "), "{:?}", overview.sentences);
     // Where it makes no difference anywhere else, who wins once wins everywhere.
     shift(&mut records, 1, 100);
     let overview = Overview::of(&records, &results(&records));
-    assert!(overview.sentences[0].contains("set cfq on "), "{:?}", overview.sentences);
+    assert!(overview.sentences[0].contains("set `cfq` on "), "{:?}", overview.sentences);
     assert_eq!(overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap().everywhere, [1]);
 }
 
@@ -233,7 +233,7 @@ fn the_table_of_several_devices_has_the_verdicts_against_the_baseline() {
         assert_eq!((settings.as_slice(), Some(margin.comparison)), (&[1][..], table));
         assert_eq!(own.decision.setting, Some(1), "{}", own.decision);
     }
-    assert!(overview.sentences[0].starts_with("Set deadline on both devices."), "{:?}", overview.sentences);
+    assert!(overview.sentences[0].starts_with("Set `deadline` on both devices."), "{:?}", overview.sentences);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn too_few_runs_and_a_single_setting_decide_nothing() {
     let one_run = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1));
     let overview = Overview::of(&one_run, &results(&one_run));
     assert!(overview.figures.is_empty());
-    assert_eq!(overview.sentences[0], "Keep noop for now on both devices.");
+    assert_eq!(overview.sentences[0], "Keep `noop` for now on both devices.");
     assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 1 }));
     let one_setting = records(&experiment(&["sata-7200", "sata-ssd"], &["cfq"], 2));
     let overview = Overview::of(&one_setting, &results(&one_setting));

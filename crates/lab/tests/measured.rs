@@ -221,7 +221,7 @@ fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
 #[test]
 fn a_task_that_always_waits_and_gets_next_to_nothing_starves() {
     let found = starvation([4, 900], 4096);
-    assert!(found.len() == 1 && found[0].starts_with("bfq: writer starves: "), "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("`bfq`: writer starves: "), "{found:?}");
 }
 
 #[test]
@@ -274,19 +274,19 @@ fn what_linux_does_not_have_is_named_apart() {
         times_as_slow(settings, measured, times).1.decision.to_string()
     };
     let told = best(["mq-deadline", "cfq"], None, 0.5);
-    assert!(told.starts_with("Keep mq-deadline. "), "{told}");
+    assert!(told.starts_with("Keep `mq-deadline`. "), "{told}");
     assert!(
-        told.contains("Only on a disk that iosched serves, cfq is better still: it finishes 50 % sooner"),
+        told.contains("Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner"),
         "{told}"
     );
     let told = best(["mq-deadline", "cfq"], None, 2.0);
-    assert!(told.starts_with("Keep mq-deadline. Nothing is faster: cfq ") && !told.contains("serves"), "{told}");
+    assert!(told.starts_with("Keep `mq-deadline`. Nothing is faster. `cfq` ") && !told.contains("serves"), "{told}");
     let told = best(["deadline", "cfq"], None, 0.5);
-    assert!(told.starts_with("Set cfq: it finishes 50 % sooner"), "{told}");
-    assert!(told.contains("Linux has none of these settings today"), "{told}");
+    assert!(told.starts_with("On a disk that iosched serves, set `cfq`: it finishes 50 % sooner"), "{told}");
+    assert!(told.contains("Linux has none of these settings."), "{told}");
     // A kernel that has it can set it.
     let told = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
-    assert!(told.starts_with("Set cfq: ") && !told.contains("serves"), "{told}");
+    assert!(told.starts_with("Set `cfq`: ") && !told.contains("serves"), "{told}");
 }
 
 #[test]

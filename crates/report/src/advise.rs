@@ -9,7 +9,7 @@ use iosched_lab::Records;
 use maud::{Markup, html};
 
 use super::page::{decided, sections};
-use super::parts::{document, section, sentence, unbroken};
+use super::parts::{document, prose, section, sentence, unbroken};
 use super::view::View;
 use super::{calibrate, context, differences, reproduce, tune};
 
@@ -31,8 +31,7 @@ pub(super) fn page(
         &html! {
             header {
                 h1 { (title) }
-                (decided(&advice.decision()))
-                @if let Some(lasting) = lasting { pre { @for command in &lasting.commands { (command) "\n" } } }
+                (decided(&advice.decision(), lasting.map_or(&[], |own| &own.commands)))
                 @if let Some(view) = &view { (differences::section(view)) }
             }
             @if let Some(lasting) = lasting { (section("set", "How to set it, and how to undo it", &how(lasting))) }
@@ -88,7 +87,7 @@ fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup 
 }
 
 fn reservations(doubts: &[String]) -> Markup {
-    html! { ol .doubts { @for doubt in doubts { li { (sentence(doubt)) } } } }
+    html! { ol .doubts { @for doubt in doubts { li { (prose(&sentence(doubt))) } } } }
 }
 
 fn confirmed(advice: &Advice<'_>) -> Markup {
@@ -144,7 +143,7 @@ fn predicted(advice: &Advice<'_>) -> Markup {
     html! {
         p {
             "The search on the model chose what to try on the device. It decides nothing by itself: the runs on the device do, \
-             since a model is only near to the device. By simulation alone: " (unbroken(&results.decision().sentences.join(" ")))
+             since a model is only near to the device. By simulation alone: " (prose(&results.decision().sentences.join(" ")))
         }
         @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
             h3 { "Effect of each change" }

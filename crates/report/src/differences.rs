@@ -17,6 +17,9 @@ const PERCENT_MAX: f64 = 100.0;
 /// Labels of more characters are shortened.
 const LABEL_CHARS: usize = 26;
 
+/// Differences that are drawn, at most, unless metrics that something is concluded from have more.
+const MARKS_MAX: usize = 20;
+
 /// A setting's difference in one figure.
 struct Mark<'a> {
     setting: &'a Setting<'a>,
@@ -50,7 +53,18 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 
 /// The figures that are drawn, each with its marks.
 fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
-    let figures = view.results.figures.iter().filter(|results| results.headline);
+    // Goals alone would hide what they cost, so metrics of the tables join them while all of it fits one screen.
+    let headline = |results: &FigureResults| usize::from(results.headline) * marks(view, &results.settings).len();
+    let all: usize = view.results.figures.iter().map(headline).sum();
+    let has_goals = view.results.figures.iter().any(|own| own.goal);
+    let mut room = if has_goals { MARKS_MAX.saturating_sub(all) } else { 0 };
+    let mut is_drawn = |results: &FigureResults| {
+        let more = marks(view, &results.settings).len();
+        let fits = results.shown && !results.headline && more <= room;
+        room -= if fits { more } else { 0 };
+        results.headline || fits
+    };
+    let figures = view.results.figures.iter().filter(|own| is_drawn(own));
     let rows = figures.map(|results| (results, marks(view, &results.settings)));
     let mut rows: Vec<_> = rows.filter(|(_, marks)| !marks.is_empty()).collect();
     // The metric that decides comes first.

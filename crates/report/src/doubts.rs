@@ -3,6 +3,7 @@
 use iosched_lab::{Doubt, Figure};
 use maud::{Markup, html};
 
+use super::parts::prose;
 use super::view::View;
 
 /// The list of all doubts.
@@ -18,7 +19,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             (heading(view, &view.id("doubts")))
             ol .doubts {
                 @for (number, doubt) in doubts.iter().enumerate() {
-                    li id=(view.id(&format!("doubt-{}", number + 1))) { (doubt) "." }
+                    li id=(view.id(&format!("doubt-{}", number + 1))) { (prose(&doubt.to_string())) "." }
                 }
             }
         }

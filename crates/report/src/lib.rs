@@ -116,6 +116,12 @@ pub fn advice_html(
     advise::page(advice, records, calibration, lasting, untried).into_string()
 }
 
+/// A text of others with our looks: settings in backquotes are marked.
+#[must_use]
+pub fn prose(text: &str) -> maud::Markup {
+    parts::prose(text)
+}
+
 /// A page of others with our looks; `version` is that of iosched.
 #[must_use]
 pub fn document(version: &str, title: &str, body: &maud::Markup) -> String {

@@ -1,9 +1,10 @@
 //! The page: its head, the answer, and its sections in order.
 
-use iosched_lab::{Decision, Header, WorkloadKind, listed};
+use iosched_advise::tune::commands_explained;
+use iosched_lab::{Decision, DecisionKind, Header, WorkloadKind, listed};
 use maud::{Markup, html};
 
-use super::parts::{document, section, switches, unbroken};
+use super::parts::{document, prose, section, switches};
 use super::units::counted;
 use super::view::View;
 use super::{
@@ -88,19 +89,29 @@ fn answer(view: &View<'_>, title: &str) -> Markup {
     html! {
         header {
             h1 { (title) }
-            (decided(&view.results.decision))
+            (decided(&view.results.decision, &to_set(&view.results.decision, view.header())))
             (differences::section(view))
             (reserved(view))
         }
     }
 }
 
-/// A decision: what to do and why, and below it how it was judged.
-pub(crate) fn decided(decision: &Decision) -> Markup {
+/// A decision: what to do with the commands for it, why, and below it how it was judged.
+pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
+    let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     html! {
-        p .lead { (unbroken(&decision.sentences.join(" "))) }
-        @if let Some(judged) = &decision.judged { p .quiet { (unbroken(judged)) } }
+        p .lead { (prose(first)) }
+        @if !commands.is_empty() { pre { @for command in commands { (command) "\n" } } }
+        @if !rest.is_empty() { ul .decisions { @for own in rest { li { (prose(own)) } } } }
+        @if let Some(judged) = &decision.judged { p .quiet { (prose(judged)) } }
     }
+}
+
+/// The commands that set what a decision says, where it says that something is to be set.
+fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
+    let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
+    let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
+    setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
 }
 
 /// That there are reservations, and where they stand.

@@ -56,6 +56,15 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
+/// A text whose settings are marked: sentences have them in backquotes.
+pub(crate) fn prose(text: &str) -> Markup {
+    html! {
+        @for (number, part) in text.split('`').enumerate() {
+            @if number % 2 == 1 { code .setting { (part) } } @else { (unbroken(part)) }
+        }
+    }
+}
+
 /// Numbers stay on the line of their units.
 pub(crate) fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")

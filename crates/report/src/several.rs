@@ -4,7 +4,7 @@ use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results,
 use maud::{Markup, html};
 
 use super::page::{decided, reserved, sections, title};
-use super::parts::{document, name, place, section, switches, unbroken};
+use super::parts::{document, name, place, prose, section, switches, unbroken};
 use super::view::{View, device_id};
 use super::{context, differences, reproduce};
 
@@ -22,9 +22,9 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
         &html! {
             header {
                 h1 { (title) }
-                @if let Some(first) = overview.sentences.first() { p .lead { (unbroken(first)) } }
-                ul .decisions { @for own in overview.sentences.iter().skip(1) { li { (unbroken(own)) } } }
-                @if let Some(judged) = &overview.judged { p .quiet { (unbroken(judged)) } }
+                @if let Some(first) = overview.sentences.first() { p .lead { (prose(first)) } }
+                ul .decisions { @for own in overview.sentences.iter().skip(1) { li { (prose(own)) } } }
+                @if let Some(judged) = &overview.judged { p .quiet { (prose(judged)) } }
                 (navigation(views))
                 @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
             }
@@ -167,7 +167,7 @@ fn shared_doubts(overview: &Overview) -> Markup {
         @if !overview.shared_doubts.is_empty() {
             section id="doubts" {
                 h2 { "Reservations that hold on every device" }
-                ol .doubts { @for doubt in &overview.shared_doubts { li { (doubt) "." } } }
+                ol .doubts { @for doubt in &overview.shared_doubts { li { (prose(&doubt.to_string())) "." } } }
             }
         }
     }
@@ -180,7 +180,7 @@ fn device(view: &View<'_>) -> Markup {
         section .device id=(device_id(view.records.number())) {
             h2 { (record.name) (place(&device_id(view.records.number()), &record.name)) }
             p .quiet { (context::device(record)) }
-            (decided(&view.results.decision))
+            (decided(&view.results.decision, &[]))
             (differences::section(view))
             (reserved(view))
             (context::values(view))

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 
 use super::chart::{Axis, Chart, Draw, Quantity, Series};
 use super::page::decided;
-use super::parts::{broken, document, section, sentence, unbroken};
+use super::parts::{broken, document, prose, section, sentence, unbroken};
 use super::svg::{Margin, Picture, Plot, Tick, nice_end, picture, px, shorten, ticks};
-use iosched_advise::tune::{Standing, TuneResults, commands, lasting};
+use iosched_advise::tune::{Standing, TuneResults, commands_explained, lasting};
 
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
@@ -27,9 +27,9 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
         &html! {
             header {
                 h1 { (title) }
-                (decided(&results.decision()))
-                @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
-                    pre { @for command in commands(&best.setting) { (command) "\n" } }
+                @let best = results.recommended().filter(|_| results.recommends());
+                (decided(&results.decision(), &best.map_or_else(Vec::new, |best| commands_explained(&best.setting))))
+                @if let Some(best) = best {
                     @for (title, lines) in lasting(&best.setting, &results.header.baseline) {
                         p { (title) }
                         pre { @for line in lines { (line) "\n" } }
@@ -49,7 +49,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
 }
 
 fn doubts(results: &TuneResults<'_>) -> Markup {
-    html! { ol .doubts { @for doubt in results.doubts() { li { (sentence(&doubt)) } } } }
+    html! { ol .doubts { @for doubt in results.doubts() { li { (prose(&sentence(&doubt))) } } } }
 }
 
 const fn class(is_best: bool) -> &'static str {

@@ -42,13 +42,21 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
     &html[from..from + to]
 }
 
+/// A sentence as the page has it.
+fn shown(sentence: &str) -> String {
+    let parts = sentence.split('`').enumerate();
+    let code = |part: &str| format!("<code class=\"setting\">{part}</code>");
+    let each = parts.map(|(number, part)| if number % 2 == 1 { code(part) } else { part.replace(" %", "\u{a0}%") });
+    each.collect()
+}
+
 #[test]
 fn the_answer_comes_first_and_everything_is_there() {
     let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
     let html = check(&records);
     let results = Results::of(records.on(0).unwrap());
     let decision = &results.decision.sentences[0];
-    let at = html.find(&decision[..20].replace(" %", "\u{a0}%")).expect("the decision");
+    let at = html.find(&shown(decision)).expect("the decision");
     let chart = html.find("Difference from ").expect("the chart of differences");
     assert!(at < chart && chart < html.find("<section").unwrap());
     // The metric that decides is the first of the chart.
@@ -108,7 +116,7 @@ fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
     let html = check(&records);
     let results: Vec<Results> = records.devices().map(Results::of).collect();
     let decision = &Overview::of(&records, &results).sentences[0];
-    let said = html.find(&decision.replace(" %", "\u{a0}%")).expect("the decision");
+    let said = html.find(&shown(decision)).expect("the decision");
     let wins = html.find("<table class=\"wins\">").expect("the overview");
     let devices =
         ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());

@@ -91,10 +91,10 @@ fn gains_are_what_settings_are_worth() {
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
     let said = summary.answer();
-    let head = "Change 20 of 40 volumes: bfq on 20. There sync mean is better for sure. Keep the baseline on 20 of 40 \
+    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is better for sure. Keep the baseline on 20 of 40 \
                 volumes: nothing has a better sync mean.";
     assert!(said.starts_with(head), "{said}");
-    assert!(said.contains("One for each device (bfq on disk, none on flash): 29 % less"), "{said}");
+    assert!(said.contains("One for each device (`bfq` on disk, `none` on flash): 29 % less"), "{said}");
 }
 
 #[test]

@@ -271,7 +271,12 @@ impl Pair {
             Quantity::Iops => "rate",
             Quantity::P99 => "p99",
         };
-        format!("{}, {figure}: {second} against {first} is {}, and was said to be {}", self.name, word(is), word(said))
+        format!(
+            "{}, {figure}: `{second}` against `{first}` is {}, and was said to be {}",
+            self.name,
+            word(is),
+            word(said)
+        )
     }
 }
 
@@ -324,29 +329,24 @@ impl Battery {
     /// What the profile is good for, in sentences.
     #[must_use]
     pub fn decision(&self) -> String {
-        let trust = format!("{:.0} %", self.validated.trust_percent);
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
         let of = self.orders.measurable();
+        let met = format!("It met {:.0} % of the rates and p99s.", self.validated.trust_percent);
+        let shows = format!("The device shows {of} orders of schedulers.");
+        let no = "Do not choose a scheduler by this profile. Compare on the device itself: --on.";
         match (of, wrong, right) {
             (0, ..) => format!(
-                "The device shows no difference between its schedulers: any of them will do for these workloads. The \
-                 profile met {trust} of the rates and p99s."
+                "Use any scheduler of the device for these workloads: the device shows no difference between them. The \
+                 profile cannot be judged by their order. {met}"
             ),
-            (_, 0, 0) => format!(
-                "Do not choose a scheduler by this profile: it tells none of the {of} orders of schedulers that the device \
-                 shows. Compare on the device itself: --on."
-            ),
+            (_, 0, 0) => format!("{no} {shows} The profile tells none of them. {met}"),
             (_, 0, _) => {
                 let rest = if cannot_tell > 0 { format!(", and cannot tell {cannot_tell}") } else { String::new() };
                 format!(
-                    "Use this profile to choose a scheduler: of {of} orders of schedulers that the device shows it tells \
-                     {right} rightly and none wrongly{rest}. It met {trust} of the rates and p99s."
+                    "Use this profile to choose a scheduler. {shows} The profile tells {right} rightly and none wrongly{rest}. {met}"
                 )
             }
-            _ => format!(
-                "Do not choose a scheduler by this profile: of {of} orders of schedulers that the device shows it tells \
-                 {wrong} wrongly. Compare on the device itself: --on."
-            ),
+            _ => format!("{no} {shows} The profile tells {wrong} wrongly. {met}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a search comes to, as evidence for [`decide`], which has the sentences.
 
-use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, decide};
+use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, decide, marked};
 
 use super::results::{Finding, Standing, TuneResults};
 
@@ -44,6 +44,8 @@ impl TuneResults<'_> {
             criteria: (0..header.goals).chain(costs).map(criterion).collect(),
             runs: self.standings.first().map_or(0, |own| own.runs) as u32,
             run_word: "confirming runs",
+            run_s: Some(self.simulated_ns as f64 / 1e9 / (self.search_runs + self.confirm_runs).max(1) as f64),
+            task_word: header.workload.kind.task_word(),
             equal_within_percent: header.equal_within_percent,
             idle_percent: self.idle_percent,
             ..Evidence::default()
@@ -79,8 +81,9 @@ impl TuneResults<'_> {
 
     /// Without anything to decide between.
     fn undecided(&self) -> Decision {
-        let baseline = self.header.baseline.to_string();
-        let ahead = self.leading.as_ref().map(ToString::to_string).filter(|own| *own != baseline);
+        let ahead =
+            self.leading.as_ref().filter(|own| **own != self.header.baseline).map(|own| marked(&own.to_string()));
+        let baseline = marked(&self.header.baseline.to_string());
         let said = match (self.finding, ahead) {
             (Finding::Unconfirmed, ahead) => {
                 let ahead = ahead.map_or_else(String::new, |own| format!(" {own} was ahead."));

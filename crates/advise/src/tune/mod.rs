@@ -29,4 +29,4 @@ pub use results::{Finding, PutBack, Standing, StandingConstraint, StandingFigure
 pub use run::Progress;
 pub use shares::Share;
 pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError, Written};
-pub use words::{commands, lasting};
+pub use words::{commands, commands_explained, lasting};

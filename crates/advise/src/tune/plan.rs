@@ -38,6 +38,8 @@ pub struct Tuning {
     pub baseline: Setting,
     /// Runs of the workload that may be made, at least [`BUDGET_MIN`].
     pub budget: u32,
+    /// Controllers that are not searched, since the workload has no cgroups.
+    pub left_out: Vec<Controller>,
 }
 
 /// Why nothing can be tuned so.
@@ -67,7 +69,7 @@ pub enum TuneError {
     /// Controllers of cgroups, and no cgroups.
     #[error(
         "{controllers}: these controllers need cgroups, and {workload} has none; add cgroup= to its fio jobs or \
-         cgroup to its tasks, or use only wbt, which needs no cgroups"
+         cgroup to its tasks, or name only wbt, which needs no cgroups: --controller wbt"
     )]
     NoCgroups {
         /// The controllers.
@@ -110,11 +112,14 @@ impl Tuning {
         let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
         let mut space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
+        let mut left_out = Vec::new();
         schedulers.iter().try_for_each(|setting| experiment.check(setting))?;
         if !selection.beside.is_empty() {
-            space.add(&beside(&experiment, &baseline, selection)?, &selection.beside_elevators, &config);
+            let (dimensions, without) = beside(&experiment, &baseline, selection)?;
+            space.add(&dimensions, &selection.beside_elevators, &config);
+            left_out = without;
         }
-        Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
+        Ok(Self { left_out, space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }
 
     /// Whether the workload has what goals and constraints speak of, by one run of it; nothing is searched.
@@ -217,25 +222,33 @@ impl Tuning {
             constraints: self.constraints(measures)?,
             budget: self.budget,
             seed: self.experiment.seed,
+            left_out: self.left_out.iter().map(|own| own.name().to_owned()).collect(),
             seeds_matter,
             equal_within_percent: self.experiment.equal_within_percent,
         })
     }
 }
 
-/// What the controllers of `selection` add to the space, from a run under the baseline.
-fn beside(experiment: &Experiment, baseline: &Setting, selection: &Selection) -> Result<Vec<Dimension>, TuneError> {
+/// What the controllers of `selection` add to the space, from a run under the baseline, and which are left out.
+fn beside(
+    experiment: &Experiment,
+    baseline: &Setting,
+    selection: &Selection,
+) -> Result<(Vec<Dimension>, Vec<Controller>), TuneError> {
     let more_disks = experiment.more_disks(baseline);
     let plan = Plan { scheduler: baseline.clone(), more_disks: &more_disks, ..experiment.plan(0, 0, 0) };
     let run = settled(|| baseline.to_string(), 0, plan.seed, || run(&plan, ()))?.ok_or(LabError::NothingRun)?;
-    let of_cgroups: Vec<&str> =
-        selection.beside.iter().filter(|own| **own != Controller::Wbt).map(|own| own.name()).collect();
-    if !of_cgroups.is_empty() && !beside::has_cgroups(&run) {
+    let is_possible = |own: &Controller| *own == Controller::Wbt || beside::has_cgroups(&run);
+    let (beside, left_out): (Vec<Controller>, Vec<Controller>) =
+        selection.beside.iter().copied().partition(is_possible);
+    if !left_out.is_empty() && !selection.beside_if_possible {
+        let controllers: Vec<&str> = left_out.iter().map(|own| own.name()).collect();
         let workload = experiment.header().workload.name;
-        return Err(TuneError::NoCgroups { controllers: of_cgroups.join(", "), workload });
+        return Err(TuneError::NoCgroups { controllers: controllers.join(", "), workload });
     }
     let profile = experiment.profiles().next();
-    Ok(profile.map_or_else(Vec::new, |profile| beside::dimensions(&selection.beside, &run, profile)))
+    let dimensions = profile.map_or_else(Vec::new, |profile| beside::dimensions(&beside, &run, profile));
+    Ok((dimensions, left_out))
 }
 
 /// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the

@@ -60,6 +60,9 @@ pub struct TuneHeader {
     pub seed: u64,
     /// Whether another seed makes another run: else one run of a setting tells all of it.
     pub seeds_matter: bool,
+    /// Controllers that are not searched, since the workload has no cgroups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Differences within so many per cent of the baseline matter to nobody.
     #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
     pub equal_within_percent: f64,

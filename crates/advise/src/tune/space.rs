@@ -85,6 +85,8 @@ pub struct Selection {
     pub beside: Vec<Controller>,
     /// Beside these only, if there are any.
     pub beside_elevators: Vec<String>,
+    /// Whether controllers of cgroups are left out of a workload that has no cgroups. Else they are an error.
+    pub beside_if_possible: bool,
 }
 
 /// Why there is no such space.

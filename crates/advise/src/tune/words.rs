@@ -3,7 +3,7 @@
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::asked::quoted;
-use iosched_lab::{Comparison, Doubt, RUNS_WORTH, significant};
+use iosched_lab::{Comparison, Doubt, RUNS_WORTH, listed, significant};
 
 use super::beside::Controller;
 use super::results::{Finding, Standing, TuneResults};
@@ -41,6 +41,7 @@ impl TuneResults<'_> {
         if !self.header.workload.missing.is_empty() {
             doubts.push(iosched_lab::incomplete(&self.header.workload.missing));
         }
+        doubts.extend(self.left_out());
         if !self.header.seeds_matter {
             doubts.push(
                 "runs are the same with every seed: differences are exact, but say nothing about a slightly \
@@ -66,6 +67,20 @@ impl TuneResults<'_> {
             ));
         }
         doubts
+    }
+
+    /// That controllers were not searched, and how they can be.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let names: Vec<String> = self.header.left_out.iter().map(|own| format!("`{own}`")).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{} need cgroups, and {} has none, so they are left out; to try them, give its jobs cgroups (cgroup= of a \
+                 fio job, cgroup of a task)",
+                listed(&names, "and"),
+                self.header.workload.name
+            )
+        })
     }
 
     /// What may be better, and the comparison that does not tell.
@@ -160,6 +175,13 @@ pub fn commands(setting: &Setting) -> Vec<String> {
     let of_queue = of_queue(setting).into_iter();
     let of_queue = of_queue.map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}"));
     of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
+}
+
+/// [`commands`] as they are shown: with a line on who may run them and for what `$DEV` stands.
+#[must_use]
+pub fn commands_explained(setting: &Setting) -> Vec<String> {
+    let explained = "# as root; DEV is the name of the disk, such as sda".to_owned();
+    [explained].into_iter().chain(commands(setting)).collect()
 }
 
 /// How a setting that names controllers is made to last on a disk whose name is put for `$DEV`, and how it is undone:

@@ -7,7 +7,7 @@ use iosched_lab::asked::DEVICE;
 use iosched_lab::goal::{Goal, Wish};
 
 use super::RealArgs;
-use crate::options::{Reading, ReplayMode, VerdictArgs, speed, whole};
+use crate::options::{Reading, ReplayMode, VerdictArgs, sample, speed, whole};
 use crate::output::WriteArgs;
 
 /// Runs of each setting if nothing is said, and at most if they end when it is sure.
@@ -178,6 +178,12 @@ impl CompareArgs {
     pub(crate) fn devices(&self) -> Vec<String> {
         let given = &self.given_devices;
         if given.is_empty() { vec![DEVICE.to_owned()] } else { given.clone() }
+    }
+
+    /// That the workload or the device is the default one, and how to give others.
+    pub(crate) fn input(&self) -> Option<String> {
+        let is_default = self.given_devices.is_empty() && self.real.on.is_none();
+        sample(self.workload.is_none(), is_default, "--device PROFILE or --on DEVICE")
     }
 
     /// Runs of each setting.

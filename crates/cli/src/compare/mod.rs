@@ -107,7 +107,8 @@ impl<'a> Comparing<'a> {
             (Some(records), None) => Some(next(records)),
             (None, None) => None,
         };
-        let page = Page::of(gathered, Some(elapsed_s), kept, next);
+        let input = args.input();
+        let page = Page { input, ..Page::of(gathered, Some(elapsed_s), kept, next) };
         let told = match args.output_format() {
             OutputFormat::Text => {
                 Ok(show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details)))

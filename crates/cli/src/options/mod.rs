@@ -12,6 +12,6 @@ pub(crate) use number::{UNTIL_SURE_PERCENT, any_duration, or_cpus, percent, spee
 pub(crate) use reading::Reading;
 pub(crate) use replay::ReplayMode;
 pub(crate) use verdicts::VerdictArgs;
-pub(crate) use workload::{files, open_workload};
+pub(crate) use workload::{files, open_workload, sample};
 
 pub(crate) use number::{seconds, seconds_above_0, whole_seconds};

@@ -32,7 +32,8 @@ pub(crate) struct AdviceView<'a> {
 /// The whole page.
 pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     let AdviceView { advice, found, .. } = told;
-    let mut text = decision(&advice.decision(), look) + &heading(told, look);
+    let to_set = told.lasting.map_or(&[][..], |own| own.commands.as_slice());
+    let mut text = decision(&advice.decision(), to_set, None, look) + &heading(told, look);
     let measured = &advice.measured;
     if !measured.standings.is_empty() {
         let mut shown = shown(measured);

@@ -3,18 +3,32 @@
 use std::fmt::Display;
 use std::fmt::Write as _;
 
-use iosched_lab::Decision;
+use iosched_advise::tune::commands_explained;
+use iosched_lab::{Decision, DecisionKind, Header};
 
 use super::grid::Look;
 
 /// Reservations that are told without --details, at most.
 const RESERVATIONS: usize = 3;
 
-/// The decision as the first lines, and how it was judged below it.
-pub(super) fn decision(decision: &Decision, look: Look) -> String {
-    let mut lines = vec![decision.sentences.join(" ")];
-    lines.extend(decision.judged.clone());
-    paragraphs(&lines, look)
+/// The decision as the first lines: what to do with the commands for it, the reasons, what is to be known of the input,
+/// and how it was judged.
+pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&str>, look: Look) -> String {
+    let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let mut text = look.wrap(first, "") + "\n";
+    commands.iter().for_each(|command| text.push_str(&format!("  {command}\n")));
+    rest.iter().for_each(|own| text.push_str(&(look.wrap(&format!("- {own}"), "  ") + "\n")));
+    for part in [input, decision.judged.as_deref()].into_iter().flatten() {
+        text.push_str(&(look.wrap(part, "") + "\n"));
+    }
+    text + "\n"
+}
+
+/// The commands that set what a decision says, where it says that something is to be set.
+pub(super) fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
+    let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
+    let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
+    setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
 }
 
 /// Each on a line that is broken where it must be, and an empty line below them.

@@ -35,6 +35,8 @@ pub(crate) struct Page<'a> {
     pub(crate) records: Option<PathBuf>,
     /// What to do next.
     pub(crate) next: Option<String>,
+    /// That the workload or the device is a sample, and how to give others.
+    pub(crate) input: Option<String>,
 }
 
 /// One device.
@@ -72,7 +74,7 @@ impl<'a> Page<'a> {
         };
         let results = results.into_iter().zip(gathered.devices().map(OnDevice::alone_ns));
         let sheets = header.devices.iter().zip(results).map(sheet).collect();
-        Self { header, sheets, overview, elapsed_s, records, next }
+        Self { header, sheets, overview, elapsed_s, records, next, input: None }
     }
 
     /// All doubts, what spoils most of the answer first; of several devices with the name of the one.

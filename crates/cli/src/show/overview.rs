@@ -1,7 +1,7 @@
 //! What several devices say together: which setting wins where, and by how much.
 
 use iosched_lab::{
-    Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, label_on, labels, runs_in_words,
+    Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, label_on, labels, marked, runs_in_words,
 };
 
 use super::columns::{figures_column, heads};
@@ -38,7 +38,7 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 }
 
 pub(super) fn title(header: &Header) -> String {
-    let baseline = &header.settings[header.baseline].label;
+    let baseline = marked(&header.settings[header.baseline].label);
     format!("the best on each device, and by how much it is better than {baseline}, or {baseline} than the next best:")
 }
 

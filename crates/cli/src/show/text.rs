@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use iosched_lab::{
     Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
-    grouped, significant,
+    grouped, marked, significant,
 };
 use iosched_sim::Replay;
 
-use super::closing::{decision, paragraphs, reservations};
+use super::closing::{decision, paragraphs, reservations, to_set};
 use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, wins_where};
@@ -20,10 +20,14 @@ pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     let look = look.no_wider_than_prose();
     let mut text = match (&page.overview, page.sheets.first()) {
         (Some(overview), _) => {
-            let lines: Vec<String> = overview.sentences.iter().chain(&overview.judged).cloned().collect();
+            let lines: Vec<String> =
+                overview.sentences.iter().chain(&page.input).chain(&overview.judged).cloned().collect();
             paragraphs(&lines, look)
         }
-        (None, Some(sheet)) => decision(&sheet.results.decision, look),
+        (None, Some(sheet)) => {
+            let own = &sheet.results.decision;
+            decision(own, &to_set(own, page.header), page.input.as_deref(), look)
+        }
         (None, None) => String::new(),
     };
     text.push_str(&heading(page, look));
@@ -102,7 +106,7 @@ pub(super) fn subject(
     about.extend(workload.is_part().then(|| "a part of the recording".to_owned()));
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
-    about.push(format!("{} {}", grouped(workload.tasks), plural(workload.tasks, task_word(workload.kind))));
+    about.push(format!("{} {}", grouped(workload.tasks), plural(workload.tasks, workload.kind.task_word())));
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", "))];
     rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
@@ -123,16 +127,6 @@ pub(super) fn subject(
         let _ = writeln!(text, "{}", look.wrap(&format!("{name:width$}   {about}"), &indent));
     }
     text
-}
-
-/// What does I/O in a workload.
-const fn task_word(kind: WorkloadKind) -> &'static str {
-    match kind {
-        WorkloadKind::Trace => "process",
-        WorkloadKind::Tasks | WorkloadKind::Application => "task",
-        WorkloadKind::Command => "command",
-        WorkloadKind::Jobs => "job",
-    }
 }
 
 fn plural(count: u64, what: &str) -> String {
@@ -197,7 +191,7 @@ fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String 
     }
     let more =
         if shown < with_figures { format!("--details shows the {with_figures} busiest, ") } else { String::new() };
-    let what = plural(all as u64 - shown as u64, task_word(sheet.header.workload.kind));
+    let what = plural(all as u64 - shown as u64, sheet.header.workload.kind.task_word());
     let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" any of them", all - shown);
     look.wrap(&text, "  ") + "\n"
 }
@@ -225,6 +219,7 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
 
 /// What a table of verdicts is headed.
 pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
+    let baseline = marked(baseline);
     format!("difference from {baseline} (95 % confidence in all; equal: within {equal_within_percent} %):")
 }
 
@@ -248,7 +243,7 @@ fn each(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
     let mut text = String::new();
     if header.settings.len() > 1 {
-        let _ = writeln!(text, "\nagainst {}:", header.settings[header.baseline].label);
+        let _ = writeln!(text, "\nagainst {}:", marked(&header.settings[header.baseline].label));
         let width = header.settings.iter().map(|setting| setting.label.chars().count()).max().unwrap_or(0).min(30);
         for (number, setting) in header.settings.iter().enumerate() {
             if let Some(sentence) = sheet.results.sentence(header, number) {
@@ -356,7 +351,9 @@ mod tests {
             EXPECTED_NARROW,
             "page-narrow.txt",
         );
-        let tables = EXPECTED_NARROW.lines().filter(|line| !line.starts_with("next:"));
+        // A command stays whole.
+        let is_command = |line: &str| line.starts_with("next:") || line.starts_with("  iosched ");
+        let tables = EXPECTED_NARROW.lines().filter(|line| !is_command(line));
         assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);
     }
 

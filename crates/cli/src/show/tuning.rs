@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands, lasting};
+use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands_explained, lasting};
 use iosched_lab::{Comparison, significant};
 
 use super::closing::{decision, reservations};
@@ -16,14 +16,16 @@ use super::{Cell, row};
 const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
 
 /// The whole page.
-pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, look: Look) -> String {
-    let mut text = decision(&results.decision(), look);
-    if let Some(best) = results.recommended().filter(|_| results.recommends()) {
-        for command in commands(&best.setting) {
-            let _ = writeln!(text, "  {command}");
-        }
-        text.push('\n');
-    }
+pub(crate) fn text(
+    results: &TuneResults<'_>,
+    elapsed_s: f64,
+    next: Option<&str>,
+    input: Option<&str>,
+    look: Look,
+) -> String {
+    let best = results.recommended().filter(|_| results.recommends());
+    let to_set = best.map_or_else(Vec::new, |best| commands_explained(&best.setting));
+    let mut text = decision(&results.decision(), &to_set, input, look);
     text.push_str(&heading(results, elapsed_s, look));
     if !results.standings.is_empty() {
         let shown = shown(results);

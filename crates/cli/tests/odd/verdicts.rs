@@ -68,23 +68,25 @@ pub(crate) const CASES: &[Odd] = &[
     }),
     odd("the decision is first, the table, three reservations and the next command follow", |place| {
         let told = compare(place, &["-n", "3"]);
-        let heads = ["Judged by ", "tasks ", "finish ", "difference from ", "reservations, ", "records:", "next:"];
+        let heads = ["- ", "tasks ", "finish ", "difference from ", "reservations, ", "records:", "next:"];
         let mut found: Vec<&str> =
             told.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
         found.dedup();
         found.retain(|head| *head != "finish ");
         assert_eq!(found.len(), heads.len() - 1, "{}", told.out);
-        let is_decision = ["Keep ", "Set ", "Too few runs"].iter().any(|head| told.out.starts_with(head));
+        let is_decision =
+            ["Keep ", "Set ", "On a disk that iosched serves, "].iter().any(|head| told.out.starts_with(head));
         assert!(is_decision, "{}", told.out);
         assert_eq!(told.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", told.out);
-        told.says(&["3 runs of each setting, 95 % confidence"]);
+        told.says(&["3 simulated runs of each setting, with 95 % confidence"]);
     }),
     odd("a goal for one of several tasks is ready to paste", |place| {
         let told = compare(place, &["-n", "3"]);
-        let goal = told.out.split("name it: --goal ").nth(1).unwrap().replace('\n', " ");
+        let goal =
+            told.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
         let goal = goal.trim_start_matches('"').split('"').next().unwrap().to_owned();
         let told = compare(place, &["-n", "3", "--goal", &goal]);
-        told.says(&[&format!("Judged by {goal}: ")]).never(&["name it: --goal"]);
+        told.says(&[&format!("The goal {goal} decides.")]).never(&["To let another metric decide"]);
     }),
     odd("no table marks what cannot be told as if it were sure", |place| {
         for format in ["text", "markdown"] {
@@ -94,8 +96,8 @@ pub(crate) const CASES: &[Odd] = &[
     odd("the answer speaks of the goals that are named, and of nothing else", |place| {
         let told = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
         told.says(&["p99(lookup)"]);
-        let judged = told.out.lines().find(|line| line.starts_with("Judged by ")).unwrap();
-        assert!(judged.starts_with("Judged by p99(lookup): "), "{judged}");
+        let judged = told.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
+        assert!(judged.starts_with("The goal p99(lookup) decides. "), "{judged}");
         let header = place.read("records.jsonl");
         assert!(header.contains(r#""goals":["p99(lookup)"]"#), "{header}");
         assert!(header.contains("--goal 'p99(lookup)'"), "{header}");
@@ -153,7 +155,7 @@ pub(crate) const CASES: &[Odd] = &[
     }),
     odd("one run decides nothing", |place| {
         let told = compare(place, &["-n", "1"]);
-        told.says(&["Too few runs to decide: one run of each setting shows no spread.", "--runs 10"]);
+        told.says(&[": one run of each setting is too few to decide.", "--runs 10"]);
         told.never(&["better by", "worse by", "Set "]);
     }),
     odd("what is within a bound that matters is equal, whatever the bound", |place| {
@@ -178,7 +180,7 @@ pub(crate) const CASES: &[Odd] = &[
         );
         let common = ["compare", "-w", "sparse.toml", "-d", "sata-ssd", "-n", "3", "--records", "records.jsonl"];
         let told = place.iosched(&[&common[..], &["-s", "none", "-s", "bfq"]].concat());
-        told.code(0).says(&["The device was idle at least 99", "Keep none."]).never(&["Set "]);
+        told.code(0).says(&["The device was idle at least 99", "Keep `none`:"]).never(&["Set "]);
         let document = json(&place.iosched(&[&common[..], &["-s", "none", "-s", "bfq", "--json"]].concat()));
         assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
@@ -204,7 +206,7 @@ pub(crate) const CASES: &[Odd] = &[
         let args =
             ["tune", "-w", "tasks.toml", "-d", &device, "-s", "cfq,deadline", "-g", "mean(lookup)", "--budget", "40"];
         let told = place.iosched(&args);
-        told.code(0).says(&["Keep cfq for now: ", "does not fit the device"]).never(&["Set "]);
+        told.code(0).says(&["eep `cfq` for now: ", "does not fit the device"]).never(&["Set "]);
     }),
     odd("advice that rests on a model that does not fit says so", |place| {
         let Some((_, disk)) = quick_disk("odd-advised", 64 << 20) else { return };
@@ -240,8 +242,12 @@ pub(crate) const CASES: &[Odd] = &[
         place.file("tasks.toml", TASKS);
         let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
         let told = place.iosched(&args);
-        told.code(0).says(&["Judged by mean(lookup): "]);
-        assert!(told.out.starts_with("Set cfq") || told.out.starts_with("Keep cfq"), "{}", told.out);
+        told.code(0).says(&["The goal mean(lookup) decides."]);
+        assert!(
+            ["On a disk that iosched serves, ", "Set `cfq", "Keep `cfq"].iter().any(|head| told.out.starts_with(head)),
+            "{}",
+            told.out
+        );
     }),
     odd("every format tells the three answers by the same names", |place| {
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];

@@ -30,12 +30,15 @@ impl Evidence {
             served,
             criteria: criteria.collect(),
             reason: deciding.and_then(|(_, reason)| reason),
-            goal: goal(header, results).filter(|_| !goals),
+            goal: goal(results).filter(|_| !goals),
             runs: results.rounds,
             equal_within_percent: header.equal_within_percent,
             idle_percent: results.answer.idle_percent,
             labels,
-            run_word: "runs",
+            run_word: if records.device().measured.is_some() { "runs" } else { "simulated runs" },
+            runs_option: Some("--runs"),
+            run_s: run_s(results),
+            task_word: header.workload.kind.task_word(),
             ..Self::default()
         }
         .with_doubts(&results.doubts)
@@ -52,6 +55,12 @@ impl Evidence {
         self.spoiled = doubts.iter().any(|doubt| doubt.rank() == 0);
         self
     }
+}
+
+/// How long the shortest run takes, s.
+fn run_s(results: &Results) -> Option<f64> {
+    let finish = results.figure(Figure::Finish)?;
+    finish.settings.iter().flatten().map(|own| own.mean).reduce(f64::min)
 }
 
 fn criterion(results: &FigureResults) -> Criterion {
@@ -81,7 +90,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     let concluding = || results.figures.iter().filter(|own| own.concludes());
     let reported = |own: &&FigureResults| matches!(own.figure, Figure::Application(_));
     if let Some(own) = concluding().find(reported) {
-        return Some((own, Some("which the program reports")));
+        return Some((own, Some("the program reports it")));
     }
     let is_open = header.workload.kind == WorkloadKind::Trace && matches!(header.replay, Replay::Open { .. });
     let latencies = [Figure::SyncMean, Figure::SyncP99, Figure::AsyncP99];
@@ -95,16 +104,16 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     Some((
         own,
         Some(match own.figure {
-            Figure::Finish => "the time until all work is done",
-            Figure::Throughput => "what is done in the given time",
-            Figure::SyncMean if is_open => "since I/Os arrive at given times",
-            _ => "the first metric that the runs have",
+            Figure::Finish => "the workload has an end",
+            Figure::Throughput => "all settings run for the same time",
+            Figure::SyncMean if is_open => "I/Os arrive at given times",
+            _ => "it is the first metric that all runs have",
         }),
     ))
 }
 
 /// The goal that names the latency of the first of several tasks.
-fn goal(header: &Header, results: &Results) -> Option<(String, &'static str)> {
+fn goal(results: &Results) -> Option<String> {
     if results.task_names.1 < 2 {
         return None;
     }
@@ -117,12 +126,7 @@ fn goal(header: &Header, results: &Results) -> Option<(String, &'static str)> {
     });
     let goal = goals.into_iter().next()?;
     let plain = goal.chars().all(|c| c.is_ascii_alphanumeric() || "()._-/: ".contains(c));
-    let word = match header.workload.kind {
-        WorkloadKind::Jobs => "job",
-        WorkloadKind::Tasks => "task",
-        _ => "process",
-    };
-    Some((if plain { format!("\"{goal}\"") } else { quoted(&goal) }, word))
+    Some(if plain { format!("\"{goal}\"") } else { quoted(&goal) })
 }
 
 fn starving(doubt: &Doubt, labels: &[String]) -> Option<Starving> {
@@ -137,7 +141,7 @@ fn below(doubt: &Doubt) -> Option<String> {
     let Doubt::Found { finding } = doubt else { return None };
     match finding {
         Finding::Virtual { kind } => {
-            Some(format!("The disk is {kind}: what is below it orders requests too, and may matter more."))
+            Some(format!("The disk is {kind}. The layer below it orders requests too, and may matter more."))
         }
         Finding::NothingQueues { .. } => {
             Some("The driver takes every request at once, so no scheduler has anything to order.".to_owned())

@@ -111,10 +111,12 @@ pub struct Evidence {
     pub recommended: Option<usize>,
     /// The metrics. The first decides.
     pub criteria: Vec<Criterion>,
-    /// Why the first metric decides; `None` if the user named it as a goal.
+    /// Why the first metric decides, behind "because"; `None` if the user named it as a goal.
     pub reason: Option<&'static str>,
-    /// A goal that the user could give for one of several tasks, and whether these are jobs or processes.
-    pub goal: Option<(String, &'static str)>,
+    /// A goal that the user could give for one of several tasks, as the shell takes it.
+    pub goal: Option<String>,
+    /// How tasks are called: "job", "process".
+    pub task_word: &'static str,
     /// Runs of each setting.
     pub runs: u32,
     /// Differences within so many per cent of the baseline do not matter.
@@ -123,6 +125,8 @@ pub struct Evidence {
     pub idle_percent: Option<f64>,
     /// Whether not one request reached the device under any setting.
     pub nothing_reached: bool,
+    /// How long a run takes, s, if that is known.
+    pub run_s: Option<f64>,
     /// Tasks that starve.
     pub starving: Vec<Starving>,
     /// That something below the scheduler orders requests, in a sentence.
@@ -131,6 +135,8 @@ pub struct Evidence {
     pub spoiled: bool,
     /// How runs are called: "runs".
     pub run_word: &'static str,
+    /// The option that sets how many runs are made of each setting, if there is one.
+    pub runs_option: Option<&'static str>,
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Which setting to use, and why.
 
-use super::words::{effect, nothing_better, noun, seen, some_of};
+use super::words::{effect, latency_s, nothing_better, noun, ratio, seen, some_of};
 use super::{Criterion, Decision, DecisionKind, Evidence, Starving};
 use crate::compare::{Comparison, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, Verdict};
 use crate::figure::{Direction, Figure};
 use crate::number::significant;
-use crate::words::{idle_in_words, listed, runs_in_words};
+use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 
 /// Settings that are told one by one, at most; the others are counted.
 const NAMED_MAX: usize = 4;
-/// Gains and costs of one setting that are told, at most.
+/// Gains of one setting that are told, and costs of one that is not chosen, at most.
 const EFFECTS_MAX: usize = 2;
+/// Costs of the chosen setting that are told, at most.
+const COSTS_MAX: usize = 3;
 /// Trades and costs of settings that are not chosen, at most.
 const ASIDES_MAX: usize = 2;
 
@@ -27,7 +29,7 @@ pub fn decide(evidence: &Evidence) -> Decision {
             DecisionKind::Nothing,
             None,
             None,
-            vec![format!("Keep {}. No run has a metric by which settings can be compared.", rules.label(rules.base()))],
+            vec![format!("Keep {}. No run has a metric by which settings can be compared.", rules.name(rules.base()))],
         ),
         (_, Some(first)) => rules.decide(first),
     }
@@ -49,12 +51,13 @@ impl Rules<'_> {
         self.evidence.baseline
     }
 
-    fn label(&self, setting: usize) -> &str {
-        &self.evidence.labels[setting]
+    /// A setting in a sentence.
+    fn name(&self, setting: usize) -> String {
+        marked(&self.evidence.labels[setting])
     }
 
-    fn labels(&self, settings: &[usize]) -> Vec<String> {
-        settings.iter().map(|&setting| self.label(setting).to_owned()).collect()
+    fn names(&self, settings: &[usize]) -> Vec<String> {
+        settings.iter().map(|&setting| self.name(setting)).collect()
     }
 
     /// All settings but the baseline.
@@ -76,69 +79,108 @@ impl Rules<'_> {
     }
 
     /// Tasks that starve under a setting and not under another.
-    fn starves(&self, setting: usize, not_under: usize) -> Option<&Starving> {
+    fn starving(&self, setting: usize, not_under: usize) -> Vec<&Starving> {
         let of = |own: &&Starving| own.settings.contains(&setting) && !own.settings.contains(&not_under);
-        self.evidence.starving.iter().find(of)
+        self.evidence.starving.iter().filter(of).collect()
     }
 
-    /// Metrics after the first that a setting improves, or makes worse; the greatest change first.
+    /// Those in a sentence: "the job backup", "the jobs backup and batch". `None` if there are none.
+    fn starves(&self, setting: usize, not_under: usize) -> Option<String> {
+        let names: Vec<String> = self.starving(setting, not_under).iter().map(|own| own.task.clone()).collect();
+        let plural = match names.len() {
+            0 => return None,
+            1 => "",
+            _ if self.evidence.task_word.ends_with('s') => "es",
+            _ => "s",
+        };
+        Some(format!("the {}{plural} {}", self.evidence.task_word, some_of(&names, NAMED_MAX, "and")))
+    }
+
+    /// Metrics after the first that a setting improves, or makes worse. The greatest change comes first. Of each task
+    /// there is one metric, and none of a task that starves under either setting: that is told by itself.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
-        let first = self.evidence.criteria.iter().skip(1);
         let counts = |own: &&Criterion| own.concludes || wanted == Verdict::Worse;
-        let mut found: Vec<(&Criterion, f64)> = first
+        let mut found: Vec<(&Criterion, f64)> = (self.evidence.criteria.iter().skip(1))
             .filter(counts)
-            .filter_map(|own| Some((own, compared(own, setting)?)))
-            .filter(|(_, found)| found.verdict == wanted)
-            .map(|(own, found)| (own, found.percent.map_or(f64::INFINITY, f64::abs)))
+            .filter(|own| compared(own, setting).is_some_and(|found| found.verdict == wanted))
+            .map(|own| (own, magnitude(own, setting)))
             .collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        found.into_iter().map(|(own, _)| own).collect()
+        let (base, all) = (self.base(), &self.evidence.starving);
+        let starves = |task: &str| {
+            let differs = |own: &&Starving| own.settings.contains(&setting) != own.settings.contains(&base);
+            all.iter().filter(differs).any(|own| own.task == task)
+        };
+        let mut tasks: Vec<&str> = Vec::new();
+        let mut is_new = |own: &&Criterion| match own.figure.task() {
+            Some(task) if tasks.contains(&task) || starves(task) => false,
+            Some(task) => {
+                tasks.push(task);
+                true
+            }
+            None => true,
+        };
+        found.into_iter().map(|(own, _)| own).filter(|own| is_new(own)).collect()
     }
 
-    /// "lengthens sync p99 3.2-fold and shares the disk less fairly".
-    fn effects(&self, criteria: &[&Criterion], setting: usize) -> String {
+    /// What a setting does to a metric. A latency of half a run or more means that an I/O waited for most of the run.
+    fn effect(&self, criterion: &Criterion, setting: usize) -> String {
+        let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|own| own >= run_s / 2.0);
+        let is_worse = compared(criterion, setting).is_some_and(|own| own.verdict == Verdict::Worse);
+        let waits = is_worse && self.evidence.run_s.is_some_and(is_long);
+        effect(criterion, setting, self.base(), waits) + if waits { " (most of the run)" } else { "" }
+    }
+
+    /// What a setting does to some metrics, a clause each; those after the first `most` are counted.
+    fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
         let better = |own: &&Criterion| compared(own, setting).is_some_and(|own| own.verdict == Verdict::Better);
-        let mut all: Vec<String> =
-            criteria.iter().take(EFFECTS_MAX).map(|own| effect(own, setting, self.base())).collect();
-        if criteria.len() > EFFECTS_MAX {
-            let more = criteria.len() - EFFECTS_MAX;
+        let mut all: Vec<String> = criteria.iter().take(most).map(|own| self.effect(own, setting)).collect();
+        if criteria.len() > most {
+            let more = criteria.len() - most;
             let verb = if criteria.first().is_some_and(better) { "improves" } else { "worsens" };
             all.push(format!("{verb} {more} more {}", if more == 1 { "metric" } else { "metrics" }));
         }
-        listed(&all, "and")
+        all
+    }
+
+    /// "lengthens sync p99 by 20 % and shares the disk less fairly".
+    fn effects(&self, criteria: &[&Criterion], setting: usize) -> String {
+        listed(&self.clauses(criteria, setting, EFFECTS_MAX), "and")
+    }
+
+    /// What the chosen setting costs, two clauses a sentence; empty if it costs nothing.
+    fn cost(&self, costs: &[&Criterion], setting: usize) -> String {
+        let starves = self.starves(setting, self.base()).map(|own| format!("starves {own}"));
+        let all: Vec<String> = starves.into_iter().chain(self.clauses(costs, setting, COSTS_MAX)).collect();
+        sentences("The cost: it", &all)
     }
 
     fn one_run(&self) -> Decision {
-        let base = self.label(self.base());
-        let said = format!(
-            "Too few runs to decide: one run of each setting shows no spread. Keep {base} for now, and make \
-             {RUNS_PUBLISHED} runs: --runs {RUNS_PUBLISHED}."
-        );
-        decision(DecisionKind::TooFewRuns, Some(self.base()), None, vec![said])
+        let keep = format!("Keep {} for now: one run of each setting is too few to decide.", self.name(self.base()));
+        let more = format!("Make {RUNS_PUBLISHED} runs: --runs {RUNS_PUBLISHED}.");
+        decision(DecisionKind::TooFewRuns, Some(self.base()), None, vec![keep, more])
     }
 
     fn nothing_reached(&self) -> Decision {
         let said = format!(
             "Keep {}. Nothing reached the disk: all data stayed in the page cache, so the scheduler had nothing to do.",
-            self.label(self.base())
+            self.name(self.base())
         );
         decision(DecisionKind::Idle, Some(self.base()), None, vec![said])
     }
 
     fn idle(&self) -> Decision {
         let idle = idle_in_words(self.evidence.idle_percent.unwrap_or(0.0));
-        let said = format!(
-            "Keep {}. The device was idle at least {idle} of the time, so hardly an I/O waited for another, and the \
-             scheduler makes no difference here.",
-            self.label(self.base())
-        );
-        decision(DecisionKind::Idle, Some(self.base()), None, vec![said, self.below(), self.spoiled()])
+        let keep = format!("Keep {}: the scheduler makes no difference here.", self.name(self.base()));
+        let why = format!("The device was idle at least {idle} of the time, so hardly an I/O waited for another.");
+        decision(DecisionKind::Idle, Some(self.base()), None, vec![keep, why, self.below(), self.spoiled()])
     }
 
     fn decide(&self, first: &Criterion) -> Decision {
         let found = if self.broken(self.base()).is_some() { self.allowed(first) } else { self.change(first) };
         let (kind, setting, mut sentences) = found.unwrap_or_else(|| self.keep(first));
-        sentences.extend([self.better_served(first), self.below(), self.only_served(), self.spoiled()]);
+        self.only_served(setting, &mut sentences);
+        sentences.extend([self.better_served(first), self.below(), self.spoiled()]);
         let found = decision(kind, Some(setting), Some(first.figure), sentences);
         Decision { judged: Some(self.judged(first)), ..found }
     }
@@ -151,23 +193,18 @@ impl Rules<'_> {
         let fits = |own: &usize| recommended.map_or_else(|| self.can_be_set(*own), |best| best == *own);
         let kept = self.others().filter(fits).filter(|&own| self.broken(own).is_none());
         let Some(best) = best_of(first, kept) else {
-            let said = format!(
-                "Keep {0} for now. No setting that was tried keeps every bound: {0} breaks {broken}.",
-                self.label(base)
-            );
-            return Some((DecisionKind::CannotTell, base, vec![said]));
+            let name = self.name(base);
+            let keep = format!("Keep {name} for now: no setting that was tried keeps every bound.");
+            return Some((DecisionKind::CannotTell, base, vec![keep, format!("{name} breaks {broken}.")]));
         };
-        let mut said = format!("Set {}: it keeps what {} breaks, {broken}", self.label(best), self.label(base));
-        let costs = self.costs_with_first(first, best);
-        match compared(first, best).map(|own| own.verdict) {
-            Some(Verdict::Better) => said += &format!(", and {}", effect(first, best, base)),
-            Some(Verdict::Equal) => said += &format!(", with {} equal", noun(first)),
-            _ => {}
-        }
-        said.push('.');
-        let costs =
-            if costs.is_empty() { String::new() } else { format!("The cost: it {}.", self.effects(&costs, best)) };
-        Some((DecisionKind::Change, best, vec![said, costs]))
+        let set = format!("Set {}: it keeps the bound that {} breaks, {broken}.", self.name(best), self.name(base));
+        let gain = match compared(first, best).map(|own| own.verdict) {
+            Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
+            Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
+            _ => String::new(),
+        };
+        let cost = self.cost(&self.costs_with_first(first, best), best);
+        Some((DecisionKind::Change, best, vec![set, gain, cost]))
     }
 
     fn costs_with_first<'c>(&'c self, first: &'c Criterion, setting: usize) -> Vec<&'c Criterion> {
@@ -208,32 +245,37 @@ impl Rules<'_> {
         let mut gains: Vec<&Criterion> = if verdict == Some(Verdict::Better) { vec![first] } else { Vec::new() };
         gains.extend(self.changes(best, Verdict::Better));
         let costs = self.changes(best, Verdict::Worse);
-        let feeds = self.starves(base, best).map(|own| own.task.as_str());
-        let serves = feeds.map(|task| format!("serves {task}, which starves under {},", self.label(base)));
-        let gain = Some(self.effects(&gains, best)).filter(|gain| !gain.is_empty());
-        let within = self.evidence.equal_within_percent;
-        let equal = (verdict == Some(Verdict::Equal)).then(|| format!("{} is equal within {within} %", noun(first)));
-        let it = listed(&serves.into_iter().chain(gain).collect::<Vec<_>>(), "and");
-        let reasons = [format!("it {}", it.trim_end_matches(',')), equal.unwrap_or_default()];
-        let reasons = reasons.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>().join(", and ");
-        let (kind, said) = if costs.is_empty() || self.evidence.reason.is_none() {
-            (DecisionKind::Change, format!("Set {}: {reasons}.", self.label(best)))
+        let feeds = self.starves(base, best);
+        let (name, base_name) = (self.name(best), self.name(base));
+        let serves = feeds.as_ref().map(|task| format!("serves {task}, starved under {base_name}"));
+        let equal = (verdict == Some(Verdict::Equal))
+            .then(|| format!("{} is equal within {} %.", capital(noun(first)), self.evidence.equal_within_percent));
+        let mut gained = self.clauses(&gains, best, EFFECTS_MAX);
+        if verdict == Some(Verdict::Better) {
+            gained[0] += &ratio(first, best);
+        }
+        let all: Vec<String> = gained.into_iter().chain(serves).collect();
+        let mut said = if costs.is_empty() || self.evidence.reason.is_none() {
+            let (gain, more) = all.split_first()?;
+            let more = if more.is_empty() { String::new() } else { sentences("It also", more) };
+            vec![format!("Set {name}: it {gain}."), more, equal.unwrap_or_default(), self.cost(&costs, best)]
         } else {
-            let matters = gains.first().map(|own| format!("{} matters most", noun(own)));
-            let progress = feeds.map(|task| format!("{task} must make progress"));
-            let only_if = listed(&matters.into_iter().chain(progress).collect::<Vec<_>>(), "or");
-            let (label, cost) = (self.label(best), self.effects(&costs, best));
-            let keep = format!("Otherwise keep {}.", self.label(base));
-            (DecisionKind::Trade, format!("Set {label} only if {only_if}: {reasons}, but {cost}. {keep}"))
+            let matters = gains.first().map(|own| noun(own).to_owned());
+            let progress = feeds.map(|task| format!("progress of {task}"));
+            let gains_in = listed(&matters.into_iter().chain(progress).collect::<Vec<_>>(), "or");
+            let head =
+                format!("Set {name} if {gains_in} matters more than {}. Otherwise keep {base_name}.", noun(costs[0]));
+            vec![head, sentences("The gain: it", &all), equal.unwrap_or_default(), self.cost(&costs, best)]
         };
-        let starves = self.starves(best, base).map(|starving| format!("starves {}", starving.task));
-        let worsens = (kind == DecisionKind::Change && !costs.is_empty()).then(|| self.effects(&costs, best));
-        let paid: Vec<String> = starves.into_iter().chain(worsens).collect();
-        let cost = if paid.is_empty() { String::new() } else { format!("The cost: it {}.", paid.join(". It also ")) };
+        let kind =
+            if costs.is_empty() || self.evidence.reason.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
         let rest: Vec<usize> = self.others().filter(|&own| own != best).collect();
-        let rest = self.told(first, &rest);
-        let rest = if rest.is_empty() { String::new() } else { format!("Against {}, {}.", self.label(base), rest) };
-        Some((kind, best, vec![said, cost, rest]))
+        let mut rest = self.told(first, &rest);
+        if let Some(first) = rest.first_mut() {
+            *first = format!("Against {base_name}, {first}");
+        }
+        said.extend(rest);
+        Some((kind, best, said))
     }
 
     /// Nothing is better than the baseline.
@@ -241,7 +283,7 @@ impl Rules<'_> {
         let base = self.base();
         let others: Vec<usize> = self.others().collect();
         if let Some(said) = self.all_equal(&others) {
-            return (DecisionKind::Equal, base, vec![said]);
+            return (DecisionKind::Equal, base, said);
         }
         let few = self.evidence.runs < RUNS_FEW;
         // Intervals of so few runs say nothing.
@@ -257,10 +299,10 @@ impl Rules<'_> {
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
         let nothing = nothing + self.condition(first, &others);
         if open.is_empty() {
-            let told = if told.is_empty() { told } else { format!(": {told}") };
-            let mut sentences = vec![format!("Keep {}. {nothing}{told}.", self.label(base))];
-            let (starved, kind, setting) = self.starving_base();
-            sentences.push(starved);
+            let (kind, setting, mut sentences) = self
+                .starving_base(first)
+                .unwrap_or_else(|| (DecisionKind::Keep, base, vec![format!("Keep {}. {nothing}.", self.name(base))]));
+            sentences.extend(told);
             sentences.extend(self.asides(first, &others));
             return (kind, setting, sentences);
         }
@@ -268,27 +310,23 @@ impl Rules<'_> {
         let runs = runs.collect::<Option<Vec<u32>>>().and_then(|all| all.into_iter().max());
         let hidden = open.iter().any(|&own| compared(first, own).is_some_and(|own| own.seen.is_some()));
         let kind = if few && !hidden { DecisionKind::TooFewRuns } else { DecisionKind::CannotTell };
+        let keep = format!("Keep {} for now:", self.name(base));
         let head = if kind == DecisionKind::TooFewRuns {
-            format!(
-                "Too few runs to decide ({} of each setting): keep {} for now.",
-                self.evidence.runs,
-                self.label(base)
-            )
+            format!("{keep} {} runs of each setting are too few to decide.", self.evidence.runs)
         } else {
-            format!(
-                "Keep {} for now: whether {} is better is open.",
-                self.label(base),
-                listed(&self.labels(&open), "or")
-            )
+            format!("{keep} the runs do not show whether {} is better.", listed(&self.names(&open), "or"))
         };
         let more = match runs {
             Some(runs) if runs <= RUNS_WORTH => {
-                format!("About {} of each setting would tell: --runs {runs}.", runs_in_words(runs))
+                let option = self.evidence.runs_option.map_or_else(String::new, |option| format!(": {option} {runs}"));
+                format!("About {} of each setting would tell{option}.", runs_in_words(runs))
             }
             Some(_) => format!("It would take more than {RUNS_WORTH} runs of each setting to tell."),
             None => self.untold(first, &open),
         };
-        let mut sentences = vec![head, format!("{nothing} for sure: {told}."), more];
+        let mut sentences = vec![head, format!("{nothing} for sure.")];
+        sentences.extend(told);
+        sentences.push(more);
         sentences.extend(self.asides(first, &others));
         (kind, base, sentences)
     }
@@ -311,16 +349,16 @@ impl Rules<'_> {
         let off = open.iter().filter_map(|&own| Some(compared(first, own)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
         if off <= 0.0 {
-            return "No number of runs would tell.".to_owned();
+            return "More runs would not tell.".to_owned();
         }
         format!(
-            "No number of runs would tell, since the model may be off by {} %: compare on the device itself (--on).",
+            "More runs would not tell, since the model may be off by {} %. Compare on the device itself: --on.",
             significant(off, 2)
         )
     }
 
     /// That all settings are equal in all metrics, if that is so.
-    fn all_equal(&self, others: &[usize]) -> Option<String> {
+    fn all_equal(&self, others: &[usize]) -> Option<Vec<String>> {
         let concluding: Vec<&Criterion> = self.evidence.criteria.iter().filter(|own| own.concludes).collect();
         let is_equal = |own: &&Criterion| {
             let mut found = others.iter().filter_map(|&setting| compared(own, setting)).peekable();
@@ -332,142 +370,148 @@ impl Rules<'_> {
         let count = self.evidence.labels.len();
         let all = if count == 2 { "both".to_owned() } else { format!("all {count}") };
         let names: Vec<String> = concluding.iter().map(|own| own.name.clone()).collect();
-        Some(format!(
-            "Keep {}. It makes no difference here: {all} settings are equal within {} % in {}.",
-            self.label(self.base()),
-            self.evidence.equal_within_percent,
-            some_of(&names, NAMED_MAX, "and")
-        ))
+        Some(vec![
+            format!("Keep {}: the setting makes no difference here.", self.name(self.base())),
+            format!(
+                "{} settings are equal within {} % in {}.",
+                capital(&all),
+                self.evidence.equal_within_percent,
+                some_of(&names, NAMED_MAX, "and")
+            ),
+        ])
     }
 
-    /// What the first metric is of some settings against the baseline: "none and kyber are equal within 5 %,
-    /// bfq takes 19 % longer (9 to 29 %)".
-    fn told(&self, first: &Criterion, settings: &[usize]) -> String {
-        let of = |wanted: &dyn Fn(&Comparison) -> bool| -> Vec<usize> {
-            let is_so = |&own: &usize| compared(first, own).is_some_and(|found| wanted(&found));
+    /// What the first metric is of some settings against the baseline, in sentences: "`none` and `kyber` are equal within
+    /// 5 %.", "`bfq` takes 19 % longer (9 to 29 %)."
+    fn told(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
+        let of = |wanted: Verdict| -> Vec<usize> {
+            let is_so = |&own: &usize| compared(first, own).is_some_and(|found| found.verdict == wanted);
             let mut found: Vec<usize> = settings.iter().copied().filter(is_so).collect();
-            let size = |own: usize| compared(first, own).and_then(|own| own.percent).unwrap_or(0.0).abs();
-            if found.len() > 1 && !is_equal_or_open(first, found[0]) {
-                found.sort_by(|&a, &b| size(a).total_cmp(&size(b)));
+            if wanted.differs() {
+                found.sort_by(|&a, &b| magnitude(first, a).total_cmp(&magnitude(first, b)));
             }
             found
         };
-        let mut parts = Vec::new();
-        let equal = of(&|found| found.verdict == Verdict::Equal);
+        let mut said = Vec::new();
+        let equal: Vec<String> = of(Verdict::Equal).into_iter().map(|own| self.name_and_place(own)).collect();
         if !equal.is_empty() {
-            let names = self.labels(&equal);
-            let are = if names.len() == 1 { "is" } else { "are" };
+            let are = if equal.len() == 1 { "is" } else { "are" };
             let within = self.evidence.equal_within_percent;
-            parts.push(format!("{} {are} equal within {within} %", some_of(&names, NAMED_MAX, "and")));
+            said.push(format!("{} {are} equal within {within} %.", some_of(&equal, NAMED_MAX, "and")));
         }
-        let differing =
-            [of(&|found| found.verdict == Verdict::Better), of(&|found| found.verdict == Verdict::Worse)].concat();
-        for &own in differing.iter().take(NAMED_MAX - 1) {
-            let mut said = format!("{} {}", self.label(own), effect(first, own, self.base()));
-            if let Some(starved) = self.starves(own, self.base()) {
-                let is_better = compared(first, own).is_some_and(|found| found.verdict == Verdict::Better);
-                said += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved.task);
-            }
-            if let Some(broken) = self.broken(own) {
-                said += &format!(", but breaks {broken}");
-            }
-            if !self.can_be_set(own) && compared(first, own).is_some_and(|own| own.verdict == Verdict::Better) {
-                said += ", but only on a disk that iosched serves";
-            }
-            parts.push(said);
-        }
+        let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
+        said.extend(differing.iter().take(NAMED_MAX - 1).map(|&own| self.differing(first, own)));
         if differing.len() >= NAMED_MAX {
-            parts.push(format!("{} more differ", differing.len() + 1 - NAMED_MAX));
+            said.push(format!("{} more settings differ.", differing.len() + 1 - NAMED_MAX));
         }
-        let open = of(&|found| found.verdict == Verdict::CannotTell);
-        let (hidden, open): (Vec<usize>, Vec<usize>) =
-            open.into_iter().partition(|&own| compared(first, own).is_some_and(|own| own.seen.is_some()));
+        let (hidden, open): (Vec<usize>, Vec<usize>) = of(Verdict::CannotTell)
+            .into_iter()
+            .partition(|&own| compared(first, own).is_some_and(|own| own.seen.is_some()));
         for &own in hidden.iter().take(NAMED_MAX - 1) {
-            if let Some(said) = compared(first, own).as_ref().and_then(seen) {
-                parts.push(format!("{} was {said}, but the model is too inexact to prove that", self.label(own)));
+            if let Some(seen) = compared(first, own).as_ref().and_then(seen) {
+                said.push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(own)));
             }
         }
-        let few = self.evidence.runs < RUNS_FEW;
-        if few && !open.is_empty() {
-            parts.push(format!("{} may be better or worse", some_of(&self.labels(&open), NAMED_MAX, "and")));
-        } else {
-            let (open, at_best): (Vec<usize>, Vec<usize>) =
-                open.into_iter().partition(|&own| may_be_better(first, own));
-            let each = |&own: &usize| {
-                let ends = compared(first, own).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
-                format!("{}{ends}", self.label(own))
+        if self.evidence.runs < RUNS_FEW && !open.is_empty() {
+            said.push(format!("{} may be better or worse.", some_of(&self.names(&open), NAMED_MAX, "and")));
+            return said;
+        }
+        let (open, at_best): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|&own| may_be_better(first, own));
+        let each = |&own: &usize| {
+            let ends = compared(first, own).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
+            format!("{}{ends}", self.name(own))
+        };
+        for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
+            let all: Vec<String> = settings.iter().map(each).collect();
+            let verb = match (be, all.len()) {
+                (_, 0) => continue,
+                ("better or worse", _) => "may be",
+                (_, 1) => "is",
+                _ => "are",
             };
-            for (settings, said) in [(at_best, "at best equal"), (open, "better or worse")] {
-                let all: Vec<String> = settings.iter().map(each).collect();
-                let be = match (said, all.len()) {
-                    (_, 0) => continue,
-                    ("better or worse", _) => "may be",
-                    (_, 1) => "is",
-                    _ => "are",
-                };
-                parts.push(format!("{} {be} {said}", some_of(&all, NAMED_MAX, "and")));
-            }
+            said.push(format!("{} {verb} {be}.", some_of(&all, NAMED_MAX, "and")));
         }
-        // Where a part has a comma, parts need more than that.
-        let between = if parts.len() > 1 && parts.iter().any(|part| part.contains(", but ")) { "; " } else { ", " };
-        parts.join(between)
+        said
     }
 
-    /// That the baseline starves a task, and what would not.
-    fn starving_base(&self) -> (String, DecisionKind, usize) {
+    /// A setting that differs from the baseline, in a sentence.
+    fn differing(&self, first: &Criterion, setting: usize) -> String {
+        let is_better = compared(first, setting).is_some_and(|found| found.verdict == Verdict::Better);
+        let mut said = format!("{} {}", self.name(setting), self.effect(first, setting));
+        if let Some(starved) = self.starves(setting, self.base()) {
+            said += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
+        }
+        if let Some(broken) = self.broken(setting) {
+            said += &format!(", but breaks {broken}");
+        }
+        if !self.can_be_set(setting) && is_better {
+            said += ", but only on a disk that iosched serves";
+        }
+        said + "."
+    }
+
+    /// A setting, and that Linux does not have it.
+    fn name_and_place(&self, setting: usize) -> String {
+        let place = if self.can_be_set(setting) { "" } else { " (only on served disks)" };
+        self.name(setting) + place
+    }
+
+    /// The choice where the baseline starves a task and another setting, which is not better, does not.
+    fn starving_base(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
         let can = |&own: &usize| self.can_be_set(own) && self.starves(base, own).is_some();
-        let Some(best) = self.evidence.criteria.first().and_then(|first| best_of(first, self.others().filter(can)))
-        else {
-            return (String::new(), DecisionKind::Keep, base);
-        };
-        let task = self.starves(base, best).map_or("", |own| own.task.as_str());
-        let percent = self.starves(base, best).map_or(0.0, |own| own.percent);
-        let said = format!(
-            "But {} starves {task}, which gets {} % of what the busiest task gets: set {} if {task} must make \
-             progress.",
-            self.label(base),
-            significant(percent, 2),
-            self.label(best)
+        let best = best_of(first, self.others().filter(can))?;
+        let (task, starving) = (self.starves(base, best)?, *self.starving(base, best).first()?);
+        let (name, base_name) = (self.name(best), self.name(base));
+        let head =
+            format!("Set {name} if progress of {task} matters more than {}. Otherwise keep {base_name}.", noun(first));
+        let why = format!(
+            "{base_name} starves {task}: {} gets {} % of the I/Os of the busiest {}.",
+            starving.task,
+            significant(starving.percent, 2),
+            self.evidence.task_word
         );
-        (said, DecisionKind::Trade, best)
+        Some((DecisionKind::Trade, best, vec![head, why]))
     }
 
-    /// Settings that are better in another metric, and what is worse under settings that are equal.
+    /// Settings that are better in another metric, and what is worse under settings that are equal; choices first.
     fn asides(&self, first: &Criterion, others: &[usize]) -> Vec<String> {
-        let mut said = Vec::new();
+        let (mut choices, mut said) = (Vec::new(), Vec::new());
         let differs = |verdict| move |own: usize| compared(first, own).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
         for &own in others.iter().filter(|&&own| !is_better(own)) {
             // What a user cannot set is no choice, but its costs show what it is.
             let gains = if self.can_be_set(own) { self.changes(own, Verdict::Better) } else { Vec::new() };
-            let costs = self.changes(own, Verdict::Worse);
-            let name = self.label(own);
-            let starves = self.starves(own, self.base());
-            match (gains.is_empty(), costs.is_empty(), starves) {
-                (false, _, Some(starved)) => {
-                    said.push(format!("A trade: {name} {}, but starves {}.", self.effects(&gains, own), starved.task));
+            let mut costs = self.changes(own, Verdict::Worse);
+            if is_worse(own) {
+                costs.insert(0, first);
+            }
+            let name = self.name(own);
+            let gained = self.effects(&gains, own);
+            match (gains.first(), costs.first(), self.starves(own, self.base())) {
+                (Some(_), _, Some(starved)) => {
+                    said.push(format!("{name} {gained}, but starves {}.", starved));
                 }
                 // The sentence on the first metric says it already.
-                (true, _, Some(_)) if is_worse(own) => {}
-                (true, _, Some(starved)) => said.push(format!("{name} starves {}.", starved.task)),
-                (false, false, None) if !is_worse(own) => {
-                    let (gains, costs) = (self.effects(&gains, own), self.effects(&costs[..1], own));
-                    said.push(format!("A trade: {name} {gains}, but {costs}."));
+                (None, _, _) if is_worse(own) => {}
+                (None, _, Some(starved)) => said.push(format!("{name} starves {}.", starved)),
+                (Some(gain), Some(cost), None) => {
+                    let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
+                    let paid = if is_worse(own) {
+                        String::new()
+                    } else {
+                        format!(" But it {}.", self.effects(&costs[..1], own))
+                    };
+                    choices.push(format!("{only} It {gained}.{paid}"));
                 }
-                (false, _, None) => {
-                    let gains = self.effects(&gains, own);
-                    let worth = if is_worse(own) { ": set it only if that is worth the loss" } else { "" };
-                    said.push(format!("{name} {gains}{worth}."));
-                }
-                (true, false, None) if !is_worse(own) => {
-                    said.push(format!("{name} {}.", self.effects(&costs[..1], own)));
-                }
-                _ => {}
+                (Some(_), None, None) => said.push(format!("{name} {gained}.")),
+                (None, Some(_), None) => said.push(format!("{name} {}.", self.effects(&costs[..1], own))),
+                (None, None, None) => {}
             }
         }
-        said.truncate(ASIDES_MAX);
-        said
+        choices.extend(said);
+        choices.truncate(ASIDES_MAX);
+        choices
     }
 
     fn better_served(&self, first: &Criterion) -> String {
@@ -476,11 +520,11 @@ impl Rules<'_> {
             return String::new();
         }
         let costs = self.changes(best, Verdict::Worse);
-        let costs = if costs.is_empty() { String::new() } else { format!(", but {}", self.effects(&costs, best)) };
+        let costs = if costs.is_empty() { String::new() } else { format!(" But it {}.", self.effects(&costs, best)) };
         format!(
-            "Only on a disk that iosched serves, {} is better still: it {}{costs}.",
-            self.label(best),
-            effect(first, best, self.base())
+            "Only on a disk that iosched serves, {} is better still: it {}.{costs}",
+            self.name(best),
+            self.effect(first, best)
         )
     }
 
@@ -492,36 +536,55 @@ impl Rules<'_> {
         if self.evidence.spoiled { "The first reservation may change this: read it.".to_owned() } else { String::new() }
     }
 
-    fn only_served(&self) -> String {
+    /// Says that Linux does not have a setting: first if that is so of the one to use.
+    fn only_served(&self, setting: usize, sentences: &mut Vec<String>) {
+        let base = self.base();
         if self.served_only() {
-            return "Linux has none of these settings today: they need a disk that iosched serves.".to_owned();
+            let mut chars = sentences[0].chars();
+            let first: String = chars.next().into_iter().flat_map(char::to_lowercase).collect();
+            sentences[0] = format!("On a disk that iosched serves, {first}{}", chars.as_str());
+            sentences.insert(1, "Linux has none of these settings.".to_owned());
+        } else if self.evidence.served.contains(&setting) {
+            sentences
+                .insert(1, format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(setting)));
+        } else if self.evidence.served.contains(&base) {
+            sentences.push(format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(base)));
         }
-        if self.evidence.served.contains(&self.base()) {
-            return format!("{} needs a disk that iosched serves.", self.label(self.base()));
-        }
-        String::new()
     }
 
-    /// By which metric, from how many runs, and which goal a user could give.
+    /// Which metric decides and why, the option that chooses another, and from how many runs.
     fn judged(&self, first: &Criterion) -> String {
-        let sure = format!("{} {} of each setting, 95 % confidence", self.evidence.runs, self.evidence.run_word);
+        let sure = format!(
+            "Based on {} {} of each setting, with 95 % confidence.",
+            self.evidence.runs, self.evidence.run_word
+        );
+        let name = noun(first);
         let Some(reason) = self.evidence.reason else {
-            return format!("Judged by {}: {sure}.", first.name);
+            return format!("The goal {} decides. {sure}", first.name);
         };
-        let goal =
-            self.evidence.goal.as_ref().map_or_else(String::new, |(goal, task)| {
-                format!(" If one {task} matters most, name it: --goal {goal}.")
-            });
-        format!("Judged by {}, {reason}: {sure}.{goal}", first.name)
+        let has_p99 = self.evidence.criteria.iter().skip(1).any(|own| own.figure == Figure::SyncP99);
+        let usual = if has_p99 { "\"p99(sync)\"" } else { "METRIC" };
+        let such = self.evidence.goal.as_deref().unwrap_or(usual);
+        format!("{} decides, because {reason}. To let another metric decide: --goal {such}. {sure}", capital(name))
     }
+}
+
+/// Clauses as sentences of two: "The cost: it A and B. It also C."
+fn sentences(lead: &str, clauses: &[String]) -> String {
+    let each = clauses.chunks(2).enumerate().map(|(number, two)| {
+        let lead = if number == 0 { lead } else { "It also" };
+        format!("{lead} {}.", listed(two, "and"))
+    });
+    each.collect::<Vec<_>>().join(" ")
 }
 
 fn compared(criterion: &Criterion, setting: usize) -> Option<Comparison> {
     criterion.settings.get(setting)?.as_ref()?.1
 }
 
-fn is_equal_or_open(criterion: &Criterion, setting: usize) -> bool {
-    compared(criterion, setting).is_none_or(|own| !own.verdict.differs())
+/// See [`Comparison::magnitude`].
+fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
+    compared(criterion, setting).map_or(0.0, |own| own.magnitude())
 }
 
 /// The setting that improves a metric most.

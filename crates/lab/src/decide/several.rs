@@ -1,10 +1,10 @@
 //! The decision of several devices: where to use what.
 
 use super::{Decision, DecisionKind};
-use crate::words::listed;
+use crate::words::{capital, listed, marked};
 
 /// Sentences of a device that are told beside the others.
-const OF_A_DEVICE: usize = 2;
+const OF_A_DEVICE: usize = 3;
 
 /// What to use on which device, then why, device by device.
 pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
@@ -38,18 +38,16 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
 
 /// What to do, without a capital: "keep none", "set kyber".
 fn what(decision: &Decision, labels: &[String], baseline: usize) -> String {
-    let label = decision.setting.and_then(|setting| labels.get(setting)).map_or("the setting", String::as_str);
+    let label = decision
+        .setting
+        .and_then(|setting| labels.get(setting))
+        .map_or_else(|| "the setting".to_owned(), |own| marked(own));
     match decision.kind {
         DecisionKind::Change => format!("set {label}"),
-        DecisionKind::Trade => format!("weigh {label} against {}", labels[baseline]),
+        DecisionKind::Trade => format!("weigh {label} against {}", marked(&labels[baseline])),
         DecisionKind::CannotTell | DecisionKind::TooFewRuns => format!("keep {label} for now"),
         DecisionKind::Keep | DecisionKind::Equal | DecisionKind::Idle | DecisionKind::Nothing => {
             format!("keep {label}")
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }

@@ -33,7 +33,9 @@ fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: 
     Evidence {
         labels: labels.iter().map(|own| (*own).to_owned()).collect(),
         criteria: criteria.iter().map(|(figure, values)| criterion(*figure, values, noise, runs, 0.0)).collect(),
-        reason: Some("the time until all work is done"),
+        reason: Some("the workload has an end"),
+        task_word: "job",
+        runs_option: Some("--runs"),
         runs: runs as u32,
         run_word: "runs",
         equal_within_percent: 5.0,
@@ -59,7 +61,11 @@ fn keep_names_what_is_equal_and_what_is_worse() {
         &own,
         DecisionKind::Keep,
         0,
-        &["Keep mq-deadline. Nothing is faster: none and kyber are equal within 5 %, bfq takes 19 % longer."],
+        &[
+            "Keep `mq-deadline`. Nothing is faster.",
+            "`none` and `kyber` are equal within 5 %.",
+            "`bfq` takes 19 % longer.",
+        ],
     );
 }
 
@@ -71,15 +77,15 @@ fn the_setting_that_is_better_without_a_cost_is_named() {
         &evidence(&labels, &metrics),
         DecisionKind::Change,
         1,
-        &["Set kyber: it finishes 20 % sooner.", "Against mq-deadline, bfq finishes 30 % sooner."],
+        &["Set `kyber`: it finishes 20 % sooner.", "Against `mq-deadline`, `bfq` finishes 30 % sooner."],
     );
 }
 
 #[test]
 fn equal_in_what_decides_and_better_elsewhere_is_a_reason_to_change() {
     let metrics = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
-    let said = "Set kyber: it shortens sync p99 by 20 %, and the time to finish is equal within 5 %.";
-    check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &[said]);
+    let said = ["Set `kyber`: it shortens sync p99 by 20 %.", "The time to finish is equal within 5 %."];
+    check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &said);
 }
 
 #[test]
@@ -90,8 +96,11 @@ fn a_better_setting_with_a_cost_is_a_trade_unless_the_user_named_a_goal() {
         &own,
         DecisionKind::Trade,
         1,
-        &["Set cfq only if the time to finish matters most: it finishes 20 % sooner, but makes sync p99 3.2 times as \
-           long and shares the disk less fairly (0.70 against 1.00). Otherwise keep deadline."],
+        &[
+            "Set `cfq` if the time to finish matters more than sync p99. Otherwise keep `deadline`.",
+            "The gain: it finishes 20 % sooner.",
+            "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
+        ],
     );
     own.reason = None;
     check(
@@ -99,7 +108,7 @@ fn a_better_setting_with_a_cost_is_a_trade_unless_the_user_named_a_goal() {
         DecisionKind::Change,
         1,
         &[
-            "Set cfq: it finishes 20 % sooner.",
+            "Set `cfq`: it finishes 20 % sooner.",
             "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
         ],
     );
@@ -113,8 +122,10 @@ fn a_setting_that_is_slower_and_fairer_is_told_as_that() {
         DecisionKind::Keep,
         0,
         &[
-            "Keep mq-deadline. Nothing is faster: bfq takes 19 % longer.",
-            "bfq shares the disk more fairly (0.63 against 0.36): set it only if that is worth the loss.",
+            "Keep `mq-deadline`. Nothing is faster.",
+            "`bfq` takes 19 % longer.",
+            "Set `bfq` only if fairness matters more than the time to finish. It shares the disk more fairly (0.63 \
+             against 0.36).",
         ],
     );
 }
@@ -125,9 +136,10 @@ fn what_cannot_be_told_says_how_many_runs_would_tell() {
     let found = decide(&own);
     assert_eq!((found.kind, found.setting), (DecisionKind::CannotTell, Some(0)));
     let runs = own.criteria[0].settings[1].unwrap().1.unwrap().runs_needed.unwrap();
-    assert_eq!(found.sentences[0], "Keep none for now: whether bfq is better is open.");
-    assert!(found.sentences[1].starts_with("Nothing is faster for sure: bfq (-"), "{found}");
-    assert_eq!(found.sentences[2], format!("About {runs} runs of each setting would tell: --runs {runs}."));
+    assert_eq!(found.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
+    assert_eq!(found.sentences[1], "Nothing is faster for sure.");
+    assert!(found.sentences[2].starts_with("`bfq` (-"), "{found}");
+    assert_eq!(found.sentences[3], format!("About {runs} runs of each setting would tell: --runs {runs}."));
 }
 
 #[test]
@@ -135,24 +147,26 @@ fn two_or_three_runs_that_do_not_tell_are_too_few() {
     let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 3);
     let found = decide(&own);
     assert_eq!((found.kind, found.setting), (DecisionKind::TooFewRuns, Some(0)));
-    assert_eq!(found.sentences[0], "Too few runs to decide (3 of each setting): keep none for now.");
-    assert_eq!(found.sentences[1], "Nothing is faster for sure: bfq may be better or worse.");
-    assert!(found.sentences[2].contains("--runs "), "{found}");
+    assert_eq!(found.sentences[0], "Keep `none` for now: 3 runs of each setting are too few to decide.");
+    assert_eq!(found.sentences[2], "`bfq` may be better or worse.");
+    assert!(found.sentences[3].contains("--runs "), "{found}");
 }
 
 #[test]
 fn one_run_decides_nothing() {
     let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
-    let said = "Too few runs to decide: one run of each setting shows no spread. Keep none for now, and make 10 runs: \
-                --runs 10.";
-    check(&own, DecisionKind::TooFewRuns, 0, &[said]);
+    let said = ["Keep `none` for now: one run of each setting is too few to decide.", "Make 10 runs: --runs 10."];
+    check(&own, DecisionKind::TooFewRuns, 0, &said);
 }
 
 #[test]
 fn settings_that_are_equal_in_all_metrics_make_no_difference() {
     let metrics = [(FINISH, &[10.0; 3][..]), (Figure::SyncP99, &[5.0; 3])];
-    let said = "Keep none. It makes no difference here: all 3 settings are equal within 5 % in finish and sync p99.";
-    check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &[said]);
+    let said = [
+        "Keep `none`: the setting makes no difference here.",
+        "All 3 settings are equal within 5 % in finish and sync p99.",
+    ];
+    check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &said);
 }
 
 #[test]
@@ -168,7 +182,8 @@ fn an_idle_device_decides_nothing() {
     let own = Evidence { idle_percent: Some(1.2), ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
     let found = decide(&own);
     assert_eq!(found.kind, DecisionKind::Idle);
-    assert!(found.sentences[0].starts_with("Keep none. The device was idle at least 98.8 % of the time"), "{found}");
+    assert_eq!(found.sentences[0], "Keep `none`: the scheduler makes no difference here.");
+    assert!(found.sentences[1].starts_with("The device was idle at least 98.8 % of the time"), "{found}");
 }
 
 #[test]
@@ -177,41 +192,113 @@ fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
         |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
     let metrics = [(FINISH, &[10.0, 8.0][..])];
     let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
-    let said = ["Keep none. Nothing is faster without starving a task: bfq finishes 20 % sooner, but starves backup."];
+    let said = [
+        "Keep `none`. Nothing is faster without starving a task.",
+        "`bfq` finishes 20 % sooner, but starves the job backup.",
+    ];
     check(&own, DecisionKind::Keep, 0, &said);
     // The user who names a goal decides who may wait.
     let own = Evidence { reason: None, ..own };
-    check(&own, DecisionKind::Change, 1, &["Set bfq: it finishes 20 % sooner.", "The cost: it starves backup."]);
+    let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the job backup."];
+    check(&own, DecisionKind::Change, 1, &said);
     let weighed = [(FINISH, &[10.0, 11.9][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &weighed) };
     let said = [
-        "Keep none. Nothing is faster: bfq takes 19 % longer and starves backup.",
-        "A trade: bfq shortens sync p99 by 20 %, but starves backup.",
+        "Keep `none`. Nothing is faster.",
+        "`bfq` takes 19 % longer and starves the job backup.",
+        "`bfq` shortens sync p99 by 20 %, but starves the job backup.",
     ];
     check(&own, DecisionKind::Keep, 0, &said);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
-    let said = "Set bfq: it serves backup, which starves under none, and shortens sync p99 by 20 %, and the time to finish \
-                is equal within 5 %.";
-    check(&own, DecisionKind::Change, 1, &[said]);
+    let said = [
+        "Set `bfq`: it shortens sync p99 by 20 %.",
+        "It also serves the job backup, starved under `none`.",
+        "The time to finish is equal within 5 %.",
+    ];
+    check(&own, DecisionKind::Change, 1, &said);
     // A task may starve because it is meant to: what that costs others is weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
-    let said = "Set bfq only if the time to finish matters most or backup must make progress: it serves backup, which \
-                starves under none, and finishes 20 % sooner, but lengthens sync p99 by 20 %. Otherwise keep none.";
-    check(&own, DecisionKind::Trade, 1, &[said]);
+    let said = [
+        "Set `bfq` if the time to finish or progress of the job backup matters more than sync p99. Otherwise keep \
+         `none`.",
+        "The gain: it finishes 20 % sooner and serves the job backup, starved under `none`.",
+        "The cost: it lengthens sync p99 by 20 %.",
+    ];
+    check(&own, DecisionKind::Trade, 1, &said);
     let slower = [(FINISH, &[10.0, 11.9][..])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
-    check(
-        &own,
-        DecisionKind::Trade,
-        1,
-        &[
-            "Keep none. Nothing is faster: bfq takes 19 % longer.",
-            "But none starves backup, which gets 0.40 % of what the busiest task gets: set bfq if backup must make \
-             progress.",
-        ],
+    let said = [
+        "Set `bfq` if progress of the job backup matters more than the time to finish. Otherwise keep `none`.",
+        "`none` starves the job backup: backup gets 0.40 % of the I/Os of the busiest job.",
+        "`bfq` takes 19 % longer.",
+    ];
+    check(&own, DecisionKind::Trade, 1, &said);
+}
+
+#[test]
+fn all_tasks_that_starve_are_named() {
+    let starving = |task: &str| Starving { task: task.into(), settings: vec![1], percent: 0.4 };
+    let starving = vec![starving("backup"), starving("batch")];
+    let own = Evidence { starving, reason: None, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]) };
+    let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the jobs backup and batch."];
+    check(&own, DecisionKind::Change, 1, &said);
+}
+
+#[test]
+fn a_great_difference_is_told_by_its_values() {
+    let metrics = [
+        (Figure::SyncP99, &[1023.0, 99.4][..]),
+        (Figure::AsyncP99, &[3.18, 10067.0]),
+        (Figure::Throughput, &[101.0, 1.43]),
+    ];
+    let own = Evidence { reason: None, run_s: Some(11.0), ..evidence(&["none", "bfq"], &metrics) };
+    let found = decide(&own);
+    assert!(
+        found.sentences[0].starts_with("Set `bfq`: it shortens sync p99 from 1.02 s to 99.4 ms, by 90 %"),
+        "{found}"
     );
+    let cost = "The cost: it lengthens async p99 from 3.18 ms to 10.1 s (most of the run) and lowers throughput from \
+                101 to 1.43 MB/s.";
+    assert_eq!(found.sentences[1], cost);
+}
+
+#[test]
+fn a_fall_to_a_tenth_is_told_before_a_rise_to_twice_the_value() {
+    let metrics = [
+        (FINISH, &[10.0, 8.0][..]),
+        (Figure::SyncMean, &[10.0, 11.0]),
+        (Figure::SyncP99, &[10.0, 25.0]),
+        (Figure::AsyncP99, &[10.0, 26.0]),
+        (Figure::Throughput, &[100.0, 9.0]),
+    ];
+    let own = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
+    let cost = "The cost: it lowers throughput from 100 to 9.00 MB/s and makes async p99 2.6 times as long. It also makes \
+                sync p99 2.5 times as long and worsens 1 more metric.";
+    assert_eq!(decide(&own).sentences[1], cost);
+}
+
+#[test]
+fn no_sentence_of_a_decision_has_more_than_25_words() {
+    let metrics = [
+        (FINISH, &[10.0, 8.0, 12.0, 10.0][..]),
+        (Figure::SyncMean, &[10.0, 31.0, 2.0, 10.0]),
+        (Figure::SyncP99, &[10.0, 250.0, 0.1, 10.0]),
+        (Figure::AsyncP99, &[10.0, 26.0, 9.0, 1000.0]),
+        (Figure::Fairness, &[0.9, 0.3, 0.95, 0.9]),
+    ];
+    let starving = vec![Starving { task: "backup".into(), settings: vec![0, 2], percent: 0.4 }];
+    let labels = ["mq-deadline", "kyber", "bfq", "cfq"];
+    for reason in [None, Some("all settings run for the same time")] {
+        for served in [vec![], vec![3], vec![0, 1, 2, 3]] {
+            let starving = starving.clone();
+            let found = decide(&Evidence { starving, reason, served, ..evidence(&labels, &metrics) });
+            for sentence in found.to_string().split_inclusive(". ") {
+                assert!(sentence.split_whitespace().count() <= 25, "{sentence}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -220,8 +307,8 @@ fn what_is_below_the_scheduler_is_told_with_the_decision() {
     let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
     let found = decide(&own.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
     assert_eq!(
-        found.sentences[1],
-        "The disk is a virtual disk: what is below it orders requests too, and may matter more."
+        found.sentences[2],
+        "The disk is a virtual disk. The layer below it orders requests too, and may matter more."
     );
 }
 
@@ -229,8 +316,12 @@ fn what_is_below_the_scheduler_is_told_with_the_decision() {
 fn an_equal_setting_with_a_great_cost_is_not_told_as_merely_equal() {
     let metrics = [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::AsyncP99, &[3.7, 3.7, 314.0])];
     let own = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
-    let said = "Keep mq-deadline. Nothing is faster: none and cfq are equal within 5 %.";
-    check(&own, DecisionKind::Keep, 0, &[said, "cfq makes async p99 85 times as long."]);
+    let said = [
+        "Keep `mq-deadline`. Nothing is faster.",
+        "`none` and `cfq` (only on served disks) are equal within 5 %.",
+        "`cfq` lengthens async p99 from 3.70 to 314 ms.",
+    ];
+    check(&own, DecisionKind::Keep, 0, &said);
 }
 
 #[test]
@@ -252,14 +343,17 @@ fn what_linux_does_not_have_is_told_apart() {
     assert_eq!(
         found.sentences,
         [
-            "Keep mq-deadline. Nothing that Linux has is faster: none is equal within 5 %.",
-            "Only on a disk that iosched serves, cfq is better still: it finishes 50 % sooner."
+            "Keep `mq-deadline`. Nothing that Linux has is faster.",
+            "`none` is equal within 5 %.",
+            "Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner."
         ]
     );
     let own = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
     let found = decide(&own);
     assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
-    assert!(found.sentences[1].starts_with("Linux has none of these settings today"), "{found}");
+    let said =
+        ["On a disk that iosched serves, set `cfq`: it finishes 50 % sooner.", "Linux has none of these settings."];
+    assert_eq!(found.sentences, said);
 }
 
 #[test]
@@ -271,10 +365,10 @@ fn what_a_wrong_model_shows_is_told_and_why_it_is_not_trusted() {
         DecisionKind::CannotTell,
         0,
         &[
-            "Keep noop for now: whether cfq is better is open.",
-            "Nothing is faster for sure: cfq was worse in simulation (7.1 times the baseline's value), but the model \
-             is too inexact to prove that.",
-            "No number of runs would tell, since the model may be off by 640 %: compare on the device itself (--on).",
+            "Keep `noop` for now: the runs do not show whether `cfq` is better.",
+            "Nothing is faster for sure.",
+            "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to prove that.",
+            "More runs would not tell, since the model may be off by 640 %. Compare on the device itself: --on.",
         ],
     );
 }
@@ -291,7 +385,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
         DecisionKind::Change,
         1,
         &[
-            "Set bfq: it keeps what none breaks, p99(db) <= 1 ms (28.9 ms).",
+            "Set `bfq`: it keeps the bound that `none` breaks, p99(db) <= 1 ms (28.9 ms).",
             "The cost: it lowers throughput by 10 % (9.9 to 10 %).",
         ],
     );
@@ -300,14 +394,15 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
 #[test]
 fn how_it_was_judged_names_the_metric_the_runs_and_a_goal_to_paste() {
     let mut own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
-    own.goal = Some(("\"p99(db)\"".to_owned(), "job"));
+    own.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(
         decide(&own).judged.unwrap(),
-        "Judged by finish, the time until all work is done: 10 runs of each setting, 95 % confidence. If one job \
-         matters most, name it: --goal \"p99(db)\"."
+        "The time to finish decides, because the workload has an end. To let another metric decide: --goal \"p99(db)\". \
+         Based on 10 runs of each setting, with 95 % confidence."
     );
     own.reason = None;
-    assert_eq!(decide(&own).judged.unwrap(), "Judged by finish: 10 runs of each setting, 95 % confidence.");
+    let said = "The goal finish decides. Based on 10 runs of each setting, with 95 % confidence.";
+    assert_eq!(decide(&own).judged.unwrap(), said);
 }
 
 #[test]
@@ -316,6 +411,6 @@ fn devices_that_agree_are_told_once_and_others_one_by_one() {
     let set = decide(&evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]));
     let labels = ["none".to_owned(), "bfq".to_owned()];
     let of = |decisions: &[&Decision]| several(&["a", "b"], &labels, 0, decisions)[0].clone();
-    assert_eq!(of(&[&keep, &keep]), "Keep none on both devices.");
-    assert_eq!(of(&[&keep, &set]), "It depends on the device: keep none on a; set bfq on b.");
+    assert_eq!(of(&[&keep, &keep]), "Keep `none` on both devices.");
+    assert_eq!(of(&[&keep, &set]), "It depends on the device: keep `none` on a; set `bfq` on b.");
 }

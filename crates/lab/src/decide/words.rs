@@ -2,7 +2,7 @@
 
 use crate::compare::{Comparison, Verdict};
 use crate::figure::{Direction, Figure};
-use crate::number::significant;
+use crate::number::{grouped, significant};
 
 use super::Criterion;
 
@@ -31,8 +31,8 @@ fn is_time(figure: Figure) -> bool {
 }
 
 /// What a setting does to a metric against the baseline: "finishes 20 % sooner (19 to 21 %)", "takes 12 times as long
-/// (9.5 to 14)". Of comparisons that show a difference.
-pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize) -> String {
+/// (9.5 to 14)". Of comparisons that show a difference. `by_values` tells it by its values, as a great one always is.
+pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_values: bool) -> String {
     let figure = criterion.figure;
     let Some((mean, Some(found))) = criterion.settings[setting] else { return String::new() };
     let better = found.verdict == Verdict::Better;
@@ -43,6 +43,14 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize) -> 
     }
     let rises = found.difference > 0.0;
     let name = noun(criterion);
+    if let Some(values) = values(criterion, setting, baseline).filter(|_| by_values || is_great(&found)) {
+        return match (figure, rises) {
+            (_, true) if is_time(figure) => format!("lengthens {name} from {values}"),
+            (_, false) if is_time(figure) => format!("shortens {name} from {values}"),
+            (_, true) => format!("raises {name} from {values}"),
+            (_, false) => format!("lowers {name} from {values}"),
+        };
+    }
     if let Some((times, between)) = found.fold() {
         let between = between.map_or_else(String::new, |(low, high)| format!(" ({low} to {high})"));
         return match figure {
@@ -61,6 +69,55 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize) -> 
         (_, true) => format!("raises {name} by {size}{between}"),
         (_, false) => format!("lowers {name} by {size}{between}"),
     }
+}
+
+/// A latency under a setting, s; `None` of other metrics.
+pub(super) fn latency_s(criterion: &Criterion, setting: usize) -> Option<f64> {
+    let is_latency = criterion.figure.unit() == "ms";
+    criterion.settings.get(setting).copied().flatten().filter(|_| is_latency).map(|own| own.0 / 1000.0)
+}
+
+/// From so many times the baseline's value on, or so few, a reader wants the values, not the ratio.
+const GREAT: f64 = 10.0;
+
+fn is_great(found: &Comparison) -> bool {
+    found.magnitude() >= GREAT.ln() && found.percent.is_some()
+}
+
+/// ", by 98 % (97 to 99 %)": the ratio of an effect that is told by its values. Empty of others.
+pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
+    let Some((_, Some(found))) = criterion.settings[setting] else { return String::new() };
+    match found.fold() {
+        _ if !is_great(&found) => String::new(),
+        Some((times, None)) => format!(", {times} times the baseline"),
+        Some((times, Some((low, high)))) => format!(", {times} times the baseline ({low} to {high})"),
+        None => match found.size(criterion.figure.unit()) {
+            (size, None) => format!(", by {size}"),
+            (size, Some((near, far, unit))) => format!(", by {size} ({near} to {far}{unit})"),
+        },
+    }
+}
+
+/// "3.18 ms to 10.1 s", "101 to 1.43 MB/s": of the baseline and of the setting.
+fn values(criterion: &Criterion, setting: usize, baseline: usize) -> Option<String> {
+    let mean = |number: usize| criterion.settings.get(number).copied().flatten().map(|own| own.0);
+    let [(from, unit), (to, unit_to)] =
+        [mean(baseline)?, mean(setting)?].map(|own| amount(own, criterion.figure.unit()));
+    let space = |unit: &str| if unit.is_empty() { String::new() } else { format!(" {unit}") };
+    let first = if unit == unit_to { String::new() } else { space(unit) };
+    Some(format!("{from}{first} to {to}{}", space(unit_to)))
+}
+
+/// A value and its unit, which is s for a long time. A rate has none: its metric's name says it.
+fn amount(value: f64, unit: &'static str) -> (String, &'static str) {
+    const MS_OF_S: f64 = 1000.0;
+    let (value, unit) = match unit {
+        "ms" if value >= MS_OF_S => (value / MS_OF_S, "s"),
+        "1/s" => (value, ""),
+        _ => (value, unit),
+    };
+    let text = if value >= 1000.0 { grouped(value.round() as u64) } else { significant(value, 3) };
+    (text, unit)
 }
 
 /// What was seen in simulation, and why it is not trusted; `None` if the model's error hides nothing.

@@ -16,7 +16,7 @@ use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::{MissingRecord, WorkloadKind};
-use crate::words::listed;
+use crate::words::marked_list;
 
 pub(crate) use find::Finder;
 
@@ -330,7 +330,7 @@ impl fmt::Display for Doubt {
             Self::UnlikeTimes { shortest, longest, seconds: [least, most], limit_s } => {
                 write!(
                     f,
-                    "the settings ran for different times: {shortest} for {} s and {longest} for {} s, with a limit \
+                    "the settings ran for different times: `{shortest}` for {} s and `{longest}` for {} s, with a limit \
                      of {} s; ",
                     significant(*least, 3),
                     significant(*most, 3),
@@ -362,7 +362,7 @@ impl fmt::Display for Doubt {
             ),
             Self::NothingReached { settings, remedy } => {
                 if !settings.is_empty() {
-                    write!(f, "{}: ", listed(settings, "and"))?;
+                    write!(f, "{}: ", marked_list(settings))?;
                 }
                 write!(
                     f,
@@ -373,7 +373,7 @@ impl fmt::Display for Doubt {
                 write!(
                     f,
                     "{}: the device is busy for at most {} % of the time, so this says little about a busier device; ",
-                    listed(settings, "and"),
+                    marked_list(settings),
                     significant(*utilisation_percent, 2)
                 )?;
                 match speed {
@@ -385,12 +385,12 @@ impl fmt::Display for Doubt {
                 f,
                 "{}: the device cannot keep up: the I/Os of {} s took up to {} s, so latencies grow with the length \
                  of the recording; use --replay closed, a lower --speed or a faster device",
-                listed(settings, "and"),
+                marked_list(settings),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
             ),
             Self::PrioritiesUnknown { settings, unknown, requests } => {
-                let who = if settings.is_empty() { "every setting".to_owned() } else { listed(settings, "and") };
+                let who = if settings.is_empty() { "every setting".to_owned() } else { marked_list(settings) };
                 let of = if unknown == requests {
                     String::new()
                 } else {
@@ -408,13 +408,11 @@ impl fmt::Display for Doubt {
                 f,
                 "{}: all {runs} runs are the same with every seed, so the deviation of 0 says nothing about a \
                  slightly different workload; use --runs 1, or vary the workload",
-                listed(settings, "and")
+                marked_list(settings)
             ),
-            Self::ChangedNothing { setting, same_as } => write!(
-                f,
-                "{setting} and {same_as} have the same results in every run, so their difference has no effect on \
-                 this workload and device; leave one out"
-            ),
+            Self::ChangedNothing { setting, same_as } => {
+                write!(f, "`{setting}` gives the same as `{same_as}` in every metric of every run, so leave one out")
+            }
             Self::NoFairness { tasks } => {
                 let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
                 write!(
@@ -436,7 +434,7 @@ impl fmt::Display for Doubt {
                 None => write!(f, "{finding}"),
             },
             Self::Inert { settings, knob } if settings.is_empty() => write!(f, "{knob}"),
-            Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings, "and")),
+            Self::Inert { settings, knob } => write!(f, "{}: {knob}", marked_list(settings)),
             Self::Drift { label, percent, .. } => write!(
                 f,
                 "{} {} by {} % from the first run to the last, under every setting, so something else changed. The \
@@ -448,7 +446,7 @@ impl fmt::Display for Doubt {
             ),
             Self::TwoGroups { setting, figure, label, means, runs } => write!(
                 f,
-                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: the mean mixes \
+                "`{setting}`: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: the mean mixes \
                  two kinds of runs; find out how these runs differ",
                 label,
                 significant(means[0], 3),
@@ -492,11 +490,11 @@ impl fmt::Display for Doubt {
             Self::Starved { settings, task, percent } => write!(
                 f,
                 "{}{task} starves: it always has I/O to do, but gets at most {} % of the I/Os and bytes of the busiest task",
-                if settings.is_empty() { String::new() } else { format!("{}: ", listed(settings, "and")) },
+                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
-            Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings, "and")),
+            Self::Simulated { settings, note } => write!(f, "{}: {note}", marked_list(settings)),
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::SeveralDevices { devices } => write!(
                 f,

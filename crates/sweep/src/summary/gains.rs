@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_lab::{SIGNIFICANCE, significant, stat};
+use iosched_lab::{SIGNIFICANCE, marked, significant, stat};
 use serde::Serialize;
 
 use super::volumes::Volume;
@@ -52,7 +52,7 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// "One setting for all (bfq): 12 % less (9 to 15 %), of the total 8 % less."
+    /// "One setting for all (`bfq`): 12 % less (9 to 15 %), of the total 8 % less."
     #[must_use]
     pub fn sentence(&self) -> String {
         let mut words = self.strategy.words().to_owned();
@@ -60,9 +60,11 @@ impl Gain {
         let settings = match (self.strategy, self.settings.len()) {
             (Strategy::PerVolume, _) => String::new(),
             (_, 0) => String::new(),
-            (Strategy::Common, _) => format!(" ({})", self.settings.values().next().map_or("", String::as_str)),
+            (Strategy::Common, _) => {
+                format!(" ({})", self.settings.values().next().map_or_else(String::new, |own| marked(own)))
+            }
             _ => {
-                let each = self.settings.iter().map(|(device, label)| format!("{label} on {device}"));
+                let each = self.settings.iter().map(|(device, label)| format!("{} on {device}", marked(label)));
                 format!(" ({})", each.collect::<Vec<_>>().join(", "))
             }
         };

@@ -12,7 +12,7 @@ mod volumes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use iosched_lab::Figure;
+use iosched_lab::{Figure, marked};
 use serde::Serialize;
 
 use crate::columns::Table;
@@ -128,11 +128,11 @@ impl Summary {
             .choices()
             .into_iter()
             .filter(|(_, choice, _)| *choice == Choice::Better)
-            .map(|(label, _, count)| format!("{label} on {count}"))
+            .map(|(label, _, count)| format!("{} on {}", marked(label), on(count)))
             .collect();
         let mut said = Vec::new();
         if better > 0 {
-            said.push(format!("Change {}: {}. There {name} is better for sure.", on(better), changes.join(", ")));
+            said.push(format!("Set {}. There {name} is better for sure.", changes.join("; ")));
         }
         if nothing > 0 {
             said.push(format!("Keep the baseline on {}: nothing has a better {name}.", on(nothing)));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use iosched_lab::{grouped, significant};
+use iosched_report::prose;
 use maud::{Markup, html};
 
 use super::gains::{Gain, between, told};
@@ -17,7 +18,9 @@ pub(super) fn page(summary: &Summary) -> String {
     let body = html! {
         header {
             h1 { (title) }
-            p .lead { (summary.answer()) }
+            @let decision = summary.decision();
+            @if let Some(first) = decision.first() { p .lead { (prose(first)) } }
+            ul .decisions { @for own in decision.iter().skip(1) { li { (prose(own)) } } }
         }
         section id="gains" {
             h2 { "What the fleet gains" }
