@@ -8,7 +8,7 @@ mod samples;
 
 use std::path::Path;
 
-use iosched_lab::{Overview, Record, RecordReader, RecordWriter, Records, Results};
+use iosched_lab::{Control, Overview, Record, RecordReader, RecordWriter, Records, Results, execute};
 use iosched_sim::Note;
 use samples::{MIXED, records_on};
 
@@ -172,6 +172,18 @@ fn a_setting_has_one_colour_throughout() {
             );
         }
     }
+}
+
+#[test]
+fn the_chart_shows_what_a_goal_costs() {
+    let mut experiment = samples::experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
+    experiment.runs = 3;
+    experiment.goals = vec!["p99(sync)".parse().unwrap()];
+    let records = execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records;
+    let html = check(&records);
+    let chart = &html[html.find("Difference from ").unwrap()..html.find("<section").unwrap()];
+    let row = |name: &str| chart.find(&format!(">{name}\u{a0}")).unwrap_or_else(|| panic!("{name}: {chart}"));
+    assert!(row("sync p99") < row("throughput") && row("throughput") < row("async p99"));
 }
 
 #[test]
