@@ -55,8 +55,8 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     // Under none the idle class has half of the disk, under mq-deadline next to nothing.
     assert!(out.starts_with("Set `mq-deadline`: it shortens mean(be) by "), "{out}");
     // The task that pays is named in the decision, and is the first reservation.
-    let decision = out.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(decision.contains("The cost: it ") && decision.contains("starves the job idle"), "{out}");
+    let decision = out.split("\n\n").next().unwrap().replace("\n  ", " ");
+    assert!(decision.contains("The cost: it ") && decision.contains("starves the task idle"), "{out}");
     assert!(out.contains("\nreservations, the weightiest first:\n  - `mq-deadline`: idle starves"), "{out}");
     let name = on.strip_prefix("/dev/").unwrap();
     let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
