@@ -13,6 +13,7 @@ use iosched_workload::fio::SyncKind;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::goal::{Measure, MeasureRecord, Statistic};
+use crate::record::WorkloadKind;
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +137,8 @@ struct Spec {
     doc: &'static str,
     /// Of what a goal names.
     measure: Option<Measure>,
+    /// Of single tasks: their name.
+    task: Option<&'static str>,
 }
 
 /// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
@@ -169,6 +172,7 @@ macro_rules! figures {
                         headline: $headline,
                         doc: $doc,
                         measure: None,
+                        task: None,
                     },)*
                     Self::Application(Reported(spec)) | Self::Goal(Reported(spec)) | Self::Task(Reported(spec), _) => spec,
                 }
@@ -215,6 +219,7 @@ impl Figure {
                 headline: is_first(number),
                 doc: "as the application reports it",
                 measure: None,
+                task: None,
             }))
         };
         figures.iter().enumerate().map(figure).collect()
@@ -226,7 +231,7 @@ impl Figure {
         const CALLS_MIN: u64 = 100;
         let often = |call: &SyncKind| run.sync_calls.of(*call).count() >= CALLS_MIN;
         let what = SyncKind::ALL.into_iter().filter(often).map(TaskFigure::SyncP99);
-        what.map(|what| Self::Task(declared(what.declaration("", true)), what)).collect()
+        what.map(|what| Self::Task(declared(what.declaration(None, true)), what)).collect()
     }
 
     /// What a goal names, as it is known of a workload.
@@ -242,34 +247,47 @@ impl Figure {
             headline: true,
             doc: "as the goal names it",
             measure: Some(measure),
+            task: None,
         }))
     }
 
     /// The figures of single tasks by name, those of each name together, and how many names there are. Where they are
     /// many, those that do most I/O come first, and the rest has none. A single name has figures if it is a job's, or
     /// if they differ from the run's: if `is_cached`, a page cache stands between tasks and device. fio's `jobs` have
-    /// latencies of syncs.
+    /// latencies of syncs. Where several tasks share a name, the names of its figures say how many, in the word for
+    /// tasks of a workload of this `kind`.
     #[must_use]
-    pub fn of_tasks(tasks: &[TaskResult], jobs: &[JobResult], is_cached: bool) -> (Vec<Vec<Self>>, usize) {
-        let mut names: Vec<(&str, u64)> = Vec::new();
+    pub fn of_tasks(
+        tasks: &[TaskResult],
+        jobs: &[JobResult],
+        is_cached: bool,
+        kind: WorkloadKind,
+    ) -> (Vec<Vec<Self>>, usize) {
+        // Name, I/Os, tasks.
+        let mut names: Vec<(&str, u64, u64)> = Vec::new();
         for task in tasks.iter().filter(|task| !task.name.is_empty()) {
-            match names.iter_mut().find(|(name, _)| *name == task.name) {
-                Some((_, ios)) => *ios += task.latency.count(),
-                None => names.push((&task.name, task.latency.count())),
+            match names.iter_mut().find(|(name, ..)| *name == task.name) {
+                Some((_, ios, count)) => {
+                    *ios += task.latency.count();
+                    *count += 1;
+                }
+                None => names.push((&task.name, task.latency.count(), 1)),
             }
         }
         let all = names.len();
         let few = all <= TASK_NAMES_SHOWN;
         if !few {
-            names.sort_by_key(|(_, ios)| std::cmp::Reverse(*ios));
+            names.sort_by_key(|(_, ios, _)| std::cmp::Reverse(*ios));
             names.truncate(TASK_NAMES_MAX);
         }
-        let figures = |(name, _): &(&str, u64)| {
+        let figures = |(name, _, count): &(&str, u64, u64)| {
+            let word = (*count > 1).then(|| format!("{count} {}", kind.task_word(*count)));
+            let named = Some((*name, word.as_deref()));
             let syncs =
                 |call: &SyncKind| jobs.iter().any(|job| job.name == *name && !job.sync_calls.of(*call).is_empty());
             let calls = SyncKind::ALL.into_iter().filter(syncs).map(TaskFigure::SyncP99);
             let usual = TaskFigure::USUAL.into_iter().filter(|_| all > 1 || is_cached || !jobs.is_empty());
-            let all = usual.chain(calls).map(|what| Self::Task(declared(what.declaration(name, few)), what));
+            let all = usual.chain(calls).map(|what| Self::Task(declared(what.declaration(named, few)), what));
             all.collect::<Vec<_>>()
         };
         (names.iter().map(figures).filter(|figures| !figures.is_empty()).collect(), all)
@@ -345,12 +363,7 @@ impl Figure {
     #[must_use]
     pub fn task(self) -> Option<&'static str> {
         match self {
-            Self::Task(Reported(spec), what) => {
-                let name = spec.name.strip_suffix(what.suffix().as_str())?;
-                let plain =
-                    spec.name.strip_prefix(TASK).filter(|own| Self::ALL.iter().any(|figure| figure.name() == *own));
-                Some(plain.map_or(name, |_| &name[TASK.len()..]))
-            }
+            Self::Task(Reported(spec), _) => spec.task,
             _ => self.measure()?.task(),
         }
     }
@@ -470,13 +483,20 @@ impl TaskFigure {
         }
     }
 
-    fn declaration(self, task: &str, headline: bool) -> Declaration {
-        let mut name = format!("{task}{}", self.suffix()).trim_start().to_owned();
+    /// Of the tasks of a name, and of how many in words if they are several: `8 processes`. The words are in the name
+    /// of the figure alone: its name in data is the same however many there are.
+    fn declaration(self, task: Option<(&str, Option<&str>)>, headline: bool) -> Declaration {
+        let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
+        let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());
+        let plain = plain.trim_start();
         // A process may be called sync.
-        if Figure::ALL.iter().any(|figure| figure.name() == name) {
-            name = format!("{TASK}{name}");
-        }
-        let id = name.to_lowercase().replace(|c: char| !c.is_alphanumeric(), "_");
+        let taken = Figure::ALL.iter().any(|figure| figure.name() == plain);
+        let prefix = if taken { TASK } else { "" };
+        let name = match (task, count) {
+            (Some(task), Some(count)) => format!("{prefix}{task} ({count}){}", self.suffix()),
+            _ => format!("{prefix}{plain}"),
+        };
+        let id = format!("{prefix}{plain}").to_lowercase().replace(|c: char| !c.is_alphanumeric(), "_");
         let (unit, direction, relevant_percent, doc) = match self {
             Self::Iops => ("1/s", Direction::Higher, RELEVANT_PERCENT, "I/Os per second of the tasks of that name"),
             Self::P99 => (
@@ -493,7 +513,8 @@ impl TaskFigure {
             ),
         };
         let headline = headline && self != Self::P99;
-        Declaration { id, name, unit: unit.to_owned(), direction, relevant_percent, headline, doc, measure: None }
+        let (unit, task) = (unit.to_owned(), task.map(str::to_owned));
+        Declaration { id, name, unit, direction, relevant_percent, headline, doc, measure: None, task }
     }
 }
 
@@ -507,6 +528,7 @@ struct Declaration {
     headline: bool,
     doc: &'static str,
     measure: Option<Measure>,
+    task: Option<String>,
 }
 
 /// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as
@@ -514,11 +536,12 @@ struct Declaration {
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Declaration { id, name, unit, direction, relevant_percent, headline, doc, measure } = new;
+    let Declaration { id, name, unit, direction, relevant_percent, headline, doc, measure, task } = new;
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     *all.entry((name.clone(), unit.clone(), headline)).or_insert_with(|| {
-        let (id, name, unit) = (kept(id), kept(name), kept(unit));
-        Reported(Box::leak(Box::new(Spec { id, name, unit, direction, relevant_percent, headline, doc, measure })))
+        let (id, name, unit, task) = (kept(id), kept(name), kept(unit), task.map(kept));
+        let spec = Spec { id, name, unit, direction, relevant_percent, headline, doc, measure, task };
+        Reported(Box::leak(Box::new(spec)))
     })
 }
 
@@ -569,7 +592,7 @@ mod tests {
     #[test]
     fn a_process_that_is_called_sync_has_figures_of_its_own() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
-        let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")], &[], false);
+        let (figures, names) = Figure::of_tasks(&[task("sync"), task("db")], &[], false, WorkloadKind::Trace);
         let figures = figures.concat();
         assert_eq!(names, 2);
         assert_eq!(
@@ -580,19 +603,50 @@ mod tests {
     }
 
     #[test]
+    fn figures_of_several_tasks_of_a_name_say_how_many() {
+        let task = |name: &str, pid, ns| {
+            let mut task = TaskResult { name: name.to_owned(), pid, ..TaskResult::default() };
+            task.latency.record(ns);
+            task
+        };
+        let mut tasks: Vec<TaskResult> = (1..=8).map(|pid| task("postgres", pid, 4_000_000)).collect();
+        tasks.extend([task("sync", 9, 1_000_000), task("sync", 10, 2_000_000), task("dd", 11, 1_000_000)]);
+        let figures = |kind| Figure::of_tasks(&tasks, &[], false, kind).0.concat();
+        let names = |kind| figures(kind).iter().map(|own| own.name()).collect::<Vec<_>>();
+        let of_processes = [
+            "postgres (8 processes) IOPS",
+            "postgres (8 processes) p99",
+            "sync (2 processes) IOPS",
+            "task sync (2 processes) p99",
+            "dd IOPS",
+            "dd p99",
+        ];
+        assert_eq!(names(WorkloadKind::Trace), of_processes);
+        assert_eq!(names(WorkloadKind::Jobs)[0], "postgres (8 jobs) IOPS");
+        // In data and in goals the name is that of the tasks, however many they are.
+        let all = figures(WorkloadKind::Trace);
+        let ids = ["postgres_iops", "postgres_p99", "sync_iops", "task_sync_p99", "dd_iops", "dd_p99"];
+        assert_eq!(all.iter().map(|own| own.id()).collect::<Vec<_>>(), ids);
+        assert_eq!([all[0], all[3], all[5]].map(Figure::task), [Some("postgres"), Some("sync"), Some("dd")]);
+        let run = RunResult { tasks: tasks.clone(), finished_ns: 2_000_000_000, ios: 11, ..RunResult::default() };
+        assert_eq!((all[0].of(&run), all[4].of(&run)), (Some(4.0), Some(0.5)));
+    }
+
+    #[test]
     fn one_job_that_syncs_has_the_latency_of_its_calls() {
         let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
         let mut job = JobResult { name: "wal".to_owned(), ..JobResult::default() };
-        assert!(Figure::of_tasks(&[task("wal")], &[], false).0.is_empty());
+        assert!(Figure::of_tasks(&[task("wal")], &[], false, WorkloadKind::Jobs).0.is_empty());
         job.sync_calls.fdatasync.record(4_000_000);
         let names = |is_cached: bool| {
-            let (figures, names) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), is_cached);
+            let jobs = std::slice::from_ref(&job);
+            let (figures, names) = Figure::of_tasks(&[task("wal")], jobs, is_cached, WorkloadKind::Jobs);
             assert_eq!(names, 1);
             figures.concat().iter().map(|own| own.name()).collect::<Vec<_>>()
         };
         assert_eq!(names(false), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
         assert_eq!(names(true), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
-        let (figures, _) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false);
+        let (figures, _) = Figure::of_tasks(&[task("wal")], std::slice::from_ref(&job), false, WorkloadKind::Jobs);
         let figure = figures[0][2];
         let run = RunResult { jobs: vec![job], ..RunResult::default() };
         assert!((figure.of(&run).unwrap() - 4.0).abs() < 0.08);

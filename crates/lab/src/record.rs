@@ -101,15 +101,16 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// How those are called that do its I/O: "job", "process".
+    /// The word for so many of those that do I/O in such a workload.
     #[must_use]
-    pub const fn task_word(self) -> &'static str {
-        match self {
-            Self::Trace => "process",
-            Self::Tasks | Self::Application => "task",
-            Self::Command => "command",
-            Self::Jobs => "job",
-        }
+    pub const fn task_word(self, count: u64) -> &'static str {
+        let (one, several) = match self {
+            Self::Trace => ("process", "processes"),
+            Self::Tasks | Self::Application => ("task", "tasks"),
+            Self::Command => ("command", "commands"),
+            Self::Jobs => ("job", "jobs"),
+        };
+        if count == 1 { one } else { several }
     }
 }
 

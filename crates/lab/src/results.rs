@@ -411,7 +411,7 @@ fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Vec<Figure>>, usi
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
     let figures = |run: &&RunRecord| {
         let (tasks, jobs) = (of_workload(&run.result), &run.result.jobs);
-        Figure::of_tasks(tasks, jobs, tasks.len() < run.result.tasks.len())
+        Figure::of_tasks(tasks, jobs, tasks.len() < run.result.tasks.len(), header.workload.kind)
     };
     first.map(figures).unwrap_or_default()
 }

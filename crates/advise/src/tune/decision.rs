@@ -45,7 +45,7 @@ impl TuneResults<'_> {
             runs: self.standings.first().map_or(0, |own| own.runs) as u32,
             run_word: "confirming runs",
             run_s: Some(self.simulated_ns as f64 / 1e9 / (self.search_runs + self.confirm_runs).max(1) as f64),
-            task_word: header.workload.kind.task_word(),
+            task_word: header.workload.kind.task_word(1),
             equal_within_percent: header.equal_within_percent,
             idle_percent: self.idle_percent,
             ..Evidence::default()

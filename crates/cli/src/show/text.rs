@@ -106,7 +106,7 @@ pub(super) fn subject(
     about.extend(workload.is_part().then(|| "a part of the recording".to_owned()));
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
-    about.push(format!("{} {}", grouped(workload.tasks), plural(workload.tasks, workload.kind.task_word())));
+    about.push(format!("{} {}", grouped(workload.tasks), workload.kind.task_word(workload.tasks)));
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", "))];
     rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
@@ -127,14 +127,6 @@ pub(super) fn subject(
         let _ = writeln!(text, "{}", look.wrap(&format!("{name:width$}   {about}"), &indent));
     }
     text
-}
-
-fn plural(count: u64, what: &str) -> String {
-    match (count, what) {
-        (1, what) => what.to_owned(),
-        (_, "process") => "processes".to_owned(),
-        (_, what) => format!("{what}s"),
-    }
 }
 
 /// Three significant digits, thousands grouped.
@@ -191,7 +183,7 @@ fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String 
     }
     let more =
         if shown < with_figures { format!("--details shows the {with_figures} busiest, ") } else { String::new() };
-    let what = plural(all as u64 - shown as u64, sheet.header.workload.kind.task_word());
+    let what = sheet.header.workload.kind.task_word(all as u64 - shown as u64);
     let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" any of them", all - shown);
     look.wrap(&text, "  ") + "\n"
 }

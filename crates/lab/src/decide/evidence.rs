@@ -38,7 +38,7 @@ impl Evidence {
             run_word: if records.device().measured.is_some() { "runs" } else { "simulated runs" },
             runs_option: Some("--runs"),
             run_s: run_s(results),
-            task_word: header.workload.kind.task_word(),
+            task_word: header.workload.kind.task_word(1),
             ..Self::default()
         }
         .with_doubts(&results.doubts)
