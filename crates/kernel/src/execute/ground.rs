@@ -106,9 +106,17 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
 }
 
 /// # Errors
-/// The file system has less room than these files need.
-fn check_room(directory: &DirectoryTarget, pieces: &[Piece]) -> Result<(), ExecuteError> {
-    let needed_bytes = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.bytes));
+/// The target is a directory, and its file system has less room than `needed_bytes`.
+pub(super) fn check_files(target: &Target, needed_bytes: u64) -> Result<(), ExecuteError> {
+    match &target.place {
+        OpenTarget::Directory(directory) => check_room(directory, needed_bytes),
+        OpenTarget::ReadOnly(_) | OpenTarget::Writable(_) | OpenTarget::File(_) => Ok(()),
+    }
+}
+
+/// # Errors
+/// The file system has less room than files need.
+fn check_room(directory: &DirectoryTarget, needed_bytes: u64) -> Result<(), ExecuteError> {
     let available_bytes = available(directory)?;
     if needed_bytes > available_bytes {
         return Err(ExecuteError::NoRoom { path: directory.given().to_owned(), needed_bytes, available_bytes });
@@ -293,7 +301,7 @@ fn make(
     name: &Path,
     pieces: &[Piece],
 ) -> Result<Arc<Held>, ExecuteError> {
-    check_room(directory, pieces)?;
+    check_room(directory, pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.bytes)))?;
     // Of one that was to stay, and was not filled to its end.
     let _ = inside.remove_all(name);
     let own_directory = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;

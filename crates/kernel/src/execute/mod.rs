@@ -277,7 +277,7 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
         match workload {
             Workload::Jobs(jobs) => jobs::need(jobs, target).map(|_| ())?,
             Workload::Tasks(_) | Workload::Trace(_) => ground::disk_bytes(target, 0).map(|_| ())?,
-            Workload::Application(_) => {}
+            Workload::Application(spec) => ground::check_files(target, spec.file_bytes())?,
         }
     }
     Ok(())

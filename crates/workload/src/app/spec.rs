@@ -142,6 +142,19 @@ impl Spec {
         }
     }
 
+    /// Room that its files take at most, bytes, directories aside.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        match &self.options {
+            AppOptions::Dd(options) => options.file_bytes(),
+            AppOptions::Fdtree(options) => options.file_bytes(),
+            AppOptions::FsMark(options) => options.all_file_bytes(),
+            AppOptions::Iozone(options) => options.file_bytes(),
+            AppOptions::Phased(plan) => plan.files.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)),
+            AppOptions::Tpcc(options) => options.file_bytes(),
+        }
+    }
+
     /// A run of it on a disk of `disk_bytes`. `seed` decides what the original leaves to chance; what it draws from a
     /// fixed seed of its own stays the same in all runs.
     #[must_use]
@@ -192,6 +205,28 @@ mod tests {
             proptest::collection::vec(word(program), 0..7)
                 .prop_map(move |words| format!("{} {}", program.name, words.join(" ")))
         })
+    }
+
+    #[test]
+    fn room_that_files_take_is_known_before_a_run() {
+        for (line, mib) in [
+            ("dd if=/dev/zero of=f bs=1M count=64", 64),
+            ("dd if=f of=/dev/null bs=1M count=64", 64),
+            // A file has no blocks where nothing is written.
+            ("dd if=/dev/zero of=f bs=1M count=8 seek=1000", 8),
+            ("dd if=/dev/zero of=f bs=1M count=64 jobs=3", 192),
+            ("dd if=/dev/zero of=f bs=1M count=64; dd if=f of=g bs=1M", 128),
+            ("dd if=/dev/zero of=f bs=1M count=64; dd if=/dev/zero of=f bs=1M count=8", 64),
+            ("dd if=/dev/zero of=f bs=1M count=64; dd if=/dev/zero of=f bs=1M count=8 conv=notrunc", 64),
+            ("iozone -s 65536 -i 0", 64),
+            ("iozone -s 65536 -i 0 -t 2", 128),
+            ("fs_mark -n 1024 -s 65536 -t 2", 128),
+            ("fdtree -l 0 -d 1 -f 4 -s 256", 4),
+            ("sysbench fileio --file-total-size=64M --file-num=4 --file-test-mode=rndrd --time=1 run", 64),
+            ("tpcc warehouses=1 log_mb=10", 120),
+        ] {
+            assert_eq!(Spec::parse(line).unwrap().file_bytes(), mib << 20, "{line}");
+        }
     }
 
     proptest! {

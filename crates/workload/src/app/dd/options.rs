@@ -92,6 +92,8 @@ pub(super) struct File {
     pub(super) existing_bytes: Option<u64>,
     /// Its size behind the commands read so far.
     bytes: u64,
+    /// Room that its data takes at most, bytes: a file has no blocks where nothing was written.
+    room_bytes: u64,
     /// Whether it is the disk itself.
     pub(super) device: bool,
 }
@@ -182,6 +184,11 @@ pub(in crate::app) struct DdOptions {
 }
 
 impl DdOptions {
+    /// Room that its files take at most, bytes.
+    pub(in crate::app) fn file_bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.room_bytes))
+    }
+
     pub(in crate::app) fn task_count(&self) -> usize {
         self.commands.iter().map(|command| command.jobs).sum()
     }
@@ -236,7 +243,13 @@ impl Files {
             let next = self.files.len();
             *self.by_name.entry(name.clone()).or_insert_with(|| {
                 let device = is_disk(&name);
-                self.files.push(File { name, existing_bytes: None, bytes: if device { BYTES_MAX } else { 0 }, device });
+                self.files.push(File {
+                    name,
+                    existing_bytes: None,
+                    bytes: if device { BYTES_MAX } else { 0 },
+                    room_bytes: 0,
+                    device,
+                });
                 next
             })
         });
@@ -258,11 +271,12 @@ impl Reader<'_> {
     fn command<'w>(&mut self, words: impl Iterator<Item = &'w str>) -> Result<(), WorkloadError> {
         let given = self.line.operands(words, ABOUT.options, &LISTS)?;
         let value = |name: &str| given.iter().find(|given| given.name == name).copied();
-        let number = |name: &str, default: u64| value(name).map_or(Ok(default), |given| self.number(given));
-        let block_bytes = number("bs", 512)?;
+        let number =
+            |name: &str, default: u64, least| value(name).map_or(Ok(default), |given| self.number(given, least));
+        let block_bytes = number("bs", 512, 1)?;
         let (input_block, output_block) = match value("bs") {
             Some(_) => (block_bytes, block_bytes),
-            None => (number("ibs", block_bytes)?, number("obs", block_bytes)?),
+            None => (number("ibs", block_bytes, 1)?, number("obs", block_bytes, 1)?),
         };
         if input_block == 0 || output_block == 0 {
             let option = ["bs", "ibs", "obs"].into_iter().find(|name| value(name).is_some()).unwrap_or("bs");
@@ -278,7 +292,7 @@ impl Reader<'_> {
         let length = |name: &str, are_bytes: bool, block: u64| -> Result<Option<u64>, WorkloadError> {
             let Some(given) = value(name) else { return Ok(None) };
             let unit = if are_bytes || given.value.ends_with('B') { 1 } else { block };
-            let bytes = u128::from(self.number(given)?) * u128::from(unit);
+            let bytes = u128::from(self.number(given, u64::from(name == "count"))?) * u128::from(unit);
             let fits = u64::try_from(bytes).ok().filter(|bytes| *bytes <= BYTES_MAX);
             let too_large = || self.error(name, "more than 1 PiB", "write a smaller number, or smaller blocks");
             fits.ok_or_else(too_large).map(Some)
@@ -426,6 +440,7 @@ impl Reader<'_> {
                 };
                 file.bytes = start + length;
                 file.existing_bytes = Some(file.bytes);
+                file.room_bytes = file.bytes;
             }
             least = least.min(file.bytes.saturating_sub(start));
         }
@@ -457,7 +472,10 @@ impl Reader<'_> {
                 return Err(self.error("seek", problem, "add conv=notrunc"));
             }
             let before = if truncate { 0 } else { own.bytes };
-            self.files.files[file].bytes = before.max(start + bytes);
+            let own = &mut self.files.files[file];
+            own.bytes = before.max(start + bytes);
+            // Room of commands before one that empties the file is counted at its largest.
+            own.room_bytes = if truncate { own.room_bytes.max(bytes) } else { (own.room_bytes + bytes).min(own.bytes) };
         }
         Ok(())
     }
@@ -474,11 +492,11 @@ impl Reader<'_> {
         }
     }
 
-    /// A number as dd reads it: with an ending, and products as `2x512`.
-    fn number(&self, given: Given<'_>) -> Result<u64, WorkloadError> {
+    /// A number as dd reads it: with an ending, and products as `2x512`. `least` is what the caller takes at least.
+    fn number(&self, given: Given<'_>, least: u64) -> Result<u64, WorkloadError> {
         let product = given.value.split('x').try_fold(1u64, |product, part| product.checked_mul(factor(part)?));
         product.filter(|&number| number <= BYTES_MAX).ok_or_else(|| {
-            let problem = format!("`{}` is not a number from 0 to 2^50", given.value);
+            let problem = format!("`{}` is not a number from {least} to 2^50", given.value);
             self.error(given.name, problem, "write one as 512, 4k, 1M, 1MB or 2x512")
         })
     }

@@ -44,6 +44,11 @@ pub(in crate::app) struct FdtreeOptions {
 }
 
 impl FdtreeOptions {
+    /// Room that its files take, bytes.
+    pub(in crate::app) fn file_bytes(&self) -> u64 {
+        self.tree.count().saturating_mul(self.files).saturating_mul(self.blocks).saturating_mul(BLOCK_BYTES)
+    }
+
     pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
         let (mut fan_out, mut files, mut blocks, mut levels) = (10, 10, 10, 4);
         for given in line.letters(ABOUT.options)? {

@@ -82,6 +82,13 @@ pub(in crate::app) struct FsMarkOptions {
 }
 
 impl FsMarkOptions {
+    /// Room that its files take at most, bytes.
+    pub(in crate::app) const fn all_file_bytes(&self) -> u64 {
+        let iterations = if self.keep { self.iterations } else { 1 };
+        let files = self.files.saturating_mul(self.threads).saturating_mul(iterations);
+        files.saturating_mul(self.file_bytes)
+    }
+
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.threads as usize
     }

@@ -89,6 +89,12 @@ pub(in crate::app) struct IozoneOptions {
 }
 
 impl IozoneOptions {
+    /// Room that its files take at most, bytes.
+    pub(in crate::app) fn file_bytes(&self) -> u64 {
+        let largest = self.rounds.iter().map(|round| round.bytes()).max().unwrap_or(0);
+        largest.saturating_mul(self.processes as u64)
+    }
+
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.processes
     }

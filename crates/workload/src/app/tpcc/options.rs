@@ -55,6 +55,11 @@ pub(in crate::app) struct TpccOptions {
 }
 
 impl TpccOptions {
+    /// Room that its files take, bytes: of the data and of two logs.
+    pub(in crate::app) const fn file_bytes(&self) -> u64 {
+        (self.warehouses * super::WAREHOUSE_BYTES).saturating_add(super::LOGS.len() as u64 * self.log_bytes)
+    }
+
     /// Sessions, database writer, log writer.
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.sessions + 2
