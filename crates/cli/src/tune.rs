@@ -174,19 +174,9 @@ fn controller(text: &str) -> Result<Controller, String> {
 #[derive(Clone, Debug)]
 struct Schedulers(Vec<Setting>);
 
-/// Commas separate schedulers and what is set of them; an assignment belongs to the scheduler before it.
+/// Commas separate schedulers and what is set of them.
 fn schedulers(text: &str) -> Result<Schedulers, String> {
-    let mut settings: Vec<String> = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        match settings.last_mut() {
-            Some(last) if part.contains('=') && !part.contains(':') => {
-                last.push(if last.contains(':') { ',' } else { ':' });
-                last.push_str(part);
-            }
-            _ => settings.push(part.to_owned()),
-        }
-    }
-    let parsed = settings.iter().map(|text| asked::setting(text));
+    let parsed = asked::listed_settings(text).into_iter().map(|text| asked::setting(&text));
     parsed.collect::<Result<_, _>>().map(Schedulers)
 }
 

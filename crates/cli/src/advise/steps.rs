@@ -144,7 +144,8 @@ fn of_file(path: &Path) -> String {
 /// Those that were named, or all that the device has now and that can be simulated.
 fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>> {
     let there = disk.schedulers();
-    let all = if named.is_empty() { &there } else { named };
+    let named: Vec<String> = named.iter().map(|name| name.trim().to_owned()).collect();
+    let all = if named.is_empty() { &there } else { &named };
     if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
         return Err(usage(format!(
             "--scheduler {unknown}: {} does not offer this scheduler; it offers {}",

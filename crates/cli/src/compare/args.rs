@@ -65,13 +65,13 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
-    /// Setting to compare, such as cfq or cfq:slice_idle=0,quantum=32; repeat for each setting [default: all schedulers
-    /// of today's Linux, and cfq; with --on, all that the device offers]
+    /// Settings to compare, such as none,bfq or cfq:slice_idle=0,quantum=32; separate them with commas or repeat the
+    /// option [default: all schedulers of today's Linux, and cfq; with --on, all that the device offers]
     ///
     /// A setting is a scheduler, with values for its tunables and for queue attributes such as nr_requests=512.
     /// cfq:slice_idle=0..8/2 makes one setting for each value from 0 to 8 in steps of 2. "all" stands for every
     /// scheduler that iosched has, and "today" for those of today's Linux.
-    #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
+    #[arg(short, long = "scheduler", value_name = "SETTING,…|all|today")]
     pub(crate) schedulers: Vec<String>,
 
     /// Setting to compare the others with [default: the first --scheduler, or mq-deadline if none is given; with --on,

@@ -10,7 +10,7 @@ use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::asked::{CommandLine, did_you_mean, replay, scanned};
+use iosched_lab::asked::{CommandLine, did_you_mean, is_scheduler_name, listed_settings, replay, scanned};
 use iosched_lab::goal::Measure;
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Figure, LabError, SettingRecord, command_record, workload_record};
@@ -187,9 +187,11 @@ pub(crate) fn target(
 
 /// Those that were named, or every scheduler that the device can have now.
 fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecord>> {
+    let all = device.schedulers();
     let mut settings: Vec<SettingRecord> = Vec::new();
     let mut add = |text: &str| {
         let setting = Setting::parse_of_kernel(text).map_err(|error| usage(format!("--scheduler {error}")))?;
+        check_name(setting.name(), &all)?;
         for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
             NamedWrite::parse(own.name(), &own.text())
                 .map_err(|error| usage(format!("--scheduler {}: {error}", setting.name())))?;
@@ -204,9 +206,11 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
         settings.push(record);
         Ok(())
     };
-    let all = device.schedulers();
-    let named: &[String] = if args.schedulers.is_empty() { &all } else { &args.schedulers };
-    for text in named {
+    let named = match args.schedulers.is_empty() {
+        true => all.clone(),
+        false => args.schedulers.iter().flat_map(|text| listed_settings(text)).collect(),
+    };
+    for text in &named {
         match text.as_str() {
             "all" | "today" => all.iter().try_for_each(|name| add(name))?,
             text => {
@@ -219,6 +223,15 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
         return Err(usage(format!("{}: has no scheduler of its own", device.name())));
     }
     Ok(settings)
+}
+
+/// Refuses a text that is no scheduler's name before it is written to the device.
+fn check_name(name: &str, offered: &[String]) -> Result<()> {
+    if is_scheduler_name(name) {
+        return Ok(());
+    }
+    let offered = offered.join(", ");
+    Err(usage(format!("--scheduler {name:?}: is not the name of a scheduler; the device offers {offered}")))
 }
 
 /// The number of the setting that others are compared with: the one that was named, what is set now if that is compared,

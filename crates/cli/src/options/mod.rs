@@ -14,4 +14,4 @@ pub(crate) use replay::ReplayMode;
 pub(crate) use verdicts::VerdictArgs;
 pub(crate) use workload::{files, open_workload, sample};
 
-pub(crate) use number::{seconds, seconds_above_0, whole_seconds};
+pub(crate) use number::{seconds, seconds_above_0, seconds_in, whole_seconds};

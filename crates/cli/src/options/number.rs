@@ -42,6 +42,16 @@ pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
     })
 }
 
+/// The same, in `range` of seconds.
+pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
+    move |text| {
+        let found = any_duration(text).filter(|seconds| range.contains(seconds));
+        found.ok_or_else(|| {
+            format!("give seconds from {} to {}, such as 5 or 0.5, or 500ms, 5s or 1m", range.start(), range.end())
+        })
+    }
+}
+
 /// A duration in whole seconds.
 pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
     let whole = any_duration(text).filter(|own| own.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(own));
@@ -96,6 +106,11 @@ mod tests {
         assert_eq!(whole_seconds("2m"), Ok(120));
         assert!(whole_seconds("0.5").is_err() && whole_seconds("0").is_err() && whole_seconds("19h").is_err());
         assert_eq!(seconds_above_0("1ms"), Ok(1e-3));
+        let interval = seconds_in(0.1..=3600.0);
+        assert_eq!((interval("100ms"), interval("1h")), (Ok(0.1), Ok(3600.0)));
+        for wrong in ["0", "0.09", "2h", "-1", "NaN", "nothing"] {
+            assert!(interval(wrong).unwrap_err().starts_with("give seconds from 0.1 to 3600,"), "{wrong}");
+        }
         for wrong in ["0", "0s", "-1", "nothing"] {
             assert!(seconds_above_0(wrong).unwrap_err().starts_with("give more than 0 and"), "{wrong}");
         }

@@ -19,8 +19,7 @@ use clap::{Args, ValueHint};
 use self::clients::Clients;
 use self::kernel::KernelDisks;
 use self::table::Sample;
-use crate::fail::usage;
-use crate::options::seconds;
+use crate::options::seconds_in;
 use crate::output;
 use crate::tree::{Disks, SYS_BLOCK};
 
@@ -47,7 +46,7 @@ pub(crate) struct TopArgs {
     at: Option<PathBuf>,
 
     /// Time between two tables
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds_in(0.1..=3600.0))]
     interval: f64,
 
     /// Number of tables to print [default: until q or Ctrl-C]
@@ -83,9 +82,6 @@ trait Source {
 }
 
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
-    if !(0.1..=3600.0).contains(&args.interval) {
-        return Err(usage(format!("--interval {} is out of range; it must be from 0.1 to 3600 s", args.interval)));
-    }
     let at = args.disk.as_deref().or(args.at.as_deref());
     let disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
     let mut source: Box<dyn Source> = if disks.are_the_kernels {

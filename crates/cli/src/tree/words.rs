@@ -3,12 +3,14 @@
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::Declaration;
-use iosched_lab::asked::did_you_mean;
+use iosched_lab::asked::{did_you_mean, is_scheduler_name};
 use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
 
 use super::{Disks, Named};
+
+const SCHEDULER: &str = "queue/scheduler";
 
 impl Disks {
     /// What is wrong with `value` for a file while `scheduler` is the present one; `None`: nothing that is known.
@@ -30,6 +32,10 @@ impl Disks {
             Some(Declaration::Cgroup(own)) => own.check(value).err().map(|error| error.to_string()),
             Some(Declaration::Text(own)) => own.check(value).err().map(|error| format!("{}: {error}", file.disk.name)),
             Some(_) => None,
+            None if self.are_the_kernels && file.of_disk() == SCHEDULER && !is_scheduler_name(value) => {
+                let takes = self.takes(file).map(|takes| format!("; {takes}")).unwrap_or_default();
+                Some(named(format!("{value:?} is not the name of a scheduler{takes}")))
+            }
             None if self.are_the_kernels => None,
             None => self.wrong_live(file, scheduler, value).map(named),
         }
@@ -47,7 +53,7 @@ impl Disks {
 
     /// What would be right for a file, where the kernel only says that something is wrong.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
-        if file.of_disk() == "queue/scheduler" {
+        if file.of_disk() == SCHEDULER {
             let known = self.tree.read(&file.path).ok()?;
             return Some(format!("it must be one of {}", known.replace(['[', ']'], "").trim()));
         }

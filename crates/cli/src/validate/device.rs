@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
-use crate::options::seconds;
+use crate::options::seconds_above_0;
 use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::show::Look;
 use crate::watched::{Meter, on_interrupt};
@@ -68,8 +68,9 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
     file_size: u64,
 
-    /// Scheduler to run the workloads under; repeat for several [default: all that the device offers]
-    #[arg(short, long = "scheduler", value_name = "NAME", conflicts_with = "from")]
+    /// Schedulers to run the workloads under; separate them with commas or repeat the option [default: all that the
+    /// device offers]
+    #[arg(short, long = "scheduler", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "from")]
     schedulers: Vec<String>,
 
     /// Runs of each workload under each scheduler
@@ -78,7 +79,7 @@ pub(crate) struct DeviceArgs {
     runs: u32,
 
     /// Measured time of each run
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds_above_0)]
     run_for: f64,
 
     /// File for the runs, written line by line as they finish
@@ -176,7 +177,8 @@ fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc
 }
 
 fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header> {
-    let schedulers = if args.schedulers.is_empty() { there.to_vec() } else { args.schedulers.clone() };
+    let named = args.schedulers.iter().map(|name| name.trim().to_owned());
+    let schedulers = if args.schedulers.is_empty() { there.to_vec() } else { named.collect() };
     if schedulers.is_empty() {
         return Err(usage(format!("{}: has no scheduler of its own", target.name)));
     }

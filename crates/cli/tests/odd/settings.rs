@@ -32,6 +32,8 @@ pub(crate) const CASES: &[Odd] = &[
     odd("where the second of two fails, what was set before it is told", values::first_of_two),
     odd("where the second of two is known to be wrong, the first is not written", values::wrong_second),
     odd("a compared setting that the device does not take is refused, and nothing is left set", values::compared),
+    odd("a list of schedulers in one option is the same in simulation and on a device", values::lists),
+    odd("an application whose files do not fit is refused before anything is made", values::room),
     odd("a simulated setting out of its declared range is refused", values::simulated),
     odd("on a mounted disk a wrong value is refused in our words", values::mounted),
     odd("on a served disk a wrong value is refused in our words", values::served),

@@ -96,6 +96,11 @@ pub(crate) const CASES: &[Odd] = &[
         for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
             place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
         }
+        for interval in ["0", "-5", "0.05", "2h"] {
+            place.iosched(&["top", "--interval", interval]).refused(2, &["give seconds from 0.1 to 3600"]);
+        }
+        place.iosched(&["validate", "./x", "-p", "sata-ssd", "--run-for", "0"]).refused(2, &["more than 0"]);
+        place.iosched(&["compare", "-w", "dd if=/dev/zero of=f bs=x"]).refused(2, &["from 1 to 2^50"]);
         place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
         place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["more than 0"]);
     }),

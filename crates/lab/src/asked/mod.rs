@@ -31,7 +31,7 @@ pub use command_line::{CommandLine, quoted};
 pub use environment::ProcessEnvironment;
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
-pub use settings::{setting, setting_of, settings};
+pub use settings::{is_scheduler_name, listed_settings, setting, setting_of, settings};
 
 /// Runs of each setting if nothing is said.
 pub const RUNS: u32 = 10;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use crate::common::{Loop, Mounted, Server, has_all_schedulers, has_fuse, image, is_root};
+use crate::common::{Loop, Mount, Mounted, Server, has_all_schedulers, has_fuse, image, is_root};
 use crate::list::Sandbox;
 
 /// A loop device under mq-deadline, and its name.
@@ -104,6 +104,58 @@ pub(super) fn compared(place: &Sandbox) {
         place.iosched(&args).refused(2, &[said]);
         assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{setting}: everything is put back");
     }
+}
+
+pub(super) fn lists(place: &Sandbox) {
+    const READ: &str = "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
+    place.file("read.toml", READ);
+    let list = ["--scheduler", "none, bfq:low_latency=0,nr_requests=64,mq-deadline", "--runs", "2"];
+    let labels = ["none", "bfq:low_latency=0,nr_requests=64", "mq-deadline"];
+    let common = ["compare", "-w", "read.toml", "--json"];
+    let named = |args: &[&str]| {
+        let told = place.iosched(&[&common, args, &list].concat());
+        told.code(0);
+        let found: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+        let settings = found["figures"][0]["settings"].as_array().unwrap().clone();
+        settings.iter().map(|own| own["setting"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&["-d", "nvme"]), labels);
+    for wrong in ["", ",", "none,low_latency=0:1", "low_latency=0,none"] {
+        place.iosched(&["compare", "-w", "read.toml", "--scheduler", wrong]).refused(2, &["scheduler"]);
+    }
+    let Some((disk, name)) = disk(place) else { return };
+    let on = disk.device.to_str().unwrap();
+    assert_eq!(named(&["--on", on]), labels);
+    for wrong in ["", ",", "none,low_latency=0:1", "low_latency=0,none", "a b"] {
+        let args = ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", wrong];
+        place.iosched(&args).refused(2, &["scheduler"]).never(&["kernel has no"]);
+    }
+    // One scheduler is set, so a list is refused, in the same words on every disk.
+    place.iosched(&["set", &format!("{name}/scheduler=none,bfq")]).refused(2, &["none,bfq", "mq-deadline"]);
+    place.iosched(&["compare", "--on", on, "-w", "read.toml", "--baseline", "none,bfq"]).refused(2, &["none,bfq"]);
+    let validate = ["validate", on, "--profile", "sata-ssd", "--scheduler", "none, bogus"];
+    place.iosched(&validate).refused(2, &["--scheduler bogus: "]);
+    assert!(read(&name, "scheduler").contains("[mq-deadline]"), "everything is put back");
+}
+
+pub(super) fn room(place: &Sandbox) {
+    if !is_root() {
+        return;
+    }
+    let memory = Mount::in_memory("size=32m", place.path("memory"));
+    let on = memory.at.to_str().unwrap();
+    for line in [
+        "dd if=/dev/zero of=f bs=1M count=1000",
+        "iozone -s 1024000 -i 0",
+        "sysbench fileio --file-total-size=1000M --file-num=4 --file-test-mode=rndrd --time=1 run",
+    ] {
+        let told = place.iosched(&["compare", "--on", on, "--workload", line]);
+        told.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
+        assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "nothing is made");
+    }
+    // A tmpfs is on no block device: with room, that is said.
+    let fits = place.iosched(&["compare", "--on", on, "--workload", "dd if=/dev/zero of=f bs=1M count=8"]);
+    fits.refused(2, &["is not on a block device"]);
 }
 
 pub(super) fn simulated(place: &Sandbox) {
