@@ -20,7 +20,7 @@ use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
-use iosched_live::{QUOTED_CHARS_MAX, SocketError, shortened};
+use iosched_live::{QUOTED_CHARS_MAX, SocketError, cut, shortened};
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::app;
@@ -118,9 +118,7 @@ fn with_short_arguments(message: &str) -> String {
     let mut short = message.to_owned();
     for argument in std::env::args_os().filter(|argument| argument.len() > QUOTED_CHARS_MAX) {
         let argument = argument.to_string_lossy();
-        let chars = argument.chars().count();
-        let beginning: String = argument.chars().take(QUOTED_CHARS_MAX).collect();
-        short = short.replace(argument.trim(), &format!("{beginning}… ({chars} characters)"));
+        short = short.replace(argument.trim(), &cut(&argument, QUOTED_CHARS_MAX));
     }
     short
 }
@@ -259,9 +257,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<SocketError>() {
         return match error {
             SocketError::Io { source, .. } => is_wrong_file(source),
-            SocketError::NotASocket { .. }
-            | SocketError::DirectoryOfAnother { .. }
-            | SocketError::OpenDirectory { .. } => true,
+            SocketError::NotASocket { .. } | SocketError::Replaceable { .. } => true,
             // It was right, if nobody else were there.
             SocketError::InUse { .. } | SocketError::NotOurs { .. } => false,
         };

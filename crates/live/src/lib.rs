@@ -32,6 +32,7 @@ mod ring;
 mod shares;
 mod socket;
 mod sys;
+mod way;
 
 pub use disk::{LiveDisk, SyncWrites};
 pub use errno::Errno;
@@ -40,8 +41,9 @@ pub(crate) use front::virtio;
 pub use front::{fuse, nbd, ublk, vhost};
 pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};
-pub use quote::{QUOTED_CHARS_MAX, shortened};
+pub use quote::{QUOTED_CHARS_MAX, cut, shortened};
 pub use reactor::Handle;
 pub use shares::Shares;
 pub use socket::{OwnedListener, SocketError};
 pub use sys::is_printable;
+pub use way::WayError;

@@ -84,7 +84,8 @@ fn end_of_quote(text: &str, mark: char) -> Option<usize> {
 }
 
 /// The first characters of a text that has more than `chars_max`, and how many it has.
-fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
+#[must_use]
+pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {
         None => text.into(),
         Some(_) if text.trim().is_empty() => text.chars().take(chars_max).collect(),

@@ -1,7 +1,8 @@
 //! Unix sockets that only their owner may use, and what to do about the ones that others left.
 //!
-//! The directory of a socket is opened once and checked: nobody but root and this user may change its entries. What is
-//! found, made and removed there is looked at through that descriptor, so that nobody can exchange it meanwhile.
+//! The directory of a socket is opened once and checked with all directories above it: nobody but root and this user may
+//! change their entries. What is found, made and removed there is looked at through that descriptor, so that nobody can
+//! exchange it meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,6 +17,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 use rustix::process::geteuid;
+
+use crate::way::{WayError, check_way};
 
 /// A server that takes the place of a killed one finds it listening until the kernel has cleared its io_uring away: it
 /// tries so many times more.
@@ -52,29 +55,17 @@ pub enum SocketError {
         /// The file.
         path: PathBuf,
     },
-    /// Another user owns the directory, and could put another server's socket there.
+    /// Another user could put another server's socket there.
     #[error(
-        "{path}: its directory belongs to another user (uid {uid}), who could replace the socket; name a socket in a \
-         directory of yours",
+        "{path}: {way}, so another user could replace the socket; name a socket in a directory that, like all \
+         directories above it, only root and you may write to",
         path = path.display()
     )]
-    DirectoryOfAnother {
+    Replaceable {
         /// The socket.
         path: PathBuf,
-        /// Whose directory it is.
-        uid: u32,
-    },
-    /// Other users may write to the directory, and could put another server's socket there.
-    #[error(
-        "{path}: other users may write to its directory (mode {mode:04o}) and could replace the socket; \
-         run chmod go-w on the directory, or name a socket in another one",
-        path = path.display()
-    )]
-    OpenDirectory {
-        /// The socket.
-        path: PathBuf,
-        /// The directory's permissions.
-        mode: u32,
+        /// What another user may exchange.
+        way: WayError,
     },
     /// The system refuses.
     #[error("{path}: cannot listen there: {source}", path = path.display())]
@@ -159,22 +150,20 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the directory, and refuses one whose entries other users could exchange.
+    /// Opens the directory. Refuses one that other users could exchange, or whose entries they could.
     fn open(path: &Path) -> Result<Self, SocketError> {
         let refused = |error: Errno| SocketError::Io { path: path.to_owned(), source: error.into() };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(parent, flags, Mode::empty()).map_err(refused)?;
         let found = fstat(&directory).map_err(refused)?;
-        let (uid, mode, server_uid) = (found.st_uid, found.st_mode & 0o7777, geteuid().as_raw());
-        if uid != 0 && uid != server_uid {
-            return Err(SocketError::DirectoryOfAnother { path: path.to_owned(), uid });
-        }
-        // A group that has the user's own number is the user's alone, as systems make it.
-        let others = if found.st_gid == server_uid { 0o002 } else { 0o022 };
-        let is_sticky = mode & 0o1000 != 0;
-        if mode & others != 0 && !is_sticky {
-            return Err(SocketError::OpenDirectory { path: path.to_owned(), mode });
+        let checked = check_way(parent).map_err(|way| match way {
+            WayError::Io { source, .. } => SocketError::Io { path: path.to_owned(), source },
+            way => SocketError::Replaceable { path: path.to_owned(), way },
+        })?;
+        // The way cannot change any more. It may have changed between the opening and the check.
+        if checked != (found.st_dev, found.st_ino) {
+            return Err(refused(Errno::STALE));
         }
         Ok(Self { path: path.to_owned(), directory })
     }
@@ -276,7 +265,8 @@ mod tests {
         };
         for mode in [0o777, 0o757, 0o722] {
             let error = bound(mode).unwrap_err();
-            assert!(matches!(error, SocketError::OpenDirectory { mode: found, .. } if found == mode), "{error}");
+            let is_open = |way: &WayError| matches!(way, WayError::Open { mode: found, .. } if *found == mode);
+            assert!(matches!(&error, SocketError::Replaceable { way, .. } if is_open(way)), "{error}");
         }
         // Nobody can replace what another owns in a sticky directory.
         for mode in [0o1777, 0o755, 0o700] {
@@ -287,11 +277,30 @@ mod tests {
         if geteuid().is_root() {
             bound(0o775).unwrap();
             chown(here.path(), None, Some(NOBODY)).unwrap();
-            assert!(matches!(bound(0o775), Err(SocketError::OpenDirectory { .. })));
+            let way = |found: Result<OwnedListener, SocketError>| match found.unwrap_err() {
+                SocketError::Replaceable { way, .. } => way,
+                other => panic!("{other}"),
+            };
+            assert!(matches!(way(bound(0o775)), WayError::Open { .. }));
             chown(here.path(), Some(NOBODY), Some(0)).unwrap();
-            assert!(matches!(bound(0o700), Err(SocketError::DirectoryOfAnother { uid: NOBODY, .. })));
+            assert!(matches!(way(bound(0o700)), WayError::OfAnother { uid: NOBODY, .. }));
         }
         assert!(!path.exists(), "nothing is made there");
+    }
+
+    #[test]
+    fn a_socket_below_a_directory_that_others_may_rename_is_refused() {
+        let here = tempfile::tempdir().unwrap();
+        let above = here.path().join("above");
+        let path = above.join("mine/s");
+        fs::create_dir_all(above.join("mine")).unwrap();
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = OwnedListener::bind(&path).unwrap_err();
+        let told = format!("other users may write to {} (mode 0777), so another user could", above.display());
+        assert!(error.to_string().contains(&told), "{error}");
+        assert!(!path.exists(), "nothing is made there");
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
+        OwnedListener::bind(&path).unwrap();
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::way::{WayError, check_way};
+
 /// What mounts and unmounts for those who are not root.
 const FUSERMOUNT: &str = "fusermount3";
 /// What the source of our mounts begins with, before the disk's name.
@@ -55,6 +57,18 @@ pub enum MountError {
         /// What the system says.
         source: io::Error,
     },
+    /// As root: another user could put another directory there, and root would mount the disk on that.
+    #[error(
+        "{directory}: {way}, so another user could put another directory in its place before the disk is mounted; \
+         name a directory that, like all directories above it, only root may write to",
+        directory = directory.display()
+    )]
+    Replaceable {
+        /// Where.
+        directory: PathBuf,
+        /// What another user may exchange.
+        way: WayError,
+    },
     /// The system does not mount it.
     #[error("{directory}: cannot mount there: {source}{}", hint(source), directory = directory.display())]
     Mount {
@@ -88,6 +102,11 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
     std::fs::read_dir(&full).map_err(refused)?;
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });
+    }
+    // The disk is mounted by this path. fusermount3, which mounts for other users than root, makes sure by itself that
+    // they may write to the directory.
+    if rustix::process::geteuid().is_root() {
+        check_way(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
     }
     Ok(full)
 }
@@ -231,6 +250,8 @@ fn uses(pid: u32, directory: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -251,6 +272,25 @@ mod tests {
         }
         assert!(check(here.path()).is_ok());
         assert!(!is_ours(here.path()));
+    }
+
+    #[test]
+    fn root_mounts_nowhere_that_another_user_may_exchange() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let here = tempfile::tempdir().unwrap();
+        let (above, point) = (here.path().join("above"), here.path().join("above/point"));
+        std::fs::create_dir_all(&point).unwrap();
+        let open = |mode| std::fs::set_permissions(&above, std::fs::Permissions::from_mode(mode)).unwrap();
+        open(0o777);
+        let message = check(&point).unwrap_err().to_string();
+        assert!(message.contains("other users may write to") && message.contains("only root may write"), "{message}");
+        open(0o1777);
+        assert_eq!(check(&point).unwrap(), point.canonicalize().unwrap());
+        // The user who owns the mount point may rename nothing above it, but may exchange it in a sticky directory.
+        std::os::unix::fs::chown(&point, Some(65_534), None).unwrap();
+        assert!(matches!(check(&point), Err(MountError::Replaceable { .. })));
     }
 
     #[test]

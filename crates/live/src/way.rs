@@ -1,0 +1,169 @@
+//! The way to a directory: which other user may lead it elsewhere.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// Links that are followed at most, as the kernel does.
+const LINKS_MAX: u32 = 40;
+const STICKY: u32 = 0o1000;
+
+/// Another user may put something else in the place of a directory, or of one above it.
+#[derive(Debug, thiserror::Error)]
+pub enum WayError {
+    /// A directory or a symbolic link of another user.
+    #[error("{path} belongs to another user (uid {uid})", path = path.display())]
+    OfAnother {
+        /// The directory or the link.
+        path: PathBuf,
+        /// Who owns it.
+        uid: u32,
+    },
+    /// A directory that others may write to, without the sticky bit.
+    #[error("other users may write to {path} (mode {mode:04o})", path = path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The system refuses to tell.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The part of the way.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Follows the way to a directory from the root, through symbolic links. Every directory and link on it must belong to
+/// root or to this user, and no other user may write to a directory, unless the directory is sticky. Then nobody else
+/// can lead the way elsewhere, now or later. Returns device and inode of the directory.
+///
+/// # Errors
+/// The first directory or link from the root that another user may exchange.
+pub(crate) fn check_way(directory: &Path) -> Result<(u64, u64), WayError> {
+    let failed = |path: &Path, source| WayError::Io { path: path.to_owned(), source };
+    let whole = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
+    let mut rest: VecDeque<OsString> = parts(&whole);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    let mut found = check_directory(&at)?;
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            at.pop();
+        } else {
+            at.push(&part);
+        }
+        let about = at.symlink_metadata().map_err(|error| failed(&at, error))?;
+        if !about.is_symlink() {
+            found = check_directory(&at)?;
+            continue;
+        }
+        if is_of_another(about.uid()) {
+            return Err(WayError::OfAnother { path: at, uid: about.uid() });
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(failed(&at, io::Error::from_raw_os_error(rustix::io::Errno::LOOP.raw_os_error())));
+        }
+        let target = at.read_link().map_err(|error| failed(&at, error))?;
+        at.pop();
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        parts(&target).into_iter().rev().for_each(|part| rest.push_front(part));
+    }
+    Ok(found)
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().filter(is_part).map(|part| part.as_os_str().to_owned()).collect()
+}
+
+fn is_of_another(uid: u32) -> bool {
+    uid != 0 && uid != geteuid().as_raw()
+}
+
+fn check_directory(path: &Path) -> Result<(u64, u64), WayError> {
+    let about = path.metadata().map_err(|source| WayError::Io { path: path.to_owned(), source })?;
+    let (uid, mode) = (about.uid(), about.mode() & 0o7777);
+    if is_of_another(uid) {
+        return Err(WayError::OfAnother { path: path.to_owned(), uid });
+    }
+    // A group that has the user's own number is the user's alone, as systems make it.
+    let others = if about.gid() == geteuid().as_raw() { 0o002 } else { 0o022 };
+    if mode & others != 0 && mode & STICKY == 0 {
+        return Err(WayError::Open { path: path.to_owned(), mode });
+    }
+    Ok((about.dev(), about.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+
+    use super::*;
+
+    const NOBODY: u32 = 65_534;
+
+    #[test]
+    fn a_way_through_a_directory_that_others_may_change_is_refused() {
+        let here = tempfile::tempdir().unwrap();
+        let open = here.path().join("open");
+        let inner = open.join("inner/deep");
+        fs::create_dir_all(&inner).unwrap();
+        let checked = |mode: u32| {
+            fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+            check_way(&inner)
+        };
+        for mode in [0o777, 0o757] {
+            let error = checked(mode).unwrap_err();
+            assert!(matches!(&error, WayError::Open { path, mode: m } if *path == open && *m == mode), "{error}");
+        }
+        for mode in [0o1777, 0o755, 0o700] {
+            let about = inner.metadata().unwrap();
+            assert_eq!(checked(mode).unwrap(), (about.dev(), about.ino()));
+        }
+        if geteuid().is_root() {
+            chown(&open, Some(NOBODY), None).unwrap();
+            let error = checked(0o700).unwrap_err();
+            assert!(matches!(&error, WayError::OfAnother { path, uid: NOBODY } if *path == open), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_way_follows_links_and_refuses_those_of_another_user() {
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path();
+        fs::create_dir_all(root.join("to/deep")).unwrap();
+        fs::create_dir(root.join("open")).unwrap();
+        fs::set_permissions(root.join("open"), fs::Permissions::from_mode(0o777)).unwrap();
+        for (target, name) in [("to", "link"), ("open/link", "through"), ("loop", "loop"), ("to/deep/..", "up")] {
+            symlink(target, root.join(name)).unwrap();
+        }
+        symlink(root.join("to"), root.join("open/link")).unwrap();
+        let id = |path: &str| {
+            let about = root.join(path).metadata().unwrap();
+            (about.dev(), about.ino())
+        };
+        assert_eq!(check_way(&root.join("link/deep")).unwrap(), id("to/deep"));
+        assert_eq!(check_way(&root.join("up/deep/../deep")).unwrap(), id("to/deep"));
+        // Another user may exchange a link on the way, although the directory at its end is safe.
+        assert!(matches!(check_way(&root.join("through")), Err(WayError::Open { path, .. }) if path.ends_with("open")));
+        assert!(matches!(check_way(&root.join("loop")), Err(WayError::Io { .. })));
+        assert!(matches!(check_way(&root.join("gone/deep")), Err(WayError::Io { .. })));
+        if geteuid().is_root() {
+            lchown(root.join("link"), Some(NOBODY), None).unwrap();
+            let error = check_way(&root.join("link/deep")).unwrap_err();
+            assert!(matches!(&error, WayError::OfAnother { path, .. } if path.ends_with("link")), "{error}");
+        }
+    }
+}
