@@ -177,6 +177,26 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
 }
 
 #[test]
+fn a_group_made_through_the_control_socket_is_removed_through_it() {
+    let here = directory("serve-group-removed");
+    let server = Server::serving(&here, &["memory:1M", "--export", "db"]);
+    let (_stream, _) = connect_to(&here, "db").unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(IOSCHED).args(args).current_dir(&here).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let set = |value: &str| run(&["set", "c", value]);
+    assert_eq!(set("clients/1/group=made").0, 0);
+    assert_ne!(set("groups/made/remove=1").0, 0, "a client is in it");
+    assert_eq!(set("clients/1/group=db").0, 0);
+    assert_ne!(set("groups/made/remove=0").0, 0);
+    assert_ne!(set("groups/db/remove=1").0, 0, "an export declares it");
+    assert_eq!(set("groups/made/remove=1"), (0, "groups/made/remove=1".to_owned()));
+    assert_ne!(run(&["get", "c", "groups/made/weight"]).0, 0);
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     const READ_ONLY: u16 = 2;
     let here = directory("serve-reread");

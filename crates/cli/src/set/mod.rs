@@ -69,7 +69,8 @@ const EXAMPLES: &str = "Examples:
   iosched set sda cgroup/io.cost.qos=enable=1 cgroup/db.slice/io.weight=800
   iosched set live:db scheduler=cfq slice_idle=0
   iosched set live:db clients/3/ioprio=idle
-  iosched set live:db groups/backup/io.max=wbps=50000000/wiops=100";
+  iosched set live:db groups/backup/io.max=wbps=50000000/wiops=100
+  iosched set live:db groups/old/remove=1";
 
 /// Where tunables are: they come and go with the scheduler.
 const TUNABLES: &str = "queue/iosched/";
@@ -268,13 +269,22 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
             None => usage(error),
         });
     }
-    let read = disks.tree.read(&file.path)?;
+    let read = match disks.tree.read(&file.path) {
+        // The file is gone with the group that it removes.
+        Err(_) if is_removal(file) => value.trim().to_owned(),
+        read => read?,
+    };
     let read = read.trim();
     if is_exactly(declaration, read, value) {
         return Ok(chosen(read).to_owned());
     }
     let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
     bail!("{}: {read} was stored instead of {value}{why}", file.name)
+}
+
+/// Whether a file of a served disk removes a group.
+fn is_removal(file: &Named) -> bool {
+    matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! queue/scheduler  queue/<attribute>   the request queue's declarations
 //! queue/iosched/<tunable>              the present elevator's declarations
 //! groups/<name>/weight  io.max         the second as in a cgroup, without the disk's number
+//! groups/<name>/remove                 1 removes a group that has no clients and no export; reads 0
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
@@ -32,6 +33,8 @@ pub const IN_NO_GROUP: &str =
     "the client is in no group, and only groups have weights; first write the name of a group to its group";
 /// The file of a group that caps it.
 const IO_MAX: &str = "io.max";
+/// The file of a group that removes it.
+const REMOVE: &str = "remove";
 /// Names listed where one is wrong.
 const NAMES_SHOWN: usize = 40;
 
@@ -143,6 +146,7 @@ enum Node {
     Text(&'static TextSpec),
     Weight(String),
     IoMax(String),
+    Remove(String),
     OfClient(&'static Leaf<ClientId>, ClientId),
 }
 
@@ -180,7 +184,9 @@ impl Node {
             }
             Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),
             Self::Group(name) => {
-                vec![named("weight", Self::Weight(name.clone())), named(IO_MAX, Self::IoMax(name.clone()))]
+                let files =
+                    [("weight", Self::Weight as fn(String) -> Self), (IO_MAX, Self::IoMax), (REMOVE, Self::Remove)];
+                files.map(|(file, node)| named(file, node(name.clone()))).into()
             }
             Self::Clients => {
                 let mut clients: Vec<_> = disk.clients().map(|client| client.id).collect();
@@ -200,7 +206,7 @@ impl Node {
             Self::OfClient(leaf, _) => leaf.write.is_some(),
             Self::Attribute(spec) | Self::Tunable(spec) => !spec.read_only,
             Self::Text(spec) => !spec.takes.is_empty(),
-            Self::Weight(_) | Self::IoMax(_) => true,
+            Self::Weight(_) | Self::IoMax(_) | Self::Remove(_) => true,
             _ => return Kind::Directory,
         };
         Kind::File { is_writable }
@@ -268,6 +274,7 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
         Node::Text(spec) => disk.queue().tunable_text(spec.name).unwrap_or_default(),
         Node::Weight(group) => weight_of(disk, &group),
         Node::IoMax(group) => disk.group_file(&group, IO_MAX).unwrap_or_default(),
+        Node::Remove(_) => "0".to_owned(),
         _ => return Err(ControlError::IsDirectory { path: path.to_owned() }),
     };
     text.push('\n');
@@ -302,6 +309,8 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
         Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Text(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Weight(group) => write_weight(disk, &group, value).map_err(said),
+        Node::Remove(_) if value != "1" => Err(said("write 1 to remove the group".to_owned())),
+        Node::Remove(group) => remove_group(disk, now, path, &group),
         Node::IoMax(group) => disk.set_group_file(now, &group, IO_MAX, value).map_err(|error| {
             let message = error.to_string();
             let problem = message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned());
@@ -345,7 +354,11 @@ pub fn remove_directory(disk: &mut LiveDisk, now: Time, path: &str) -> Result<()
             Kind::File { .. } => ControlError::NotADirectory { path: path.to_owned() },
         });
     };
-    disk.remove_group(now, &name)
+    remove_group(disk, now, path, &name)
+}
+
+fn remove_group(disk: &mut LiveDisk, now: Time, path: &str, name: &str) -> Result<(), ControlError> {
+    disk.remove_group(now, name)
         .map_err(|error| ControlError::InUse { path: path.to_owned(), problem: error.to_string() })
 }
 

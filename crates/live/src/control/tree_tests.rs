@@ -214,7 +214,15 @@ fn a_group_is_removed_once_nobody_needs_it() {
     // Another of that name begins anew.
     make_directory(&mut disk, "groups/made").unwrap();
     assert_eq!(value(&mut disk, "groups/made/weight"), "500");
+    // Where there is no rmdir, as through the control socket, a file does the same.
+    make_directory(&mut disk, "groups/other").unwrap();
+    assert_eq!(value(&mut disk, "groups/other/remove"), "0");
+    let error = write(&mut disk, NOW, "groups/other/remove", "yes").unwrap_err();
+    assert!(error.to_string().contains("write 1 to remove the group"), "{error}");
+    write(&mut disk, NOW, "groups/other/remove", "1").unwrap();
+    assert_eq!(kind(&disk, "groups/other").unwrap_err().errno(), Errno(libc::ENOENT));
     disk.group("db", Some(800)).unwrap();
+    assert_eq!(write(&mut disk, NOW, "groups/db/remove", "1").unwrap_err().errno(), Errno(libc::EBUSY));
     refused(&mut disk, "groups/db", libc::EBUSY, "an export declares this group");
     disk.release_group("db");
     remove_directory(&mut disk, NOW, "groups/db").unwrap();
