@@ -1,21 +1,7 @@
 //! Priorities of threads, as the kernel writes them.
 
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
-
-/// Bits below the class in Linux' include/uapi/linux/ioprio.h.
-const CLASS_SHIFT: u32 = 13;
-
-/// An ioprio as the kernel writes it. Of a process that never set one the kernel derives the level from the nice value,
-/// which is ours: another level is set.
-pub(crate) const fn ioprio_value(ioprio: IoPriority) -> u16 {
-    let class: u16 = match ioprio.class() {
-        IoClass::None if ioprio.level() == LEVEL_DEFAULT => return 0,
-        IoClass::RealTime => 1,
-        IoClass::None | IoClass::BestEffort => 2,
-        IoClass::Idle => 3,
-    };
-    class << CLASS_SHIFT | ioprio.level() as u16
-}
+use iosched_trace::ioprio_of_kernel;
 
 /// Numbers of the policies SCHED_FIFO, SCHED_RR, SCHED_IDLE and SCHED_DEADLINE in include/uapi/linux/sched.h.
 const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
@@ -33,14 +19,11 @@ const ENDS: u32 = 4;
 /// The ioprio of the thread `tid` that schedulers go by; `None` if there is no such thread or it ends. One that was
 /// never set follows from how the thread is scheduled.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
-    let kept = iosched_system::call::ioprio_of(tid)?;
-    let level = (kept & 7) as u8;
-    Some(match kept >> CLASS_SHIFT {
-        1 => IoPriority::new(IoClass::RealTime, level),
-        2 => IoPriority::new(IoClass::BestEffort, level),
-        3 => IoPriority::new(IoClass::Idle, LEVEL_DEFAULT),
-        _ => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)?,
-    })
+    let kept = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
+    match kept.class() {
+        IoClass::None => of_schedule(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?),
+        _ => Some(kept),
+    }
 }
 
 /// The ioprio that follows from a line of `/proc/<tid>/stat`: of the idle and real time policies the class, else the
@@ -90,7 +73,7 @@ mod tests {
     fn an_ioprio_that_is_set_is_read_back() {
         std::thread::spawn(|| {
             for given in ["be/0", "be/7", "idle"] {
-                let wanted = ioprio_value(given.parse().unwrap());
+                let wanted = iosched_trace::ioprio_for_kernel(given.parse().unwrap());
                 iosched_system::call::set_ioprio(wanted).unwrap();
                 // Of the idle class the kernel keeps no level.
                 let level = if given == "idle" { 0b111 } else { 0 };

@@ -6,6 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use iosched::{IoClass, LEVEL_DEFAULT};
+use iosched_trace::ioprio_of_kernel;
+
 use super::groups;
 use super::snapshot::{Disk, Ioprio, Layer, Snapshot, Spread, Throttling};
 use crate::attribute::chosen;
@@ -229,16 +232,9 @@ fn btrfs(reader: &Reader<'_>) -> Vec<Spread> {
     found
 }
 
-/// Where the class stands in an ioprio, as in Linux' include/uapi/linux/ioprio.h.
-const CLASS_SHIFT: i32 = 13;
-/// Bits of the level.
-const LEVEL_MASK: i32 = 7;
-/// The level of the class be that nobody needs to ask for.
-const LEVEL_USUAL: u8 = 4;
-
 /// The ioprios that threads have set. Threads of the kernel, which have no command line, are not asked.
 fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<Vec<Ioprio>> {
-    let mut found: BTreeMap<(i32, Option<u8>), Ioprio> = BTreeMap::new();
+    let mut found: BTreeMap<(IoClass, Option<u8>), Ioprio> = BTreeMap::new();
     let mut processes = 0;
     for process in reader.names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
         if fs::read(reader.place(&format!("/proc/{process}/cmdline"))).is_ok_and(|words| words.is_empty()) {
@@ -247,14 +243,15 @@ fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<
         for thread in reader.names(&format!("/proc/{process}/task")) {
             let Some(kept) = thread.parse().ok().and_then(ask) else { continue };
             processes += 1;
-            let level = u8::try_from(kept & LEVEL_MASK).unwrap_or(LEVEL_USUAL);
-            let (class, level) = match kept >> CLASS_SHIFT {
-                1 => ("rt", Some(level)),
-                2 if level != LEVEL_USUAL => ("be", Some(level)),
-                3 => ("idle", None),
+            let ioprio = ioprio_of_kernel(kept.cast_unsigned());
+            let (class, level) = match ioprio.class() {
+                IoClass::RealTime => ("rt", Some(ioprio.level())),
+                // Nobody needs to set the default level.
+                IoClass::BestEffort if ioprio.level() != LEVEL_DEFAULT => ("be", Some(ioprio.level())),
+                IoClass::Idle => ("idle", None),
                 _ => continue,
             };
-            let group = found.entry((kept >> CLASS_SHIFT, level)).or_insert_with(|| {
+            let group = found.entry((ioprio.class(), level)).or_insert_with(|| {
                 let name = fs::read(reader.place(&format!("/proc/{process}/comm"))).unwrap_or_default();
                 let example = String::from_utf8_lossy(&name).trim().to_owned();
                 Ioprio { class, level, threads: 0, example }

@@ -15,7 +15,6 @@ use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, Run};
-use crate::ioprio::ioprio_value;
 use crate::target::Target;
 
 /// Tag of a flush; I/Os have the number of their slot.
@@ -277,7 +276,7 @@ impl JobPart<'_> {
                 offset: slot.io.start - start,
                 bytes: slot.io.bytes,
                 buffered: !job.direct,
-                ioprio: slot.io.priority.map_or(0, ioprio_value),
+                ioprio: slot.io.priority.map_or(0, iosched_trace::ioprio_for_kernel),
                 task: 0,
                 tag: number.into(),
             };

@@ -17,7 +17,6 @@ use super::cgroup::Cgroups;
 use super::message::{Inbox, Message};
 use super::port::{Counts, Failed, LOOK_ROUND, Port};
 use super::recorder::{Recorder, Watch};
-use crate::ioprio::ioprio_value;
 
 /// What a part does while nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +257,8 @@ fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port
 
 /// The calling thread has this ioprio from now on.
 pub(super) fn take_ioprio(ioprio: IoPriority) -> Result<(), ExecuteError> {
-    call::set_ioprio(ioprio_value(ioprio)).map_err(|error| ExecuteError::IoPriority { ioprio, error })
+    call::set_ioprio(iosched_trace::ioprio_for_kernel(ioprio))
+        .map_err(|error| ExecuteError::IoPriority { ioprio, error })
 }
 
 /// The calling thread is in a cgroup of the workload from now on.

@@ -1,6 +1,7 @@
 //! What the system says of the process that a request comes from.
 
 use iosched::{IoClass, IoPriority};
+use iosched_trace::ioprio_of_kernel;
 
 /// In `/proc/<tid>/stat`: a worker that io_uring has in a process.
 const PF_IO_WORKER: u64 = 0x10;
@@ -61,7 +62,7 @@ impl Process {
 
     /// Its priority, where `kept` is what the system keeps: one that was never set follows from the nice value.
     pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
-        let ioprio = decode(kept);
+        let ioprio = ioprio_of_kernel(kept.cast_unsigned());
         if ioprio.class() != IoClass::None {
             return ioprio;
         }
@@ -73,17 +74,6 @@ impl Process {
 fn thread_group(tid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
-}
-
-/// What the system keeps: the class above 13 bits, of which the lowest three are the level (linux/ioprio.h).
-fn decode(kept: i32) -> IoPriority {
-    let class = match kept >> 13 {
-        1 => IoClass::RealTime,
-        2 => IoClass::BestEffort,
-        3 => IoClass::Idle,
-        _ => IoClass::None,
-    };
-    IoPriority::new(class, (kept & 7) as u8)
 }
 
 #[cfg(test)]
@@ -123,7 +113,7 @@ mod tests {
             assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));
             assert_eq!(process(nice).ioprio(2 << 13 | 6), IoPriority::new(IoClass::BestEffort, 6));
         }
-        assert_eq!(decode(3 << 13 | 7).class(), IoClass::Idle);
-        assert_eq!(decode(1 << 13), IoPriority::new(IoClass::RealTime, 0));
+        // The idle class has no levels, whatever the nice value.
+        assert_eq!(process(19).ioprio(3 << 13 | 7), "idle".parse().unwrap());
     }
 }

@@ -1,0 +1,59 @@
+//! I/O priorities as the kernel writes them: ioprio_get(2), ioprio_set(2), requests of io_uring.
+
+use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
+
+/// Bits below the class in Linux' include/uapi/linux/ioprio.h.
+const CLASS_SHIFT: u32 = 13;
+/// Bits of the level.
+const LEVEL_MASK: u32 = 7;
+
+/// A priority that the kernel keeps. The class none, and a class that no kernel has, is of a process that never set a
+/// priority. The idle class has no levels.
+#[must_use]
+pub const fn ioprio_of_kernel(kept: u32) -> IoPriority {
+    let level = (kept & LEVEL_MASK) as u8;
+    match kept >> CLASS_SHIFT {
+        1 => IoPriority::new(IoClass::RealTime, level),
+        2 => IoPriority::new(IoClass::BestEffort, level),
+        3 => IoPriority::new(IoClass::Idle, LEVEL_DEFAULT),
+        _ => IoPriority::new(IoClass::None, LEVEL_DEFAULT),
+    }
+}
+
+/// A priority as the kernel takes it. Of a process that never set one the kernel derives the level from the nice value,
+/// which is ours: another level is set.
+#[must_use]
+pub const fn ioprio_for_kernel(ioprio: IoPriority) -> u16 {
+    let class: u16 = match ioprio.class() {
+        IoClass::None if ioprio.level() == LEVEL_DEFAULT => return 0,
+        IoClass::RealTime => 1,
+        IoClass::None | IoClass::BestEffort => 2,
+        IoClass::Idle => 3,
+    };
+    class << CLASS_SHIFT | ioprio.level() as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_numbers_are_read_and_written() {
+        for (kept, ioprio) in [
+            (0, "none"),
+            (4, "none"),
+            (1 << 13, "rt/0"),
+            (2 << 13 | 6, "be/6"),
+            (3 << 13 | 7, "idle"),
+            (3 << 13, "idle"),
+            (7 << 13 | 2, "none"),
+            // Hints of newer kernels stand between class and level.
+            (2 << 13 | 1 << 3 | 4, "be/4"),
+        ] {
+            assert_eq!(ioprio_of_kernel(kept), ioprio.parse().unwrap(), "{kept:#x}");
+        }
+        for (ioprio, number) in [("none", 0), ("none/7", 2 << 13 | 7), ("rt/3", 1 << 13 | 3), ("idle", 3 << 13 | 4)] {
+            assert_eq!(ioprio_for_kernel(ioprio.parse().unwrap()), number, "{ioprio}");
+        }
+    }
+}
