@@ -454,6 +454,23 @@ def test_ionice_gives_processes_a_priority(table, tmp_path):
     assert caught.value.argument == "ionice"
 
 
+def test_a_workload_takes_ionice_and_time_unit_as_read_trace_does(tmp_path):
+    path = tmp_path / "trace.ascii"
+    path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")
+    words = {"time_unit": "ms", "ionice": ["*=idle"]}
+    workload = iosched.Workload(path, **words)
+    assert workload == pickle.loads(pickle.dumps(workload))
+    assert workload != iosched.Workload(path)
+    run = {"device": "sata-7200", "scheduler": ["none", "bfq"], "runs": 1}
+    figures = [iosched.compare(given, **run).figures for given in (workload, iosched.read_trace(path, **words))]
+    assert figures[0].to_dict() == figures[1].to_dict()
+    with pytest.raises(iosched.UsageError, match="PROCESS=CLASS") as caught:
+        iosched.Workload(path, ionice=["a"])
+    assert caught.value.argument == "ionice"
+    with pytest.raises(iosched.UsageError, match="units of time are ns, us, ms and s"):
+        iosched.Workload(path, time_unit="min")
+
+
 def test_a_bare_time_takes_its_unit(tmp_path):
     path = tmp_path / "trace.ascii"
     path.write_text("3.381531 0 194945240 128 0\n6.592533 0 75143136 8 1\n")

@@ -179,7 +179,7 @@ pub(crate) fn read_trace(
 }
 
 /// Priorities of processes, as `--ionice` of the command has them.
-fn priorities(ionice: &[String]) -> PyResult<Vec<Ionice>> {
+pub(crate) fn priorities(ionice: &[String]) -> PyResult<Vec<Ionice>> {
     let parse = |text: &String| text.parse().map_err(|problem| wrong("ionice", format_args!("{text:?} {problem}")));
     ionice.iter().map(parse).collect()
 }

@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyFloat, PyString};
 use crate::error::{
     About as _, ArgumentTypeError, DeviceError, of_asked, of_profile, of_workload, plain, usage, wrong,
 };
-use crate::trace::{Trace, warn_of_gaps};
+use crate::trace::{Trace, priorities, warn_of_gaps};
 
 /// A dict of numbers, texts, lists and dicts, as TOML.
 pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -260,9 +260,27 @@ impl Setting {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Origin {
     Sample,
-    Path { path: PathBuf, format: Option<String>, columns: Option<String>, partial: bool },
+    Path { path: PathBuf, reading: Reading },
     Text { kind: &'static str, text: String, name: String },
     Trace(Trace),
+}
+
+/// How a trace is read, in the words of Python.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Reading {
+    format: Option<String>,
+    columns: Option<String>,
+    time_unit: Option<String>,
+    partial: bool,
+    ionice: Vec<String>,
+}
+
+impl Reading {
+    fn options(&self) -> PyResult<ReadOptions> {
+        let Self { format, columns, time_unit, partial, ionice } = self;
+        let options = reading(format.as_deref(), columns.as_deref(), time_unit.as_deref(), *partial)?;
+        Ok(ReadOptions { priorities: priorities(ionice)?, ..options })
+    }
 }
 
 /// What is done to a device: a trace, fio jobs, tasks, or an application.
@@ -324,7 +342,7 @@ impl Workload {
             return Self::text("tasks", &toml_of(given)?, "tasks");
         }
         match given.extract::<PathBuf>() {
-            Ok(path) => Self::open(given.py(), path, None, None, false),
+            Ok(path) => Self::open(given.py(), path, Reading::default()),
             Err(_) => Err(ArgumentTypeError::new_err(format!(
                 "a workload must be a Workload, a Trace, the path of a file, a command line or a dict of tasks, not {}",
                 given.get_type().name()?
@@ -332,19 +350,13 @@ impl Workload {
         }
     }
 
-    fn open(
-        py: Python<'_>,
-        path: PathBuf,
-        format: Option<String>,
-        columns: Option<String>,
-        partial: bool,
-    ) -> PyResult<Self> {
-        let reading = reading(format.as_deref(), columns.as_deref(), None, partial)?;
+    fn open(py: Python<'_>, path: PathBuf, words: Reading) -> PyResult<Self> {
+        let reading = words.options()?;
         let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
         if let Inner::Trace(trace) = &inner {
             warn_of_gaps(py, trace)?;
         }
-        let origin = Origin::Path { path: path.clone(), format, columns, partial };
+        let origin = Origin::Path { path: path.clone(), reading: words };
         Ok(Self { inner, path: Some(path), reading, origin })
     }
 
@@ -373,17 +385,20 @@ impl Workload {
 #[pymethods]
 impl Workload {
     /// A trace of any format that is known, a fio job file (*.fio, *.job, *.ini), a task file (*.toml), or the command
-    /// line of an application. `format`, `columns` and `partial` are for traces.
+    /// line of an application. The other arguments are for traces, and are those of read_trace.
     #[new]
-    #[pyo3(signature = (path, *, format=None, columns=None, partial=false))]
+    #[pyo3(signature = (path, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new()))]
+    #[pyo3(text_signature = "(path, *, format=None, columns=None, time_unit=None, partial=False, ionice=())")]
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = plain)] path: PathBuf,
         #[pyo3(from_py_with = plain)] format: Option<String>,
         #[pyo3(from_py_with = plain)] columns: Option<String>,
+        #[pyo3(from_py_with = plain)] time_unit: Option<String>,
         #[pyo3(from_py_with = plain)] partial: bool,
+        #[pyo3(from_py_with = plain)] ionice: Vec<String>,
     ) -> PyResult<Self> {
-        Self::open(py, path, format, columns, partial).about("path")
+        Self::open(py, path, Reading { format, columns, time_unit, partial, ionice }).about("path")
     }
 
     /// What may stand for a workload: one, a trace, a path, a command line or a dict of tasks; None is the sample.
@@ -466,8 +481,9 @@ impl Workload {
         let of = slf.get_type();
         Ok(match slf.get().origin.clone() {
             Origin::Sample => (of.getattr("sample")?, pyo3::types::PyTuple::empty(py).into_any()),
-            Origin::Path { path, format, columns, partial } => {
-                (of.getattr("_again")?, (path, format, columns, partial).into_pyobject(py)?.into_any())
+            Origin::Path { path, reading: Reading { format, columns, time_unit, partial, ionice } } => {
+                let given = (path, format, columns, time_unit, partial, ionice);
+                (of.getattr("_again")?, given.into_pyobject(py)?.into_any())
             }
             Origin::Text { kind: "job", text, name } => {
                 (of.getattr("from_job")?, (text, name).into_pyobject(py)?.into_any())
@@ -483,9 +499,11 @@ impl Workload {
         path: PathBuf,
         format: Option<String>,
         columns: Option<String>,
+        time_unit: Option<String>,
         partial: bool,
+        ionice: Vec<String>,
     ) -> PyResult<Self> {
-        Self::open(py, path, format, columns, partial)
+        Self::open(py, path, Reading { format, columns, time_unit, partial, ionice })
     }
 }
 

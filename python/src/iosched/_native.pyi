@@ -89,7 +89,14 @@ class Setting:
 @final
 class Workload:
     def __new__(
-        cls, path: _Path, *, format: str | None = None, columns: str | None = None, partial: bool = False
+        cls,
+        path: _Path,
+        *,
+        format: str | None = None,
+        columns: str | None = None,
+        time_unit: Literal["ns", "us", "ms", "s"] | None = None,
+        partial: bool = False,
+        ionice: Sequence[str] = (),
     ) -> Workload: ...
     @staticmethod
     def of(given: _AnyWorkload | None = None) -> Workload: ...
