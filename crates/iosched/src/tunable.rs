@@ -248,7 +248,7 @@ pub enum TunableError {
         takes: String,
     },
     /// Not a text that the file takes.
-    #[error("{name} does not take {value:?}; it takes {takes}")]
+    #[error("{name}: {value:?} is not accepted; it takes {takes}")]
     NotTaken {
         /// The file.
         name: &'static str,
