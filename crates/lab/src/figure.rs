@@ -583,7 +583,12 @@ mod tests {
         );
         assert_eq!((Figure::Finish.label(true), Figure::Fairness.label(true)), ("finish".into(), "fairness".into()));
         let task = TaskResult { name: "db".to_owned(), ..TaskResult::default() };
-        let (own, _) = Figure::of_tasks(&[task], &[JobResult { name: "db".to_owned(), ..JobResult::default() }], false);
+        let (own, _) = Figure::of_tasks(
+            &[task],
+            &[JobResult { name: "db".to_owned(), ..JobResult::default() }],
+            false,
+            WorkloadKind::Jobs,
+        );
         assert!(
             own.concat().iter().all(|own| own.is_of_part() && !own.is_of_device() && own.label(true) == own.name())
         );
