@@ -69,8 +69,10 @@ pub(crate) struct TuneArgs {
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
     controllers: Vec<Controller>,
 
-    /// Search a predefined set: "today" is the schedulers of today's Linux with their defaults, and all controllers; or
-    /// desktop, the same with adios, which is not in Linux but in kernels for desktops
+    /// Search a predefined set of schedulers and controllers: "today" or "desktop"
+    ///
+    /// The set today has the schedulers of today's Linux with their defaults, and all controllers. The set desktop adds
+    /// adios, which only kernels for desktops have.
     ///
     /// --scheduler and --controller replace its schedulers and controllers. --vary adds tunables.
     #[arg(long, value_name = "NAME", value_parser = ["today", DESKTOP])]

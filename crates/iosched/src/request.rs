@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 
 use crate::collections::{Id, Kind, ListLinks, NIL, NUMBERS_END, RbLinks, RbNode};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::env::ChainLinks;
 use crate::time::Time;
 
 /// A position on a device, in units of 512 bytes.
@@ -193,6 +192,19 @@ pub(crate) enum RequestStage {
 
 /// The tag of a request that has none.
 pub(crate) const NO_TAG: u32 = u32::MAX;
+
+/// A request's place in its chain of the merge hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChainLinks {
+    pub(crate) next: u32,
+    pub(crate) prev: u32,
+}
+
+impl Default for ChainLinks {
+    fn default() -> Self {
+        Self { next: NIL, prev: NIL }
+    }
+}
 
 /// One request: neighbouring bios of one direction, served as one.
 #[derive(Clone, Debug)]

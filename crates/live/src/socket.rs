@@ -296,8 +296,8 @@ mod tests {
         fs::create_dir_all(above.join("mine")).unwrap();
         fs::set_permissions(&above, fs::Permissions::from_mode(0o777)).unwrap();
         let error = OwnedListener::bind(&path).unwrap_err();
-        let told = format!("other users may write to {} (mode 0777), so another user could", above.display());
-        assert!(error.to_string().contains(&told), "{error}");
+        let expected = format!("other users may write to {} (mode 0777), so another user could", above.display());
+        assert!(error.to_string().contains(&expected), "{error}");
         assert!(!path.exists(), "nothing is made there");
         fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
         OwnedListener::bind(&path).unwrap();

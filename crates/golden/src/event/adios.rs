@@ -17,21 +17,21 @@ const ERANGE: i32 = 34;
 pub(super) struct Adios {
     /// What was inserted at the head.
     heads: BTreeSet<u64>,
-    /// The lists of the batch that is told of next.
+    /// The lists of the batch that is reported next.
     batch: [Vec<String>; 4],
     /// What was said of the request that is dispatched next.
     choice: String,
 }
 
 impl Family for Adios {
-    /// Where requests wait is told once all of an insertion are in, and only of those that did not merge.
+    /// Where requests wait is reported once all of an insertion are in, and only of those that did not merge.
     fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
         let mut arranged: Vec<(u64, Event)> = Vec::with_capacity(events.len());
         let mut late: Vec<(u64, Event)> = Vec::new();
         for (now_ns, event) in events {
             match event {
-                Event::Decision(Decision::Adios(told @ (AdiosEvent::Queued { .. } | AdiosEvent::Stable))) => {
-                    if let AdiosEvent::Queued { cookie, list: AdiosList::Head, .. } = told {
+                Event::Decision(Decision::Adios(decided @ (AdiosEvent::Queued { .. } | AdiosEvent::Stable))) => {
+                    if let AdiosEvent::Queued { cookie, list: AdiosList::Head, .. } = decided {
                         self.heads.insert(*cookie);
                     }
                     late.push((*now_ns, event.clone()));

@@ -21,7 +21,7 @@ use crate::tunable::{TunableError, TunableSet};
 use batch::{Bias, LISTS, Page};
 use model::{Known, Model, SMALL_BYTES, Samples, Shrinking};
 use sorted::{NO_STEP, Sorted, Steps};
-use tunables::{Asked, DECLARATIONS, TEXTS, Tunables, VERSION};
+use tunables::{DECLARATIONS, Effect, TEXTS, Tunables, VERSION};
 
 const RULES: MultiQueueRules = MultiQueueRules { reads_are_sync: false, ..MultiQueueRules::USUAL };
 
@@ -97,8 +97,8 @@ struct Maxima {
 
 struct Adios {
     tunables: Tunables,
-    /// What the last write asks for.
-    asked: Option<Asked>,
+    /// Effect of the last write, which is still to be carried out.
+    effect_due: Option<Effect>,
     models: [Model; KINDS],
     /// Samples that all models share.
     shared: Samples,
@@ -134,7 +134,7 @@ impl Adios {
         let jiffy = env.jiffies();
         Self {
             tunables: Tunables::new(env.rotational),
-            asked: None,
+            effect_due: None,
             models: std::array::from_fn(|_| Model::new(jiffy)),
             shared: Samples::default(),
             slots: Vec::new(),
@@ -419,7 +419,7 @@ impl Adios {
             let cell = cell as u8;
             env.note(|| Decision::Adios(AdiosEvent::Sample { cookie, latency_ns, weight, large, cell }));
             if !large && self.models[kind].known.base_ns == 0 {
-                self.changing(env, |own, env| own.learn(env, kind));
+                self.changing(env, |adios, env| adios.learn(env, kind));
             }
         }
         if env.timer.is_none() {
@@ -549,17 +549,17 @@ impl Elevator for Adios {
     }
 
     fn tunable_changed(&mut self, env: &mut Env, _name: &str) {
-        match self.asked.take() {
-            Some(Asked::Load { first, values, empties }) => self.changing(env, |own, env| {
-                for (model, [base_ns, slope_ns]) in own.models[first..].iter_mut().zip(values.into_iter().flatten()) {
+        match self.effect_due.take() {
+            Some(Effect::Load { first, values, empties }) => self.changing(env, |adios, env| {
+                for (model, [base_ns, slope_ns]) in adios.models[first..].iter_mut().zip(values.into_iter().flatten()) {
                     model.load(base_ns, slope_ns, env.jiffies());
                 }
                 if empties {
-                    own.shared.clear();
+                    adios.shared.clear();
                 }
             }),
-            Some(Asked::ResetBias) => self.bias = Bias::default(),
-            Some(Asked::ResetMaxima) => self.maxima = Maxima::default(),
+            Some(Effect::ResetBias) => self.bias = Bias::default(),
+            Some(Effect::ResetMaxima) => self.maxima = Maxima::default(),
             None => {}
         }
     }
@@ -595,7 +595,7 @@ impl TunableSet for Adios {
     }
 
     fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
-        self.asked = self.tunables.write(name, text)?;
+        self.effect_due = self.tunables.write(name, text)?;
         Ok(())
     }
 }

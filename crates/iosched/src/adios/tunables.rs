@@ -116,9 +116,9 @@ const fn model_file(name: &'static str, doc: &'static str) -> TextSpec {
     }
 }
 
-/// What a write asks for beyond a new value; the elevator does it.
+/// Effect of a write beyond a new value. The elevator carries it out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
+pub(super) enum Effect {
     /// The models of these operations, counted from reads, begin with base and slope.
     Load {
         /// The first of them.
@@ -134,7 +134,7 @@ pub(super) enum Asked {
     ResetMaxima,
 }
 
-impl Asked {
+impl Effect {
     fn load(first: usize, base_slope: [u64; 2], empties: bool) -> Self {
         Self::Load { first, values: [Some(base_slope), None, None, None], empties }
     }
@@ -168,15 +168,15 @@ impl Tunables {
     }
 
     /// Writes a file. What is to be done beyond that, if anything.
-    pub(super) fn write(&mut self, name: &str, text: &str) -> Result<Option<Asked>, TunableError> {
+    pub(super) fn write(&mut self, name: &str, text: &str) -> Result<Option<Effect>, TunableError> {
         if let Some(spec) = TEXTS.iter().find(|spec| spec.name == name) {
             spec.check(text)?;
             return Ok(match (name, numbers::<2>(text)) {
-                ("lat_model_read", Some(loaded)) => Some(Asked::load(0, loaded, true)),
-                ("lat_model_write", Some(loaded)) => Some(Asked::load(1, loaded, true)),
-                ("lat_model_discard", Some(loaded)) => Some(Asked::load(2, loaded, true)),
-                ("reset_lat_model", _) => resets(text).map(|values| Asked::Load { first: 0, values, empties: true }),
-                _ => Some(Asked::ResetMaxima),
+                ("lat_model_read", Some(loaded)) => Some(Effect::load(0, loaded, true)),
+                ("lat_model_write", Some(loaded)) => Some(Effect::load(1, loaded, true)),
+                ("lat_model_discard", Some(loaded)) => Some(Effect::load(2, loaded, true)),
+                ("reset_lat_model", _) => resets(text).map(|values| Effect::Load { first: 0, values, empties: true }),
+                _ => Some(Effect::ResetMaxima),
             });
         }
         if let Some(spec) = DECLARATIONS.specs().find(|spec| spec.name == name)
@@ -194,10 +194,10 @@ impl Tunables {
         }
         self.values.set(name, text)?;
         Ok(match name {
-            "lat_target_read" => Some(Asked::load(0, [0; 2], false)),
-            "lat_target_write" => Some(Asked::load(1, [0; 2], false)),
-            "lat_target_discard" => Some(Asked::load(2, [0; 2], false)),
-            "read_priority" => Some(Asked::ResetBias),
+            "lat_target_read" => Some(Effect::load(0, [0; 2], false)),
+            "lat_target_write" => Some(Effect::load(1, [0; 2], false)),
+            "lat_target_discard" => Some(Effect::load(2, [0; 2], false)),
+            "read_priority" => Some(Effect::ResetBias),
             _ => None,
         })
     }
@@ -248,7 +248,7 @@ fn resets(text: &str) -> Option<[Option<[u64; 2]>; 4]> {
 mod tests {
     use super::*;
 
-    fn write(name: &str, text: &str) -> Result<Option<Asked>, TunableError> {
+    fn write(name: &str, text: &str) -> Result<Option<Effect>, TunableError> {
         Tunables::new(false).write(name, text)
     }
 
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn models_take_two_numbers_and_ignore_what_follows() {
         let loaded = |text: &str| match write("lat_model_write", text) {
-            Ok(Some(Asked::Load { first: 1, values: [Some(loaded), ..], empties: true })) => Some(loaded),
+            Ok(Some(Effect::Load { first: 1, values: [Some(loaded), ..], empties: true })) => Some(loaded),
             _ => None,
         };
         assert_eq!(loaded("5 6"), Some([5, 6]));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_written_target_forgets_the_latencies_of_its_operation() {
-        let forgets = |first| Ok(Some(Asked::load(first, [0; 2], false)));
+        let forgets = |first| Ok(Some(Effect::load(first, [0; 2], false)));
         assert_eq!(write("lat_target_read", "1"), forgets(0));
         assert_eq!(write("lat_target_discard", "0"), forgets(2));
         assert!(write("lat_target_read", "18446744073709551616").is_err());

@@ -1,7 +1,7 @@
 //! Where back merges are looked for: queued requests by the sector behind their last.
 
 use crate::collections::{Id, NIL};
-use crate::request::{RequestId, Requests, Sector};
+use crate::request::{ChainLinks, RequestId, Requests, Sector};
 
 const CHAINS_MIN: usize = 64;
 
@@ -22,19 +22,6 @@ pub(crate) struct MergeHash {
     heads: Vec<u32>,
     shift: u32,
     len: usize,
-}
-
-/// A request's place in its chain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChainLinks {
-    next: u32,
-    prev: u32,
-}
-
-impl Default for ChainLinks {
-    fn default() -> Self {
-        Self { next: NIL, prev: NIL }
-    }
 }
 
 impl Default for MergeHash {

@@ -10,7 +10,7 @@ use crate::request::{RequestId, RequestStage, Requests};
 use crate::time::{SECOND_NS, Time};
 
 pub(crate) use dispatch_list::DispatchList;
-pub(crate) use merge_hash::{ChainLinks, MergeCache};
+pub(crate) use merge_hash::MergeCache;
 
 /// What a request queue shows its elevator. One moment lasts as long as one call.
 #[derive(Debug)]

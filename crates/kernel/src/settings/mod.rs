@@ -163,7 +163,7 @@ fn those_below(below: &[String]) -> String {
 
 /// How to have a scheduler that the kernel does not have.
 fn elsewhere(name: &str) -> String {
-    match Registry::linux().get(name).ok().and_then(|own| own.out_of_tree) {
+    match Registry::linux().get(name).ok().and_then(|scheduler| scheduler.out_of_tree) {
         Some(kernels) => format!(
             ". {name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
              iosched serve DISK --scheduler {name}"
