@@ -102,10 +102,10 @@ fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
     all.runs.iter().for_each(|run| write_run(&mut text, run).unwrap());
     assert_eq!(Measured::read(&text[..], "v.jsonl").unwrap(), all);
     let cut = Measured::read(&text[..text.len() - 9], "v.jsonl").unwrap();
-    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is cut short"), "{:?}", cut.warnings);
+    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is truncated"), "{:?}", cut.warnings);
     let text = String::from_utf8(text).unwrap();
     for (text, said) in [
-        (String::new(), "is no file of a validation: it is empty"),
+        (String::new(), "is not a file of a validation: it is empty"),
         ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is not a file of a validation"),
         (text.replace("\"format\":1", "\"format\":9"), "it has format 9"),
         (

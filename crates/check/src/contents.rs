@@ -70,7 +70,7 @@ impl Write {
 
 /// What was found cannot be.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("bytes {bytes:?} of the disk are {found}; they may be of the writes {allowed:?}")]
+#[error("bytes {bytes:?} of the disk are {found}; only data of the writes {allowed:?} is allowed there")]
 pub struct Wrong {
     bytes: Range<u64>,
     found: String,

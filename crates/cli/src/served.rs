@@ -43,7 +43,7 @@ pub(crate) struct DiskArgs {
     #[arg(short, long, value_name = "SETTING", value_parser = setting)]
     scheduler: Option<Setting>,
 
-    /// Choose the scheduler, and the depth unless --depth is given, by the purpose of the disk
+    /// Choose the scheduler for this purpose of the disk; without --depth, also the depth
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
     purpose: Option<Purpose>,
 

@@ -142,7 +142,7 @@ fn what_stays_in_the_page_cache_is_told_with_the_remedy() {
     let common = ["compare", "-w", line, "-d", "sata-7200", "-s", "none", "-s", "mq-deadline", "-n", "2", "-j", "1"];
     let (code, out, err) = run(&here, &common);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.starts_with("Keep none. Nothing reached the disk: all data stayed in the page cache"), "{out}");
+    assert!(out.starts_with("Keep `none`. Nothing reached the disk: all data stayed in the page cache"), "{out}");
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("nothing reached the disk") && words.contains("add conv=fsync or oflag=direct"), "{out}");
     // The program's own rate is beside that of the device.

@@ -143,8 +143,8 @@ fn metrics_of_the_device_say_so_beside_those_of_a_job() {
     let here = directory("labels");
     let job = "[t]\nrw=randread\ndirect=1\nsize=1m\n[u]\nrw=randread\ndirect=1\nsize=1m\n";
     let json = compare(&here, ("two.fio", job), &["--device", "sata-7200", "--scheduler", "none", "--runs", "2"]);
-    let figures = json["figures"].as_array().unwrap();
-    let name = |id: &str| figures.iter().find(|own| own["figure"] == id).unwrap()["name"].as_str().unwrap();
+    let metrics = json["metrics"].as_array().unwrap();
+    let name = |id: &str| metrics.iter().find(|found| found["metric"] == id).unwrap()["name"].as_str().unwrap();
     assert_eq!((name("sync_p99"), name("throughput")), ("device sync p99", "device throughput"));
     assert_eq!((name("finish"), name("t_p99")), ("finish", "t p99"));
 }

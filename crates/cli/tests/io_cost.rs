@@ -135,7 +135,7 @@ fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
     assert_eq!(code, 0);
     assert_eq!(out.lines().filter(|line| line.starts_with("samsung_ssd_970_evo_500gb ")).count(), 1, "{out}");
     let (code, _, err) = run(&["device", "list", "--family", "hdd"]);
-    assert!(code == 2 && err.contains("families are ssd"), "{err}");
+    assert!(code == 2 && err.contains("available: ssd"), "{err}");
     let settings = ["--scheduler", "none", "--scheduler", "bfq", "--runs", "3", "--details"];
     let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/db-beside-backup.fio");
     let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];

@@ -205,7 +205,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
         assert!(found == code && out.is_empty() && err.contains(problem), "{found}: {err}");
     };
     // A decision that was not taken, a bio that was another, a line of nothing, the end of the file, no recording.
-    refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "recorded is at");
+    refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "the recording has at");
     let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the simulator has");
     refused(&text.replacen(" turn", " tern", 1), 1, "there is no record \"tern\"");

@@ -142,7 +142,7 @@ fn records_of_devices_that_the_plan_does_not_have_are_refused() {
     bytes.extend(line.replacen("\"record\":\"run\"", "\"record\":\"run\",\"device\":1", 1).bytes());
     bytes.push(b'\n');
     let error = RecordReader::read(bytes.as_slice(), "x.jsonl").unwrap_err().to_string();
-    assert!(error.starts_with("x.jsonl: line ") && error.contains("a device or setting that the plan"), "{error}");
+    assert!(error.starts_with("x.jsonl: line ") && error.contains("no device or setting of the plan"), "{error}");
     let none = String::from_utf8(bytes).unwrap().replacen("\"devices\":[{", "\"devices\":[],\"rest\":[{", 1);
     let error = RecordReader::read(none.as_bytes(), "x.jsonl").unwrap_err().to_string();
     assert!(error.contains("x.jsonl: line 1: ") && error.contains("the plan has no device"), "{error}");
@@ -175,7 +175,7 @@ fn a_device_given_twice_is_refused() {
     let mut experiment = experiment(&["sata-7200"], &["noop"], 1);
     let error = experiment.add_device(profile("sata-7200")).unwrap_err();
     assert!(matches!(error, LabError::TwiceTheSameDevice { .. }));
-    assert_eq!(error.to_string(), "the device sata-7200 is given twice; give each once");
+    assert_eq!(error.to_string(), "the device sata-7200 is given twice; give each device once");
 }
 
 /// Makes setting 1 of a device so many times slower than setting 0 in every run, in all that is measured of time.

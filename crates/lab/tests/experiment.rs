@@ -112,7 +112,7 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
     let read = RecordReader::read(&bytes[..cut], "last.jsonl").unwrap();
     assert_eq!((read.runs.len(), read.rounds()), (2, vec![0]));
     assert_eq!(read.warnings.len(), 1);
-    assert!(read.warnings[0].starts_with("last.jsonl: line 6 is cut short"), "{}", read.warnings[0]);
+    assert!(read.warnings[0].starts_with("last.jsonl: line 6 is truncated"), "{}", read.warnings[0]);
     let doubts = results(&read).doubts;
     assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 1, planned: 3, .. })), "{doubts:?}");
     // Cut between two lines, nothing is lost and nothing is said.
@@ -292,7 +292,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
-    for part in ["ran for different times: cfq for", "noop for", "the limit is 100 s", "shorten --run-for"] {
+    for part in ["ran for different times: `cfq` for", "`noop` for", "a limit of 100 s", "shorten --run-for"] {
         assert!(told.contains(part), "{told}");
     }
     let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);

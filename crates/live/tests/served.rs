@@ -187,7 +187,7 @@ fn the_first_request_is_served_under_the_setting() {
     served.handle.stop();
     served.wait().flushed.unwrap();
     let wrong = |setting: &str| reactor::open(&under(setting)).unwrap_err().to_string();
-    assert!(wrong("present").starts_with("\"present\" is not a scheduler"), "{}", wrong("present"));
+    assert!(wrong("present").starts_with("there is no scheduler \"present\"; available: "), "{}", wrong("present"));
     assert_eq!(
         wrong("noop:nr_requests=0"),
         "noop: nr_requests: 0 is out of range; it must be from 1 to 65536 requests"

@@ -383,7 +383,7 @@ const FIU: FormatSpec = FormatSpec {
     recognised: "lines of its shape: blanks between eight or nine columns, the sixth R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`, of 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
-    read: "all but the hash; names of processes; a process called ? has no name",
+    read: "all fields except the hash; also the names of processes, where ? means that there is no name",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { processes: true, devices: true, ..PLAIN }),

@@ -46,7 +46,7 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// For a disk that you do not have, use --trace. It fits the model of a rotating disk to a trace of requests. The disk
 /// must have served them one at a time.
 ///
-/// A device is only read, unless --destroy-data names it. A file is always only read. In a directory, iosched creates a
+/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a directory, iosched creates a
 /// file, writes to it and removes it.
 ///
 /// Ctrl-C keeps the measurements so far; continue with --from. Exit status: 1 if no model fits.

@@ -45,8 +45,8 @@ pub(crate) struct Reading {
     cgroups: Vec<InCgroup>,
     /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat for several
     ///
-    /// Few traces record priorities. The class is one of ionice's, and the level is from 0 to 7. '*=none' stands for
-    /// all other processes. The first option that matches a process counts.
+    /// Few traces record priorities. The classes are those of ionice; the level is from 0 to 7. '*=none' sets the
+    /// class none for all other processes. If several options match a process, the first one is used.
     #[arg(long = "ionice", value_name = "PROCESS=CLASS", value_parser = ionice)]
     priorities: Vec<Ionice>,
 }

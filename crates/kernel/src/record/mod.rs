@@ -58,13 +58,15 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Somebody else uses the tracer.
-    #[error("the kernel's tracing is in use: {what}; end that use first, because there is only one trace")]
+    #[error("the kernel's tracing is in use: {what}; stop it first, because only one trace can run at a time")]
     InUse {
         /// For what.
         what: String,
     },
     /// Another recording of ours uses it.
-    #[error("process {pid} is recording already, and there is only one trace; wait until it ends")]
+    #[error(
+        "process {pid} is already recording, and only one recording can run at a time; wait until that process ends"
+    )]
     Recording {
         /// Its process; 0 if that is not known.
         pid: u32,

@@ -15,6 +15,8 @@ const EFFECTS_MAX: usize = 2;
 const COSTS_MAX: usize = 3;
 /// Trades and costs of settings that are not chosen, at most.
 const ASIDES_MAX: usize = 2;
+/// From this gain of a job or process on, as a factor, the user chooses between it and the first metric.
+const TRADE: f64 = 2.0;
 
 /// Decides.
 #[must_use]
@@ -299,11 +301,21 @@ impl Rules<'_> {
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
         let nothing = nothing + self.condition(first, &others);
         if open.is_empty() {
-            let (kind, setting, mut sentences) = self
-                .starving_base(first)
-                .unwrap_or_else(|| (DecisionKind::Keep, base, vec![format!("Keep {}. {nothing}.", self.name(base))]));
+            let trade = self.trade(first, &others);
+            let head = match trade {
+                Some((setting, gain)) => format!(
+                    "Keep {} if {} matters more than {}. Otherwise set {}.",
+                    self.name(base),
+                    noun(first),
+                    noun(gain),
+                    self.name(setting)
+                ),
+                None => format!("Keep {}. {nothing}.", self.name(base)),
+            };
+            let kind = if trade.is_some() { DecisionKind::Trade } else { DecisionKind::Keep };
+            let (kind, setting, mut sentences) = self.starving_base(first).unwrap_or_else(|| (kind, base, vec![head]));
             sentences.extend(told);
-            sentences.extend(self.asides(first, &others));
+            sentences.extend(self.asides(first, &others, trade.map(|(setting, _)| setting)));
             return (kind, setting, sentences);
         }
         let runs = open.iter().map(|&own| compared(first, own).and_then(|own| own.runs_needed));
@@ -327,8 +339,24 @@ impl Rules<'_> {
         let mut sentences = vec![head, format!("{nothing} for sure.")];
         sentences.extend(told);
         sentences.push(more);
-        sentences.extend(self.asides(first, &others));
+        sentences.extend(self.asides(first, &others, None));
         (kind, base, sentences)
+    }
+
+    /// The setting that gives a job or process much more than it costs in the first metric, and what it gives: the
+    /// user chooses between the two.
+    fn trade(&self, first: &Criterion, others: &[usize]) -> Option<(usize, &Criterion)> {
+        // Without a goal, the comparison chose the metric that decides.
+        self.evidence.reason.as_ref()?;
+        let gain = |&setting: &usize| {
+            let gain = *self.changes(setting, Verdict::Better).first()?;
+            let gained = magnitude(gain, setting);
+            let is_much = gained >= TRADE.ln() && gained >= 2.0 * magnitude(first, setting);
+            (gain.figure.is_of_part() && is_much).then_some((setting, gain, gained))
+        };
+        let is_open = |setting: &&usize| self.can_be_set(**setting) && self.starves(**setting, self.base()).is_none();
+        let all = others.iter().filter(is_open).filter_map(gain);
+        all.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(setting, gain, _)| (setting, gain))
     }
 
     /// The condition that the better settings do not meet.
@@ -382,7 +410,7 @@ impl Rules<'_> {
     }
 
     /// What the first metric is of some settings against the baseline, in sentences: "`none` and `kyber` are equal within
-    /// 5 %.", "`bfq` takes 19 % longer (9 to 29 %)."
+    /// 5 % in finish.", "`bfq` takes 19 % longer (9 to 29 %)."
     fn told(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
         let of = |wanted: Verdict| -> Vec<usize> {
             let is_so = |&own: &usize| compared(first, own).is_some_and(|found| found.verdict == wanted);
@@ -397,7 +425,8 @@ impl Rules<'_> {
         if !equal.is_empty() {
             let are = if equal.len() == 1 { "is" } else { "are" };
             let within = self.evidence.equal_within_percent;
-            said.push(format!("{} {are} equal within {within} %.", some_of(&equal, NAMED_MAX, "and")));
+            let equal = some_of(&equal, NAMED_MAX, "and");
+            said.push(format!("{equal} {are} equal within {within} % in {}.", noun(first)));
         }
         let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
         said.extend(differing.iter().take(NAMED_MAX - 1).map(|&own| self.differing(first, own)));
@@ -474,8 +503,9 @@ impl Rules<'_> {
         Some((DecisionKind::Trade, best, vec![head, why]))
     }
 
-    /// Settings that are better in another metric, and what is worse under settings that are equal; choices first.
-    fn asides(&self, first: &Criterion, others: &[usize]) -> Vec<String> {
+    /// Settings that are better in another metric, and what is worse under settings that are equal; choices first. The
+    /// first sentence says already when to take the setting `trade`.
+    fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
         let (mut choices, mut said) = (Vec::new(), Vec::new());
         let differs = |verdict| move |own: usize| compared(first, own).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
@@ -495,6 +525,7 @@ impl Rules<'_> {
                 // The sentence on the first metric says it already.
                 (None, _, _) if is_worse(own) => {}
                 (None, _, Some(starved)) => said.push(format!("{name} starves {}.", starved)),
+                (Some(_), Some(_), None) if trade == Some(own) => choices.push(format!("{name} {gained}.")),
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
                     let paid = if is_worse(own) {
@@ -542,8 +573,9 @@ impl Rules<'_> {
         if self.served_only() {
             let mut chars = sentences[0].chars();
             let first: String = chars.next().into_iter().flat_map(char::to_lowercase).collect();
-            sentences[0] = format!("On a disk that iosched serves, {first}{}", chars.as_str());
-            sentences.insert(1, "Linux has none of these settings.".to_owned());
+            let there = format!("{first}{}", chars.as_str()).replace("Otherwise keep", "Otherwise use");
+            sentences[0] =
+                format!("Linux has none of these settings: they need a disk that iosched serves. There, {there}");
         } else if self.evidence.served.contains(&setting) {
             sentences
                 .insert(1, format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(setting)));

@@ -174,7 +174,7 @@ fn a_program_that_stays_in_the_page_cache_decides_nothing() {
     let own = Evidence { nothing_reached: true, runs: 1, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
     let found = decide(&own);
     assert_eq!(found.kind, DecisionKind::Idle);
-    assert!(found.sentences[0].starts_with("Keep none. Nothing reached the disk: all data stayed in"), "{found}");
+    assert!(found.sentences[0].starts_with("Keep `none`. Nothing reached the disk: all data stayed in"), "{found}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) fn noun(criterion: &Criterion) -> &str {
 pub(super) fn nothing_better(criterion: &Criterion) -> String {
     let figure = criterion.figure;
     match (figure, figure.direction()) {
-        (Figure::Finish | Figure::Throughput, _) => "Nothing is faster".to_owned(),
+        (Figure::Finish, _) => "Nothing is faster".to_owned(),
         (Figure::Fairness, _) => "Nothing shares the disk more fairly".to_owned(),
         (_, Direction::Higher) => format!("Nothing raises {}", noun(criterion)),
         (..) if is_time(figure) => format!("Nothing shortens {}", noun(criterion)),

@@ -154,7 +154,7 @@ fn bad_writes_fail_with_the_errno_of_sysfs() {
     refused("clients/999/ioprio", "idle", libc::ENOENT, "available: 1, 2");
     refused("groups/db/weight", "5000", libc::EINVAL, "from 10 to 1000");
     refused("groups/db/weight", "heavy", libc::EINVAL, "from 10 to 1000, or default");
-    refused("groups/other/weight", "100", libc::ENOENT, "there is db");
+    refused("groups/other/weight", "100", libc::ENOENT, "available: db");
     refused("queue/read_expire", "1", libc::ENOENT, "nr_requests");
     refused("queue/nr_requests/x", "1", libc::ENOTDIR, "is a file");
     refused("queue", "1", libc::EISDIR, "is a directory");

@@ -266,7 +266,9 @@ pub enum RemoveGroupError {
     #[error("an export declares this group; remove the export instead")]
     Declared,
     /// Clients are in it.
-    #[error("{0} clients are in this group; first write another group to the group of each client")]
+    #[error(
+        "{0} clients are still in this group; first move each client to another group: write the other group to the client's `group`"
+    )]
     InUse(usize),
 }
 

@@ -116,7 +116,7 @@ pub(super) fn lists(place: &Sandbox) {
         let told = place.iosched(&[&common, args, &list].concat());
         told.code(0);
         let found: serde_json::Value = serde_json::from_str(&told.out).unwrap();
-        let settings = found["figures"][0]["settings"].as_array().unwrap().clone();
+        let settings = found["metrics"][0]["settings"].as_array().unwrap().clone();
         settings.iter().map(|own| own["setting"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(named(&["-d", "nvme"]), labels);

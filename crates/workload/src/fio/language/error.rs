@@ -134,7 +134,7 @@ pub enum ProblemKind {
     },
     /// An option of another engine than the section's.
     #[error(
-        "{option}: this option belongs to ioengine={}, but the engine here is {engine}; write it after its ioengine",
+        "{option}: this option is only for ioengine={}, but the engine here is {engine}; put it below its ioengine",
         .engines.join(" or ")
     )]
     OtherEngine {
