@@ -262,6 +262,43 @@ fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
 }
 
 #[test]
+fn measured_figures_stand_beside_simulated_ones() {
+    let here = directory("reproduce-measured");
+    std::fs::create_dir_all(here.join("data")).unwrap();
+    let header = "experiment,figure,scheduler,job,bs,iodepth,numjobs,rw,disks,metric,value";
+    let table = |metric: &str| {
+        format!(
+            "{header}\n\
+             e,1a,none,reader,4k,1,1,randread,1,{metric},13900\n\
+             e,1a,none,reader,4k,1,1,randread,1,clat_p99,100\n\
+             e,11a,none,reader,4k,1,1,randread,8,iops,10000\n"
+        )
+    };
+    let write = |text: &str| std::fs::write(here.join("data/icpe24.csv"), text).unwrap();
+    write(&table("iops"));
+    let args = ["reproduce", "measured", "--data", "data"];
+    let (code, out, err) = run(&here, &args);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("\nicpe24: rates ") && out.contains(" of 1, p99 "), "{out}");
+    assert!(out.ends_with("icpe24: 1 cases not simulated; the jobs of 1 open several disks\n"), "{out}");
+    let (_, out, _) = run(&here, &[&args[..], &["--json"]].concat());
+    let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    assert_eq!((&lines[0]["measured"], &lines[0]["metric"]), (&13900.0.into(), &"IOPS".into()));
+    assert!(lines[0]["simulated"].as_f64().unwrap() > 0.0 && lines[2]["rates"] == 1, "{out}");
+    // A slower model gives other figures.
+    let (_, slower, _) = run(&here, &[&args[..], &["--json", "--device", "sata-7200"]].concat());
+    assert_ne!(out, slower);
+
+    write(&table("iops").replace("randread,1,iops", "randread,one,iops"));
+    refused(&here, &args, &["data/icpe24.csv: line 2: disks: \"one\""]);
+    refused(&here, &["reproduce", "measured", "--data", "none"], &["none: no measurements", "kyber-grid.csv"]);
+    refused(&here, &["reproduce", "dd", "--data", "data"], &["--data", "reproduce measured"]);
+    refused(&here, &["reproduce", "measured", "dd"], &["measured runs alone"]);
+    refused(&here, &["reproduce", "measured", "--case", "nine"], &["\"nine\"", "icpe24"]);
+}
+
+#[test]
 fn what_there_is_to_reproduce_is_listed_and_what_is_not_is_refused() {
     let here = directory("reproduce-refused");
     let (code, out, _) = run(&here, &["reproduce", "--list"]);

@@ -14,6 +14,7 @@
 //! | say which figure counts, in words | [`goal`] |
 //! | know which setting wins where | [`Overview`] |
 //! | run experiments that others published | [`reproduce`] |
+//! | hold models against figures that others measured | [`measured`] |
 //! | hold a model against a recorded disk | [`validate`] |
 //! | hand runs on to others | [`write_blktrace`], [`write_decisions`], [`fio_json`] |
 //!
@@ -41,6 +42,7 @@ mod fio_json;
 pub mod foreign;
 pub mod goal;
 mod machine;
+pub mod measured;
 mod nearest;
 mod number;
 mod overview;

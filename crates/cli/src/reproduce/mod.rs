@@ -1,5 +1,7 @@
 //! `iosched reproduce`: the published experiments, run again.
 
+mod measured;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +18,7 @@ use iosched_lab::reproduce::{
 use iosched_lab::{Control, grouped};
 
 use crate::compare::next;
-use crate::fail::INTERRUPTED;
+use crate::fail::{INTERRUPTED, usage};
 use crate::options::or_cpus;
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{self, Look, reproduction};
@@ -24,6 +26,8 @@ use crate::watched::{Meter, on_interrupt};
 
 /// Stands for every experiment.
 const ALL: &str = "all";
+/// Runs of each case under each setting, if none are given.
+const RUNS: u32 = 10;
 
 /// Repeat published experiments in simulation and compare the results with the published ones
 ///
@@ -49,7 +53,8 @@ pub(crate) struct ReproduceArgs {
     /// Experiments to run: a group, a name, or all
     ///
     /// The group cfq has quantum, fsync-yield, dd, low-latency and tpcc. The group today has nvme-interference,
-    /// start-up, streams and shares.
+    /// start-up, streams and shares. The name measured stands for figures that others measured on named SSDs; it
+    /// prints them beside simulated ones.
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
@@ -60,9 +65,17 @@ pub(crate) struct ReproduceArgs {
     /// Runs of each case under each setting
     ///
     /// Runs differ in the initial position of the platters, in the location of files, and in the phase of periodic
-    /// threads.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    /// threads. [default: 10; 1 for measured]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+
+    /// With measured: directory with tables of measurements in the same form, instead of the included ones
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    data: Option<PathBuf>,
+
+    /// With measured: model of the disk, instead of the one that is named with the measurements
+    #[arg(short, long, value_name = "PROFILE")]
+    device: Option<String>,
 
     /// Seed for everything random; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
@@ -75,6 +88,10 @@ pub(crate) struct ReproduceArgs {
     /// Print one line of JSON per case, test and setting
     #[arg(long)]
     json: bool,
+
+    /// With measured: print docs/accuracy.md, a summary by source
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 
     /// Write a report (one HTML page) to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -99,9 +116,20 @@ pub(crate) struct ReproduceArgs {
 const EXAMPLES: &str = "Examples:
   iosched reproduce fsync-yield
   iosched reproduce quantum --case \"iozone 4M\" --runs 3
+  iosched reproduce measured --case kyber-grid
   iosched reproduce all --report reproduced.html --records reproduced.jsonl";
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+    if args.experiments.iter().any(|name| name == measured::MEASURED) {
+        return measured::run(args);
+    }
+    let of_measured =
+        [("--data", args.data.is_some()), ("--device", args.device.is_some()), ("--markdown", args.markdown)];
+    for (option, is_given) in of_measured {
+        if is_given {
+            return Err(usage(format!("{option} needs the experiment measured: iosched reproduce measured")));
+        }
+    }
     let experiments = chosen(args)?;
     if args.list {
         show::page(&list(&experiments))?;
@@ -111,8 +139,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&reproduction::assumptions(&experiments, Look::of_standard_output()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options =
-        ReproduceOptions { runs: args.runs, seed: args.seed, case: args.case.clone(), command: command(args) };
+    let options = ReproduceOptions {
+        runs: args.runs.unwrap_or(RUNS),
+        seed: args.seed,
+        case: args.case.clone(),
+        command: command(args),
+    };
     let mut outputs = Outputs::new(args.write).prints("the result");
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let mut records = match &args.records {
@@ -208,7 +240,7 @@ fn command(args: &ReproduceArgs) -> String {
     let mut line = CommandLine::of("reproduce");
     args.experiments.iter().for_each(|experiment| line.word(experiment));
     line.options("--case", &args.case);
-    line.option("--runs", args.runs);
+    line.option("--runs", args.runs.unwrap_or(RUNS));
     line.option("--seed", args.seed);
     line.to_string()
 }

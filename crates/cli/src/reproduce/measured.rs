@@ -1,0 +1,217 @@
+//! `iosched reproduce measured`: figures that others measured, beside simulated ones.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use iosched_disk::Profile;
+use iosched_lab::measured::{
+    MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source, Tally, simulate,
+};
+use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, significant};
+
+use super::ReproduceArgs;
+use crate::fail::{INTERRUPTED, usage};
+use crate::options::or_cpus;
+use crate::output;
+use crate::show::{Column, Look, Tone, set};
+use crate::watched::{Meter, on_interrupt};
+
+/// The name that stands for these experiments.
+pub(super) const MEASURED: &str = "measured";
+/// Runs of each case, if none are given: rates of one run differ by less than a percent.
+const RUNS: u32 = 1;
+/// Simulated time that counts, s.
+const SECONDS: u32 = 1;
+
+pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+    if args.experiments.len() > 1 {
+        return Err(usage("measured runs alone; remove the other experiments".to_owned()));
+    }
+    let device = args.device.as_deref().map(Profile::load).transpose()?;
+    let mut cases = Source::cases(args.data.as_deref())?;
+    if let Some(text) = &args.case {
+        cases.retain(|case| case.group.contains(text.as_str()) || case.source.name() == text);
+        if cases.is_empty() {
+            let names = Source::ALL.map(Source::name).join(", ");
+            return Err(usage(format!("no case of {names} has {text:?} in its name")));
+        }
+    }
+    let control = Arc::new(Control::new(or_cpus(args.jobs)));
+    on_interrupt(&control)?;
+    let options =
+        MeasuredOptions { runs: args.runs.unwrap_or(RUNS), seed: args.seed, seconds: SECONDS, device: device.as_ref() };
+    let bar = Meter::new("{bar:30} {pos} of {len} runs, {eta} to go");
+    let results = simulate(&cases, &options, &control, |done, of| bar.set(done, of))?;
+    bar.clear();
+    output::print(&if args.json {
+        json(&results)?
+    } else if args.markdown {
+        markdown(&cases, &results, &options)
+    } else {
+        text(&cases, &results, Look::of_standard_output())
+    })?;
+    Ok(if control.is_stopping() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The results of one source.
+fn of_source<'r, 'c>(source: Source, results: &'r [MeasuredResult<'c>]) -> Vec<&'r MeasuredResult<'c>> {
+    results.iter().filter(|result| result.case.source == source).collect()
+}
+
+/// The figures of each source, and the count of those that are met.
+fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) -> String {
+    let mut text = String::new();
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        if !of_source.is_empty() {
+            let _ = writeln!(text, "{}: {}\n\n{}", source.name(), source.about(), table(&of_source, look));
+        }
+    }
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        if !of_source.is_empty() {
+            let _ = writeln!(text, "{}", last_line(source, Tally::of(&of_source)));
+        }
+        text.extend(not_simulated(source, cases, of_source.len()));
+    }
+    text
+}
+
+/// "icpe24: rates 5 of 88, p99 4 of 88, orders 16 right / 3 wrong / 115 none".
+fn last_line(source: Source, tally: Tally) -> String {
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = tally;
+    format!(
+        "{}: rates {rates_met} of {rates}, p99 {p99s_met} of {p99s}, orders {right} right / {wrong} wrong / {equal} none",
+        source.name()
+    )
+}
+
+/// The sentence on cases of a source that have no result.
+fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Option<String> {
+    let planned = cases.iter().filter(|case| case.source == source);
+    let several = planned.clone().filter(|case| case.disks > 1).count();
+    let count = planned.count() - simulated;
+    let why = if several > 0 { format!("; the jobs of {several} open several disks") } else { String::new() };
+    (count > 0).then(|| format!("{}: {count} cases not simulated{why}\n", source.name()))
+}
+
+/// docs/accuracy.md: how much is met, by source and part of it.
+fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &MeasuredOptions<'_>) -> String {
+    let mut text = format!(
+        "# Accuracy on named devices\n\n\
+         This page compares simulated runs with figures that others measured on named SSDs. It lists hits and misses.\n\
+         iosched {} made it with one command:\n\n```\niosched reproduce measured --markdown\n```\n\n\
+         Each case ran {} for {} s of simulated time, after {} s that do not count. The model of the disk comes from\n\
+         [published rates at saturation](devices.md), and not from these figures.\n\n\
+         | column | meaning |\n|---|---|\n\
+         | rates | rates (IOPS) within the limit, of all rates |\n\
+         | p99 | 99th percentiles of latency within the limit, of all |\n\
+         | rate, p99 ratio | median of simulated / measured |\n\
+         | orders | pairs of a scheduler and `none` that differ by more than {ORDER_PERCENT} % on the disk: the simulation \
+         has the same order (right), the reverse (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % (none) |\n",
+        env!("CARGO_PKG_VERSION"),
+        if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
+        options.seconds,
+        options.seconds,
+    );
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        if of_source.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            text,
+            "\n## {}\n\n{}. Model: `{}`. Limits: rates {:.0} %, p99 {} times.\n\n\
+             | part | rates | p99 | rate ratio | p99 ratio | orders right / wrong / none |\n|---|---:|---:|---:|---:|---:|\n",
+            source.name(),
+            source.about(),
+            source.device(),
+            (source.rate_within() - 1.0) * 100.0,
+            source.p99_within()
+        );
+        let mut parts: Vec<&str> = of_source.iter().map(|result| result.case.part()).collect();
+        parts.dedup();
+        for part in parts {
+            let of_part: Vec<&MeasuredResult<'_>> =
+                of_source.iter().copied().filter(|result| result.case.part() == part).collect();
+            text.push_str(&markdown_row(part, &of_part));
+        }
+        text.push_str(&markdown_row("all", &of_source));
+        if let Some(sentence) = not_simulated(source, cases, of_source.len()) {
+            let _ = write!(text, "\n{sentence}");
+        }
+    }
+    text
+}
+
+fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(results);
+    let ratio = |metric: Metric| {
+        let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| figure.metric == metric);
+        let mut ratios: Vec<f64> = all.filter_map(|(figure, simulated)| Some(simulated? / figure.measured)).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).map_or_else(|| "-".to_owned(), |&ratio| significant(ratio, 2))
+    };
+    format!(
+        "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {equal} |\n",
+        ratio(Metric::Iops),
+        ratio(Metric::P99)
+    )
+}
+
+/// A row per job: each metric as measured, as simulated, and their ratio.
+fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
+    let mut heads = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
+    let metrics = [Metric::Iops, Metric::P50, Metric::P99];
+    for metric in metrics {
+        let head = |what: &str| Column { head: format!("{}: {what}", metric.label()), ..Default::default() };
+        columns.extend(["measured", "simulated", "ratio"].map(head));
+    }
+    for result in results {
+        let mut jobs: Vec<&str> = result.case.figures.iter().map(|figure| figure.job.as_str()).collect();
+        jobs.dedup();
+        for job in jobs {
+            heads.push(format!("{}, {}, {job}", result.case.group, result.case.setting));
+            let cells = metrics.into_iter().flat_map(|metric| match result.value(job, metric) {
+                Some((measured, simulated)) => [measured, simulated, simulated / measured].map(|v| significant(v, 3)),
+                None => ["-", "-", "-"].map(str::to_owned),
+            });
+            for (column, cell) in columns.iter_mut().zip(cells) {
+                column.cells.push((cell, Tone::Plain));
+            }
+        }
+    }
+    set(&heads, &columns, look)
+}
+
+/// A line per figure, then a line per source.
+fn json(results: &[MeasuredResult<'_>]) -> Result<String> {
+    let mut lines = Vec::new();
+    for result in results {
+        for (figure, simulated) in result.figures() {
+            lines.push(serde_json::json!({
+                "source": result.case.source.name(),
+                "case": result.case.group,
+                "scheduler": result.case.setting.to_string(),
+                "job": figure.job,
+                "metric": figure.metric.label(),
+                "measured": figure.measured,
+                "simulated": simulated,
+            }));
+        }
+    }
+    for source in Source::ALL {
+        let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(&of_source(source, results));
+        if rates + p99s > 0 {
+            lines.push(serde_json::json!({
+                "source": source.name(), "rates": rates, "rates_met": rates_met, "p99s": p99s, "p99s_met": p99s_met,
+                "orders_right": right, "orders_wrong": wrong, "orders_none": equal,
+            }));
+        }
+    }
+    let lines: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
+    Ok(lines?.join("\n") + "\n")
+}

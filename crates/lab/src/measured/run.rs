@@ -1,0 +1,141 @@
+//! Simulates measured cases.
+
+use iosched_disk::Profile;
+use iosched_sim::{Plan, run};
+use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
+use iosched_workload::{Workload, fio};
+
+use super::{Figure, MeasuredCase, Metric};
+use crate::error::LabError;
+use crate::experiment::run_seed;
+use crate::pool::{Control, Event, in_order, settled};
+
+/// How cases are simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasuredOptions<'a> {
+    /// Runs of each case, at least 1; figures are means over them.
+    pub runs: u32,
+    /// Every run's seed follows from it.
+    pub seed: u64,
+    /// Simulated time of each run that counts, s. As much passes before it.
+    pub seconds: u32,
+    /// The model to use instead of the sources' own.
+    pub device: Option<&'a Profile>,
+}
+
+/// A case and its simulated figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredResult<'a> {
+    /// The case.
+    pub case: &'a MeasuredCase,
+    /// The simulated value of each of the case's figures; `None` if the job completed nothing.
+    pub simulated: Vec<Option<f64>>,
+}
+
+impl MeasuredResult<'_> {
+    /// Each figure with its simulated value, if there is one.
+    pub fn figures(&self) -> impl Iterator<Item = (&Figure, Option<f64>)> {
+        self.case.figures.iter().zip(self.simulated.iter().copied())
+    }
+
+    /// The measured and the simulated value of a metric of a job.
+    #[must_use]
+    pub fn value(&self, job: &str, metric: Metric) -> Option<(f64, f64)> {
+        let (figure, simulated) = self.figures().find(|(figure, _)| figure.job == job && figure.metric == metric)?;
+        Some((figure.measured, simulated?))
+    }
+}
+
+/// Simulates the cases that name one disk, in their order. `observe` gets the number of runs done and planned. Without
+/// the cases after an interruption.
+///
+/// # Errors
+/// There are no runs, a model is missing, or a run fails.
+pub fn simulate<'a>(
+    cases: &'a [MeasuredCase],
+    options: &MeasuredOptions<'_>,
+    control: &Control,
+    mut observe: impl FnMut(usize, usize),
+) -> Result<Vec<MeasuredResult<'a>>, LabError> {
+    if options.runs == 0 {
+        return Err(LabError::NoRuns);
+    }
+    let runnable: Vec<&MeasuredCase> = cases.iter().filter(|case| case.disks == 1).collect();
+    let mut prepared = Vec::with_capacity(runnable.len());
+    for case in &runnable {
+        prepared.push((workload(case, options.seconds)?, profile(case, options.device)?));
+    }
+    let jobs: Vec<(usize, u32)> =
+        (0..runnable.len()).flat_map(|case| (0..options.runs).map(move |run| (case, run))).collect();
+    let mut finished: Vec<Vec<Option<f64>>> = Vec::with_capacity(jobs.len());
+    in_order(
+        control,
+        &jobs,
+        |&(number, run_number)| {
+            let (case, (workload, profile)) = (runnable[number], &prepared[number]);
+            let seed = run_seed(options.seed, run_number);
+            let name = || format!("{} under {}", case.group, case.setting);
+            settled(name, run_number, seed, || {
+                let plan = Plan {
+                    seed,
+                    interrupt: Some(control.aborted()),
+                    ..Plan::new(workload, profile, case.setting.clone())
+                };
+                Ok(figures(case, &run(&plan, ())?))
+            })
+        },
+        |event| {
+            match event {
+                Event::Done { done } => observe(done, jobs.len()),
+                Event::Taken(values) => finished.push(values),
+            }
+            Ok(())
+        },
+    )?;
+    let runs = options.runs as usize;
+    let whole = finished.chunks_exact(runs).zip(&runnable);
+    Ok(whole.map(|(runs, case)| MeasuredResult { case, simulated: means(runs) }).collect())
+}
+
+/// The mean over the runs of each figure; `None` if a run has none.
+fn means(runs: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
+    let mean = |figure: usize| {
+        let sum: Option<f64> = runs.iter().map(|values| values[figure]).sum();
+        sum.map(|sum| sum / runs.len() as f64)
+    };
+    (0..runs[0].len()).map(mean).collect()
+}
+
+fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabError> {
+    let named = || {
+        let name = case.source.device();
+        Profile::named(name)
+            .map_err(|error| LabError::Data { file: case.source.name().to_owned(), problem: error.to_string() })
+    };
+    given.cloned().map_or_else(named, Ok)
+}
+
+/// The case as fio jobs: direct I/O over the whole disk, warmed up as long as it counts.
+fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
+    let wrong = |problem: String| LabError::Data { file: case.group.clone(), problem };
+    let text = format!(
+        "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/nvme0n1\nnorandommap\ngroup_reporting\ntime_based\n\
+         ramp_time={seconds}s\nruntime={seconds}s\n{}",
+        case.jobs.concat()
+    );
+    let file = fio::JobFile::parse(&case.group, text.as_bytes(), &fio::NoVariables);
+    let jobs = fio::Jobs::new(file.map_err(|error| wrong(error.to_string()))?);
+    Ok(Workload::Jobs(jobs))
+}
+
+fn figures(case: &MeasuredCase, result: &RunResult) -> Vec<Option<f64>> {
+    let value = |figure: &Figure| {
+        let mut copies = result.jobs.iter().filter(|job| job.name == figure.job);
+        let mut all: JobResult = copies.next()?.clone();
+        copies.for_each(|copy| all.merge(copy));
+        let busy = |direction: &&DirectionResult| direction.ios > 0;
+        let direction = [&all.read, &all.write].into_iter().find(busy)?;
+        figure.metric.of(direction, all.counted_ns())
+    };
+    case.figures.iter().map(value).collect()
+}

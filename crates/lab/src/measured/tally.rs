@@ -1,0 +1,157 @@
+//! How much of what was measured the simulation says, too.
+
+use std::collections::BTreeMap;
+
+use super::{MeasuredResult, Metric};
+use crate::compare::EQUAL_WITHIN_PERCENT;
+
+/// The scheduler that others are held against.
+const BASELINE: &str = "none";
+/// From this difference on the disk shows an order, percent.
+pub const ORDER_PERCENT: f64 = 10.0;
+
+/// Whether the simulation has the order of two schedulers that the disk shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The same one is higher, by more than 5 %.
+    Right,
+    /// The other one is.
+    Wrong,
+    /// They are equal within 5 %.
+    Equal,
+}
+
+/// Counts over the results of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rates, and how many of them are [near enough](Source::rate_within).
+    pub rates: u32,
+    /// Rates that are met.
+    pub rates_met: u32,
+    /// 99th percentiles.
+    pub p99s: u32,
+    /// 99th percentiles that are met.
+    pub p99s_met: u32,
+    /// Orders that are the same.
+    pub right: u32,
+    /// Orders that are reversed.
+    pub wrong: u32,
+    /// Orders that the simulation does not show.
+    pub equal: u32,
+}
+
+impl Tally {
+    /// Counts these results. An order needs the result under `none` of its group among them.
+    #[must_use]
+    pub fn of(results: &[&MeasuredResult<'_>]) -> Self {
+        let mut tally = Self::default();
+        let all = results.iter().flat_map(|result| result.figures().map(|figure| (result.case.source, figure)));
+        for (source, (figure, simulated)) in all {
+            let is_met = |within: f64| simulated.is_some_and(|value| is_within(value / figure.measured, within));
+            match figure.metric {
+                Metric::Iops => {
+                    tally.rates += 1;
+                    tally.rates_met += u32::from(is_met(source.rate_within()));
+                }
+                Metric::P99 => {
+                    tally.p99s += 1;
+                    tally.p99s_met += u32::from(is_met(source.p99_within()));
+                }
+                Metric::LatencyMean | Metric::P50 => {}
+            }
+        }
+        for order in orders(results) {
+            match order {
+                Order::Right => tally.right += 1,
+                Order::Wrong => tally.wrong += 1,
+                Order::Equal => tally.equal += 1,
+            }
+        }
+        tally
+    }
+}
+
+/// Whether a ratio is from 1/within to within.
+#[must_use]
+pub(super) fn is_within(ratio: f64, within: f64) -> bool {
+    ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
+}
+
+/// Each scheduler against `none` in rate and 99th percentile of each job, where the disk shows a difference.
+fn orders(results: &[&MeasuredResult<'_>]) -> Vec<Order> {
+    let is_baseline = |result: &&&MeasuredResult<'_>| result.case.setting.to_string() == BASELINE;
+    let baselines: BTreeMap<&str, &MeasuredResult<'_>> =
+        results.iter().filter(is_baseline).map(|result| (result.case.group.as_str(), *result)).collect();
+    let mut orders = Vec::new();
+    for result in results {
+        let Some(baseline) = baselines.get(result.case.group.as_str()) else { continue };
+        if std::ptr::eq(*baseline, *result) {
+            continue;
+        }
+        for figure in result.case.figures.iter().filter(|figure| matches!(figure.metric, Metric::Iops | Metric::P99)) {
+            let value = |of: &MeasuredResult<'_>| of.value(&figure.job, figure.metric);
+            if let (Some(other), Some(base)) = (value(result), value(baseline)) {
+                orders.extend(order(other.0 / base.0, other.1 / base.1));
+            }
+        }
+    }
+    orders
+}
+
+/// The verdict on one order, from the ratio of the two schedulers on the disk and in simulation.
+fn order(measured: f64, simulated: f64) -> Option<Order> {
+    let differs = |ratio: f64, percent: f64| !is_within(ratio, 1.0 + percent / 100.0);
+    differs(measured, ORDER_PERCENT).then(|| match differs(simulated, EQUAL_WITHIN_PERCENT) {
+        false => Order::Equal,
+        true if (measured > 1.0) == (simulated > 1.0) => Order::Right,
+        true => Order::Wrong,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::{Figure, MeasuredCase, Source};
+
+    fn case(setting: &str, figures: &[(Metric, f64)]) -> MeasuredCase {
+        let figure = |&(metric, measured): &(Metric, f64)| Figure { job: "reader".to_owned(), metric, measured };
+        MeasuredCase {
+            source: Source::Icpe24,
+            group: "g".to_owned(),
+            setting: setting.parse().unwrap(),
+            jobs: vec![],
+            disks: 1,
+            figures: figures.iter().map(figure).collect(),
+        }
+    }
+
+    #[test]
+    fn figures_are_met_within_their_factor() {
+        let cases = [case("none", &[(Metric::Iops, 100.0), (Metric::P99, 10.0)])];
+        let tally = |rate, p99| Tally::of(&[&MeasuredResult { case: &cases[0], simulated: vec![rate, p99] }]);
+        let met = tally(Some(114.0), Some(6.7));
+        assert_eq!((met.rates_met, met.rates, met.p99s_met, met.p99s), (1, 1, 1, 1));
+        let missed = tally(Some(116.0), None);
+        assert_eq!((missed.rates_met, missed.rates, missed.p99s_met, missed.p99s), (0, 1, 0, 1));
+    }
+
+    #[test]
+    fn only_differences_that_the_disk_shows_are_orders() {
+        assert_eq!(order(1.05, 2.0), None);
+        assert_eq!(order(0.8, 0.5), Some(Order::Right));
+        assert_eq!(order(0.8, 1.2), Some(Order::Wrong));
+        assert_eq!(order(3.0, 1.04), Some(Order::Equal));
+    }
+
+    #[test]
+    fn a_group_is_held_against_its_none() {
+        let cases = [case("none", &[(Metric::P99, 10.0)]), case("kyber", &[(Metric::P99, 2.0)])];
+        let results: Vec<_> = cases
+            .iter()
+            .zip([8.0, 1.0])
+            .map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)] })
+            .collect();
+        let tally = Tally::of(&results.iter().collect::<Vec<_>>());
+        assert_eq!((tally.right, tally.wrong, tally.equal), (1, 0, 0));
+    }
+}
