@@ -120,5 +120,5 @@ fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
     }
     // Nothing measured is nothing to judge.
     let nothing = Measured::new(header(&device, true));
-    assert!(Battery::of(&nothing, &device, |_, _| ()).unwrap_err().to_string().contains("nothing was measured"));
+    assert!(Battery::of(&nothing, &device, |_, _| ()).unwrap_err().to_string().contains("no workload has two runs"));
 }

@@ -106,7 +106,7 @@ fn command_lines_of_the_page_about_workloads_run() {
     let here = directory("command-lines-of-the-page");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/howto/workloads.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let programs = page.split("Commands in front count").nth(1).unwrap();
+    let programs = page.split("Commands in front of the program").nth(1).unwrap();
     let lines: Vec<&str> = programs.lines().filter(|line| line.starts_with("iosched compare --workload \"")).collect();
     assert!(lines.len() >= 9, "{lines:?}");
     for line in lines {
@@ -264,7 +264,8 @@ fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
 #[test]
 fn measured_figures_stand_beside_simulated_ones() {
     let here = directory("reproduce-measured");
-    std::fs::create_dir_all(here.join("data")).unwrap();
+    let data = directory("reproduce-measured-data");
+    let data = data.to_str().unwrap();
     let header = "experiment,figure,scheduler,job,bs,iodepth,numjobs,rw,disks,metric,value";
     let table = |metric: &str| {
         format!(
@@ -274,13 +275,13 @@ fn measured_figures_stand_beside_simulated_ones() {
              e,11a,none,reader,4k,1,1,randread,8,iops,10000\n"
         )
     };
-    let write = |text: &str| std::fs::write(here.join("data/icpe24.csv"), text).unwrap();
+    let write = |text: &str| std::fs::write(format!("{data}/icpe24.csv"), text).unwrap();
     write(&table("iops"));
-    let args = ["reproduce", "measured", "--data", "data"];
+    let args = ["reproduce", "measured", "--data", data];
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("\nicpe24: rates ") && out.contains(" of 1, p99 "), "{out}");
-    assert!(out.ends_with("icpe24: 1 cases not simulated; the jobs of 1 open several disks\n"), "{out}");
+    assert!(out.ends_with("icpe24: 1 case is not simulated: the jobs of 1 open several disks\n"), "{out}");
     let (_, out, _) = run(&here, &[&args[..], &["--json"]].concat());
     let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3, "{out}");
@@ -291,9 +292,9 @@ fn measured_figures_stand_beside_simulated_ones() {
     assert_ne!(out, slower);
 
     write(&table("iops").replace("randread,1,iops", "randread,one,iops"));
-    refused(&here, &args, &["data/icpe24.csv: line 2: disks: \"one\""]);
+    refused(&here, &args, &["icpe24.csv: line 2: disks: \"one\""]);
     refused(&here, &["reproduce", "measured", "--data", "none"], &["none: no measurements", "kyber-grid.csv"]);
-    refused(&here, &["reproduce", "dd", "--data", "data"], &["--data", "reproduce measured"]);
+    refused(&here, &["reproduce", "dd", "--data", data], &["--data", "reproduce measured"]);
     refused(&here, &["reproduce", "measured", "dd"], &["measured runs alone"]);
     refused(&here, &["reproduce", "measured", "--case", "nine"], &["\"nine\"", "icpe24"]);
 }

@@ -208,7 +208,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "the recording has at");
     let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the simulator has");
-    refused(&text.replacen(" turn", " tern", 1), 1, "there is no record \"tern\"");
+    refused(&text.replacen(" turn", " tern", 1), 1, "there is no kind of record \"tern\"");
     refused(&text[..text.len() / 2], 1, "changed.rec: ");
     refused("timestamp,host\n", 2, "is not a recording of a disk's queue");
     let (code, _, err) = run(&["validate", "recording", "/nowhere"]);

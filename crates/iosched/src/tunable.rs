@@ -626,10 +626,13 @@ impl<T: 'static> Declarations<T> {
 ///     tunables: &[tunable!(Tunables.expire_ns, "expire", Milliseconds, 1_000_000, 5, 1..=1000, "1.0", "how long to wait")],
 /// };
 ///
-/// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default()); assert_eq!(tunables.expire_ns,
-/// 5_000_000); tunables.set("expire", "20")?; assert_eq!(tunables.get("expire"), Ok(20)); let error =
-/// tunables.set("expire", "0").unwrap_err(); assert_eq!(error.to_string(), "expire: 0 is out of range; it must be from
-/// 1 to 1000 ms"); # Ok::<(), iosched::TunableError>(())
+/// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default());
+/// assert_eq!(tunables.expire_ns, 5_000_000);
+/// tunables.set("expire", "20")?;
+/// assert_eq!(tunables.get("expire"), Ok(20));
+/// let error = tunables.set("expire", "0").unwrap_err();
+/// assert_eq!(error.to_string(), "expire: 0 is out of range; it must be from 1 to 1000 ms");
+/// # Ok::<(), iosched::TunableError>(())
 /// ```
 pub struct Tuned<T: 'static> {
     values: T,

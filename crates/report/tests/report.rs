@@ -183,7 +183,7 @@ fn the_chart_shows_what_a_goal_costs() {
     let html = check(&records);
     let chart = &html[html.find("Difference from ").unwrap()..html.find("<section").unwrap()];
     let row = |name: &str| chart.find(&format!(">{name}\u{a0}")).unwrap_or_else(|| panic!("{name}: {chart}"));
-    assert!(row("sync p99") < row("throughput") && row("throughput") < row("async p99"));
+    assert!(row("device sync p99") < row("device throughput") && row("device throughput") < row("device async p99"));
 }
 
 #[test]

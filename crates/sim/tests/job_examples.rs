@@ -80,7 +80,7 @@ fn examples_run_unless_they_need_a_refused_feature() {
             Err(WorkloadError::JobFile(JobError::Invalid { problems, .. })) => {
                 let first = problems[0].to_string();
                 let is_incomplete =
-                    ["is not set in the environment", "an option of ioengine="].iter().any(|why| first.contains(why));
+                    ["is not set in the environment", "this option is only for ioengine="].iter().any(|why| first.contains(why));
                 assert!(is_incomplete, "{name}: {first}");
                 continue;
             }

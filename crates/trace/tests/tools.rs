@@ -148,7 +148,7 @@ fn refusals_name_the_likely_cause() {
         ("device r/s w/s kr/s kw/s ms/r ms/w qlen %b\nada0 12 30 512.0 1200.0 4 12 2 35\n", "FreeBSD or Solaris"),
     ] {
         let message = cause(text.as_bytes());
-        assert!(message.lines().next().unwrap().contains(expected), "{message}");
+        assert!(message.lines().next().unwrap().contains(expected), "{expected}: {message}");
     }
 }
 

@@ -84,6 +84,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("record output", writes("t.blktrace.0", "record {disk} --for 0.01 -o {here}/t.blktrace.0")),
     ("report output", writes("p.html", "report {here}/records -o {here}/p.html")),
     ("report records", Reads),
+    ("reproduce data", Reads),
     ("reproduce records", writes("r.jsonl", "reproduce fsync-yield --runs 1 --records {here}/r.jsonl")),
     ("reproduce report", writes("p.html", "reproduce fsync-yield --runs 1 --report {here}/p.html")),
     ("restore devices", Reads),

@@ -93,18 +93,19 @@ fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Op
     let planned = cases.iter().filter(|case| case.source == source);
     let several = planned.clone().filter(|case| case.disks > 1).count();
     let count = planned.count() - simulated;
-    let why = if several > 0 { format!("; the jobs of {several} open several disks") } else { String::new() };
-    (count > 0).then(|| format!("{}: {count} cases not simulated{why}\n", source.name()))
+    let why = if several > 0 { format!(": the jobs of {several} open several disks") } else { String::new() };
+    let cases = if count == 1 { "case is" } else { "cases are" };
+    (count > 0).then(|| format!("{}: {count} {cases} not simulated{why}\n", source.name()))
 }
 
 /// docs/accuracy.md: how much is met, by source and part of it.
 fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &MeasuredOptions<'_>) -> String {
     let mut text = format!(
         "# Accuracy on named devices\n\n\
-         This page compares simulated runs with figures that others measured on named SSDs. It lists hits and misses.\n\
-         iosched {} made it with one command:\n\n```\niosched reproduce measured --markdown\n```\n\n\
-         Each case ran {} for {} s of simulated time, after {} s that do not count. The model of the disk comes from\n\
-         [published rates at saturation](devices.md), and not from these figures.\n\n\
+         This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
+         and misses. iosched {} made it with one command:\n\n```\niosched reproduce measured --markdown\n```\n\n\
+         Each case ran {} for {} s of simulated time, after {} s that do not count. The model of the\n\
+         disk comes from [published rates at saturation](devices.md), and not from these figures.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | rates (IOPS) within the limit, of all rates |\n\
          | p99 | 99th percentiles of latency within the limit, of all |\n\
@@ -118,15 +119,20 @@ fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &Me
     );
     for source in Source::ALL {
         let of_source = of_source(source, results);
+        let planned = cases.iter().any(|case| case.source == source);
+        if planned {
+            let _ = write!(text, "\n## {}\n\nMeasured on {}.\n", source.name(), source.about());
+        }
+        if let Some(sentence) = not_simulated(source, cases, of_source.len()) {
+            let _ = write!(text, "\n{sentence}");
+        }
         if of_source.is_empty() {
             continue;
         }
         let _ = write!(
             text,
-            "\n## {}\n\n{}. Model: `{}`. Limits: rates {:.0} %, p99 {} times.\n\n\
+            "\nModel: `{}`. Limits: rates {:.0} %, p99 {} times.\n\n\
              | part | rates | p99 | rate ratio | p99 ratio | orders right / wrong / none |\n|---|---:|---:|---:|---:|---:|\n",
-            source.name(),
-            source.about(),
             source.device(),
             (source.rate_within() - 1.0) * 100.0,
             source.p99_within()
@@ -139,9 +145,6 @@ fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &Me
             text.push_str(&markdown_row(part, &of_part));
         }
         text.push_str(&markdown_row("all", &of_source));
-        if let Some(sentence) = not_simulated(source, cases, of_source.len()) {
-            let _ = write!(text, "\n{sentence}");
-        }
     }
     text
 }
