@@ -79,8 +79,9 @@ fn examples_run_unless_they_need_a_refused_feature() {
             // The file leaves a variable or the engine to the command line, so fio refuses the file alone, too.
             Err(WorkloadError::JobFile(JobError::Invalid { problems, .. })) => {
                 let first = problems[0].to_string();
-                let is_incomplete =
-                    ["is not set in the environment", "this option is only for ioengine="].iter().any(|why| first.contains(why));
+                let is_incomplete = ["is not set in the environment", "this option is only for ioengine="]
+                    .iter()
+                    .any(|why| first.contains(why));
                 assert!(is_incomplete, "{name}: {first}");
                 continue;
             }

@@ -85,6 +85,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("report output", writes("p.html", "report {here}/records -o {here}/p.html")),
     ("report records", Reads),
     ("reproduce data", Reads),
+    ("reproduce device", Reads),
     ("reproduce records", writes("r.jsonl", "reproduce fsync-yield --runs 1 --records {here}/r.jsonl")),
     ("reproduce report", writes("p.html", "reproduce fsync-yield --runs 1 --report {here}/p.html")),
     ("restore devices", Reads),
