@@ -228,7 +228,11 @@ def test_one_that_keeps_everything_is_told_and_does_not_hang():
     [
         (Fifo(), TypeError, "give the class"),
         (7, TypeError, "not int"),
-        (dict, iosched.UsageError, "dict is not an elevator; an elevator has the methods insert and dispatch, or batch"),
+        (
+            dict,
+            iosched.UsageError,
+            "dict is not an elevator; an elevator has the methods insert and dispatch, or batch",
+        ),
         (type("noop", (Fifo,), {}), iosched.UsageError, 'a scheduler named "noop" already exists'),
         (type("A b", (Fifo,), {}), iosched.UsageError, "is not a valid scheduler name"),
         (functools.partial(Elevator, end=1), TypeError, "unexpected keyword argument 'end'"),

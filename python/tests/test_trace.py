@@ -460,10 +460,10 @@ def test_a_workload_takes_ionice_and_time_unit_as_read_trace_does(tmp_path):
     words = {"time_unit": "ms", "ionice": ["*=idle"]}
     workload = iosched.Workload(path, **words)
     assert workload == pickle.loads(pickle.dumps(workload))
-    assert workload != iosched.Workload(path)
+    assert workload != iosched.Workload(path, time_unit="us")
     run = {"device": "sata-7200", "scheduler": ["none", "bfq"], "runs": 1}
-    figures = [iosched.compare(given, **run).figures for given in (workload, iosched.read_trace(path, **words))]
-    assert figures[0].to_dict() == figures[1].to_dict()
+    metrics = [iosched.compare(given, **run).metrics for given in (workload, iosched.read_trace(path, **words))]
+    assert metrics[0].to_dict() == metrics[1].to_dict()
     with pytest.raises(iosched.UsageError, match="PROCESS=CLASS") as caught:
         iosched.Workload(path, ionice=["a"])
     assert caught.value.argument == "ionice"

@@ -197,7 +197,9 @@ def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = 
     rows = [row for row in rows if row["device"] == name]
     known = list(dict.fromkeys(row["metric"] for row in rows))
     if metric not in known:
-        raise UsageError(f"metric {metric}: is not in this comparison; available: {', '.join(known)}", argument="metric")
+        raise UsageError(
+            f"metric {metric}: is not in this comparison; available: {', '.join(known)}", argument="metric"
+        )
     rows = [row for row in rows if row["metric"] == metric]
     # An application may report one metric in several units, the main one first.
     rows = [row for row in rows if row["unit"] == rows[0]["unit"]]

@@ -68,7 +68,7 @@ def told(outcome: Outcome, seconds: float) -> None:
     if len(outcome.failed) > TOLD_MAX:
         print(f"and {len(outcome.failed) - TOLD_MAX} more, which failed.json names", file=sys.stderr)
     made, before, failed = outcome.made, outcome.before, len(outcome.failed)
-    print(f"{made:,} comparisons made in {seconds:.1f} s, {before:,} were there; {failed:,} failed")
+    print(f"{made:,} comparisons ran in {seconds:.1f} s, {before:,} existed already, {failed:,} failed")
     if outcome.others:
         print(f"{outcome.others:,} of the dataset are of another plan or version, and are counted below")
 

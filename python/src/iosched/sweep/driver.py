@@ -142,8 +142,11 @@ def run(
 
 
 def summary(dataset: str | os.PathLike[str], metric: str = "sync_mean") -> FleetSummary:
-    """What a dataset says about a metric: for each volume (a workload on a device) the setting to choose and how sure that
-    is, and what all gain together by one setting for all, by one for each device, by one for each volume."""
+    """The summary of a dataset for one metric.
+
+    It has the setting to choose for each volume (a workload on a device), with its certainty. It also has the gain of
+    all volumes together: with one setting for all, with one for each device, and with one for each volume.
+    """
     store = Store(dataset)
     if not store.files("runs"):
         raise UsageError(f"{store.root}: there are no runs of a sweep", argument="output")
