@@ -24,13 +24,13 @@ pub enum Order {
 /// Counts over the results of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Rates, and how many of them are [near enough](Source::rate_within).
+    /// Rates.
     pub rates: u32,
-    /// Rates that are met.
+    /// Rates that are [near enough](super::Source::rate_within).
     pub rates_met: u32,
     /// 99th percentiles.
     pub p99s: u32,
-    /// 99th percentiles that are met.
+    /// 99th percentiles that are [near enough](super::Source::p99_within).
     pub p99s_met: u32,
     /// Orders that are the same.
     pub right: u32,
