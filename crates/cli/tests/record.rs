@@ -82,7 +82,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     std::thread::sleep(std::time::Duration::from_millis(100));
     // A second one is told who records.
     let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
-    assert!(err.contains(&format!("process {} is recording already", recording.0.id())), "{err}");
+    assert!(err.contains(&format!("process {} is already recording", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
     sh(&format!("kill -INT {}", recording.0.id()), &[]);
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));

@@ -282,8 +282,8 @@ fn what_linux_does_not_have_is_named_apart() {
     let told = best(["mq-deadline", "cfq"], None, 2.0);
     assert!(told.starts_with("Keep `mq-deadline`. Nothing is faster. `cfq` ") && !told.contains("serves"), "{told}");
     let told = best(["deadline", "cfq"], None, 0.5);
-    assert!(told.starts_with("On a disk that iosched serves, set `cfq`: it finishes 50 % sooner"), "{told}");
-    assert!(told.contains("Linux has none of these settings."), "{told}");
+    assert!(told.starts_with("Linux has none of these settings: they need a disk that iosched serves."), "{told}");
+    assert!(told.contains(" There, set `cfq`: it finishes 50 % sooner"), "{told}");
     // A kernel that has it can set it.
     let told = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
     assert!(told.starts_with("Set `cfq`: ") && !told.contains("serves"), "{told}");

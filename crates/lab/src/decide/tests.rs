@@ -3,6 +3,8 @@ use iosched_kernel::checks::Finding;
 use super::*;
 use crate::compare::{Bounds, Pair, SIGNIFICANCE};
 use crate::doubt::Doubt;
+use crate::record::WorkloadKind;
+use iosched_workload::outcome::{JobResult, TaskResult};
 
 /// Runs around a value, with a little noise that differs from setting to setting.
 fn around(value: f64, noise: f64, setting: usize, runs: usize) -> Vec<f64> {
@@ -63,7 +65,7 @@ fn keep_names_what_is_equal_and_what_is_worse() {
         0,
         &[
             "Keep `mq-deadline`. Nothing is faster.",
-            "`none` and `kyber` are equal within 5 %.",
+            "`none` and `kyber` are equal within 5 % in the time to finish.",
             "`bfq` takes 19 % longer.",
         ],
     );
@@ -318,10 +320,31 @@ fn an_equal_setting_with_a_great_cost_is_not_told_as_merely_equal() {
     let own = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
     let said = [
         "Keep `mq-deadline`. Nothing is faster.",
-        "`none` and `cfq` (only on served disks) are equal within 5 %.",
+        "`none` and `cfq` (only on served disks) are equal within 5 % in the time to finish.",
         "`cfq` lengthens async p99 from 3.70 to 314 ms.",
     ];
     check(&own, DecisionKind::Keep, 0, &said);
+}
+
+#[test]
+fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
+    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
+    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
+    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let of = |loss: f64, gain: f64| {
+        let metrics = [(Figure::Throughput, &[100.0, 100.0 - loss][..]), (iops, &[10.0, 10.0 * gain])];
+        decide(&evidence(&["none", "bfq"], &metrics))
+    };
+    let found = of(20.0, 100.0);
+    assert_eq!((found.kind, found.setting), (DecisionKind::Trade, Some(0)));
+    assert_eq!(
+        found.sentences[0],
+        format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.name())
+    );
+    // A small gain is only told, and a loss as great as the gain is no choice.
+    assert_eq!(of(20.0, 1.5).kind, DecisionKind::Keep);
+    assert_eq!(of(90.0, 10.0).kind, DecisionKind::Keep);
 }
 
 #[test]
@@ -344,16 +367,16 @@ fn what_linux_does_not_have_is_told_apart() {
         found.sentences,
         [
             "Keep `mq-deadline`. Nothing that Linux has is faster.",
-            "`none` is equal within 5 %.",
+            "`none` is equal within 5 % in the time to finish.",
             "Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner."
         ]
     );
     let own = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
     let found = decide(&own);
     assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
-    let said =
-        ["On a disk that iosched serves, set `cfq`: it finishes 50 % sooner.", "Linux has none of these settings."];
-    assert_eq!(found.sentences, said);
+    let said = "Linux has none of these settings: they need a disk that iosched serves. There, set `cfq`: it finishes \
+                50 % sooner.";
+    assert_eq!(found.sentences, [said]);
 }
 
 #[test]
