@@ -192,7 +192,11 @@ fn the_first_request_is_served_under_the_setting() {
         wrong("noop:nr_requests=0"),
         "noop: nr_requests: 0 is out of range; it must be from 1 to 65536 requests"
     );
-    assert!(wrong("noop:io_poll=0").contains("io_poll: there is no such attribute"), "{}", wrong("noop:io_poll=0"));
+    assert!(
+        wrong("noop:io_poll=0").contains("io_poll: a request queue has no such attribute"),
+        "{}",
+        wrong("noop:io_poll=0")
+    );
     assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));
 }
 

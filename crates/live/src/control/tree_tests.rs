@@ -207,7 +207,7 @@ fn a_group_is_removed_once_nobody_needs_it() {
     make_directory(&mut disk, "groups/made").unwrap();
     write(&mut disk, NOW, "groups/made/weight", "700").unwrap();
     write(&mut disk, NOW, &group, "made").unwrap();
-    refused(&mut disk, "groups/made", libc::EBUSY, "1 clients are in this group");
+    refused(&mut disk, "groups/made", libc::EBUSY, "this group still has clients (1)");
     write(&mut disk, NOW, &group, "/").unwrap();
     remove_directory(&mut disk, NOW, "groups/made").unwrap();
     refused(&mut disk, "groups/made", libc::ENOENT, "does not exist");

@@ -267,7 +267,7 @@ pub enum RemoveGroupError {
     Declared,
     /// Clients are in it.
     #[error(
-        "{0} clients are still in this group; first move each client to another group: write the other group to the client's `group`"
+        "this group still has clients ({0}); first move each client to another group: write the other group to the client's `group`"
     )]
     InUse(usize),
 }
