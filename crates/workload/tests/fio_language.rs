@@ -228,7 +228,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         ("ioengine=nope", "fio has no engine `nope`"),
         (
             "cmdprio_percentage=4",
-            "this option belongs to ioengine=libaio or io_uring or io_uring_cmd, but the engine here is psync",
+            "this option is only for ioengine=libaio or io_uring or io_uring_cmd, but the engine here is psync",
         ),
         ("rate=1m\nrate_iops=3", "job.fio:4: rate_iops: it conflicts with rate; leave one out"),
         ("rate=1m\nrate_min=2m", "rate_min: more than rate"),
