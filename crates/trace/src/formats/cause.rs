@@ -96,13 +96,13 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
         head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
             "it has only zero bytes, so its data was lost; copy it again"
         }
-        head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), not a trace",
-        head if head.trim_ascii_start().starts_with(b"{") => {
-            "it is JSON, not a trace; a trace has one line per request"
-        }
         head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
             "it is a table of rates from iostat or sar, which does not contain the requests; show it with `iosched \
              trace info`, or make a trace with `iosched record`"
+        }
+        head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), not a trace",
+        head if head.trim_ascii_start().starts_with(b"{") => {
+            "it is JSON, not a trace; a trace has one line per request"
         }
         _ => return None,
     })
