@@ -74,7 +74,8 @@ pub(crate) struct ServeArgs {
 
     /// Time after which a stalled client is disconnected
     ///
-    /// A client counts as stalled if, during this time, a request or reply stays incomplete and fewer than 64 KiB of it are transferred.
+    /// A client counts as stalled if, during this time, a request or reply stays incomplete and fewer than 64 KiB of it
+    /// are transferred.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
     stall_timeout: u16,
 }

@@ -46,8 +46,8 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// For a disk that you do not have, use --trace. It fits the model of a rotating disk to a trace of requests. The disk
 /// must have served them one at a time.
 ///
-/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a directory, iosched creates a
-/// file, writes to it and removes it.
+/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a
+/// directory, iosched creates a file, writes to it and removes it.
 ///
 /// Ctrl-C keeps the measurements so far; continue with --from. Exit status: 1 if no model fits.
 #[derive(Args, Debug)]

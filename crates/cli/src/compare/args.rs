@@ -110,7 +110,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Skip the runs in which each process runs alone; they can take half of the time, and without them fairness is not reported
+    /// Skip the runs in which each process runs alone; they can take half of the time, and without them fairness is not
+    /// reported
     #[arg(long)]
     pub(crate) no_fairness: bool,
 

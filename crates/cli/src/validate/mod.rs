@@ -28,8 +28,8 @@ use crate::{import, show};
 /// order. The result is one value for the trust in the profile. --output stores the value in the profile. From then on,
 /// predicted differences below this value do not count.
 ///
-/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a directory, iosched creates a
-/// file and writes to it. It sets schedulers, which needs root, and puts them back.
+/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a
+/// directory, iosched creates a file and writes to it. It sets schedulers, which needs root, and puts them back.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {

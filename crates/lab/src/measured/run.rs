@@ -2,13 +2,14 @@
 
 use iosched_disk::Profile;
 use iosched_sim::{Plan, run};
+use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
-use iosched_workload::{Workload, fio};
 
 use super::{Figure, MeasuredCase, Metric};
 use crate::error::LabError;
 use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
+use crate::reproduce::fio_jobs;
 
 /// How cases are simulated.
 #[derive(Clone, Copy, Debug)]
@@ -117,15 +118,12 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
 
 /// The case as fio jobs: direct I/O over the whole disk, warmed up as long as it counts.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
-    let wrong = |problem: String| LabError::Data { file: case.group.clone(), problem };
     let text = format!(
         "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/nvme0n1\nnorandommap\ngroup_reporting\ntime_based\n\
          ramp_time={seconds}s\nruntime={seconds}s\n{}",
         case.jobs.concat()
     );
-    let file = fio::JobFile::parse(&case.group, text.as_bytes(), &fio::NoVariables);
-    let jobs = fio::Jobs::new(file.map_err(|error| wrong(error.to_string()))?);
-    Ok(Workload::Jobs(jobs))
+    fio_jobs(&case.group, &text)
 }
 
 fn figures(case: &MeasuredCase, result: &RunResult) -> Vec<Option<f64>> {

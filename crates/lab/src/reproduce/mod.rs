@@ -20,4 +20,5 @@ pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, jud
 pub use published::{Origin, PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord, read};
 pub use results::{Assumed, Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
+pub(crate) use run::fio_jobs;
 pub use run::{Progress, ReproduceOptions, Reproduced, reproduce};

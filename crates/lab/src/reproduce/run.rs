@@ -156,6 +156,16 @@ fn jobs(prepared: &[Prepared<'_>], runs: u32) -> Vec<Job> {
         .collect()
 }
 
+/// A job file that a case holds as text; `case` names it in messages.
+///
+/// # Errors
+/// The text is no job file.
+pub(crate) fn fio_jobs(case: &str, text: &str) -> Result<Workload, LabError> {
+    let jobs = fio::JobFile::parse(case, text.as_bytes(), &fio::NoVariables)
+        .map_err(|error| LabError::Data { file: case.to_owned(), problem: error.to_string() })?;
+    Ok(Workload::Jobs(fio::Jobs::new(jobs)))
+}
+
 impl<'a> Prepared<'a> {
     fn new(experiment: &'a Experiment, decided: Decided) -> Result<Self, LabError> {
         let Decided { assumption, case, machine } = decided;
@@ -177,9 +187,7 @@ impl<'a> Prepared<'a> {
             assumption,
             machine: machine.machine,
             workload: if case.workload.starts_with('[') {
-                let jobs = fio::JobFile::parse(&case.name, case.workload.as_bytes(), &fio::NoVariables);
-                let wrong = |problem: String| LabError::Data { file: case.name.clone(), problem };
-                Workload::Jobs(fio::Jobs::new(jobs.map_err(|error| wrong(error.to_string()))?))
+                fio_jobs(&case.name, &case.workload)?
             } else {
                 Workload::Application(spec(&case.workload)?.into())
             },
