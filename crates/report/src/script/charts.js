@@ -354,16 +354,18 @@
         });
 
         const one = { key, apply, redraw: () => u.redraw(), show: () => {
-            chart.series.forEach((own, number) => u.setSeries(number + 1, { show: settings.isOn(own.setting) }));
+            chart.series.forEach((curve, number) => u.setSeries(number + 1, { show: settings.isOn(curve.setting) }));
             u.redraw();
         } };
         made.push(one);
-        box.classList.add("drawn");
+        box.classList.replace("waiting", "drawn");
         new ResizeObserver(() => { if (box.clientWidth) u.setSize(size()); }).observe(box);
         apply();
     }
 
     const boxes = [...document.querySelectorAll(".picture")].filter((box) => box.querySelector("script.chart"));
+    // Reserves the line of values below each plot, so that nothing below moves when the plot is drawn.
+    boxes.forEach((box) => box.classList.add("waiting"));
     const seen = new IntersectionObserver((entries) => {
         entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
             seen.unobserve(entry.target);

@@ -253,6 +253,16 @@ test("a table is sorted by value, whatever the unit, downward, upward and not at
     assert.equal(await same.getAttribute("aria-sort"), "descending");
 });
 
+test("drawing a plot moves nothing below it", async (t) => {
+    const page = await open(t, "one");
+    const heights = () => page.locator(".picture").evaluateAll((all) => all.map((box) => box.getBoundingClientRect().height));
+    const before = await heights();
+    await drawAll(page);
+    (await heights()).forEach((height, number) => {
+        assert.ok(Math.abs(height - before[number]) < 1, `plot ${number}: ${before[number]} to ${height}`);
+    });
+});
+
 test("a link leads to its section or plot, and what was folded out is so again", async (t) => {
     const page = await open(t, "one", { fragment: "#head-1" });
     const top = await page.locator("#head-1").evaluate((own) => own.getBoundingClientRect().top);
