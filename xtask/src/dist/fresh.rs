@@ -17,7 +17,7 @@ const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/
 const TRIED: [(&str, &str); 9] = [
     ("iosched --version", concat!("iosched ", env!("CARGO_PKG_VERSION"))),
     // The main job, on the trace that comes with it.
-    ("iosched compare --runs 3 | cat", "Judged by "),
+    ("iosched compare --runs 3 | cat", "Keep `mq-deadline` for now"),
     ("iosched job check /usr/share/doc/iosched/examples/priorities.fio", ""),
     ("man -w iosched-compare", "/usr/share/man/man1/iosched-compare.1.gz"),
     ("man iosched-trace-convert | cat", "iosched trace convert"),

@@ -15,7 +15,7 @@ check "it discards" is $sys/queue/discard_max_hw_bytes 1073741824
 check "it does not rotate" is $sys/queue/rotational 0
 check "the kernel does not schedule it" grep -q '\[none\]' $sys/queue/scheduler
 check "the kernel does not throttle it" is $sys/queue/wbt_lat_usec 0
-check "its number is taken" fails_with 1 "already served" iosched ublk memory:1M --number 0
+check "its number is taken" fails_with 1 "already in use" iosched ublk memory:1M --number 0
 # PF_MEMALLOC_NOIO, of the thread that takes the kernel's requests and of the disk's own.
 no_io() {
     for thread in ublk "disk memory"; do
@@ -146,7 +146,7 @@ crashed() {
 check "a killed server's file system is whole when it is served again" crashed
 taken() {
     serve ublkb6 memory:16M --number 6 || return 1
-    fails_with 1 "ublkb6 is already served" iosched ublk memory:16M --number 5 --export a --export b && eventually not ls /dev/ublkc5 && stop
+    fails_with 1 "ublkb6 is already in use" iosched ublk memory:16M --number 5 --export a --export b && eventually not ls /dev/ublkc5 && stop
 }
 check "nothing is left of devices if one cannot be" taken
 check "its number is had again" serve ublkb5 memory:16M --number 5
