@@ -78,6 +78,7 @@ impl Config {
             run_at_insertion: random.below(3) == 0,
             // Drawn by itself: what a seed meant before it was there, it means still.
             throttles_writeback: Random::new(seed ^ 0x0077_6274).below(2) == 0,
+            ..QueueConfig::default()
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {

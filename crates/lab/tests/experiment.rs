@@ -151,6 +151,15 @@ fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
 }
 
 #[test]
+fn read_ahead_kb_without_a_page_cache_is_a_doubt() {
+    let experiment = experiment(tasks(), &["noop", "noop:read_ahead_kb=0"], 3);
+    let results = results(&records(&experiment));
+    let doubts: Vec<String> = results.doubts.iter().map(ToString::to_string).collect();
+    let expected = "`noop:read_ahead_kb=0`: read_ahead_kb does nothing: the workload has no buffered reads";
+    assert!(doubts.iter().any(|doubt| doubt == expected), "{doubts:?}");
+}
+
+#[test]
 fn a_known_shift_is_found_with_its_size_and_direction() {
     let experiment = experiment(tasks(), &["noop", "cfq:quantum=8"], 5);
     let mut records = records(&experiment);

@@ -187,8 +187,8 @@ pub struct Machine {
     /// How far runs differ before they begin; not at all unless given.
     #[serde(default)]
     pub spread: Spread,
-    /// Largest readahead window, KiB.
-    pub read_ahead_kb: u64,
+    /// Largest readahead window, KiB, unless `read_ahead_kb` of a disk is written.
+    pub read_ahead_kb: u32,
     /// What takes CPU time.
     pub cpu: Cpu,
     /// Settings of memory.

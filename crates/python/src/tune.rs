@@ -118,7 +118,7 @@ pub(crate) fn space<'py>(
         let refused = |problem: String| wrong("scheduler", format_args!("{text}: {problem}"));
         settings.extend(iosched_lab::asked::settings(&text, policies.registry()).map_err(refused)?);
     }
-    let config = BlockLayer::default().queue_config(&device.profile);
+    let config = BlockLayer::default().queue_config(&device.profile, None);
     let space =
         Space::of(&settings, &selection(vary, also, fix)?, &config).map_err(|error| of_tuning(&error.into()))?;
     let told = space.elevators.iter().map(|own| {

@@ -95,11 +95,14 @@ impl BlockLayer {
         }
     }
 
-    /// What its request queue is told of a device.
+    /// The configuration of its request queue for a device, on a modelled machine if there is one.
     #[must_use]
-    pub fn queue_config(&self, profile: &Profile) -> QueueConfig {
+    pub fn queue_config(&self, profile: &Profile, machine: Option<&Machine>) -> QueueConfig {
         let card = profile.card();
+        let default = QueueConfig::default();
         QueueConfig {
+            barriers: machine.is_some_and(|machine| machine.kernel.has_barriers()),
+            read_ahead_kb: machine.map_or(default.read_ahead_kb, |machine| machine.read_ahead_kb),
             hz: self.hz,
             rotational: card.rotational,
             groups: self.groups,
@@ -110,7 +113,7 @@ impl BlockLayer {
             hw_queues: card.hw_queues,
             run_at_insertion: true,
             throttles_writeback: true,
-            ..QueueConfig::default()
+            ..default
         }
     }
 }

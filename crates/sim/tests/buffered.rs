@@ -148,6 +148,22 @@ fn a_reader_reads_ahead_and_finds_again_what_it_has_read() {
 }
 
 #[test]
+fn read_ahead_kb_of_the_disk_overrides_that_of_the_machine() {
+    let (workload, profile) = (workload(vec![job("reader", Mode::Read, 8 * MIB)]), device());
+    let requests = |of_machine, setting: &str| {
+        let machine = Machine { read_ahead_kb: of_machine, ..machine(64) };
+        let plan = Plan { machine: Some(&machine), ..Plan::new(&workload, &profile, setting.parse().unwrap()) };
+        run(&plan, ()).unwrap().requests_dispatched
+    };
+    let wide = requests(512, "mq-deadline");
+    assert_eq!(requests(32, "mq-deadline:read_ahead_kb=512"), wide);
+    let narrow = requests(32, "mq-deadline");
+    assert_eq!(requests(512, "mq-deadline:read_ahead_kb=32"), narrow);
+    assert!(narrow > 4 * wide, "{narrow} against {wide}");
+    assert_eq!(requests(512, "mq-deadline:read_ahead_kb=0"), 8 * MIB / (4 * KIB));
+}
+
+#[test]
 fn bios_carry_the_flags_that_writeback_throttling_tells_apart() {
     let buffered = Job { fsync_ios: 64, placement: RANDOM, ..job("buffered", Mode::Write, 4 * MIB) };
     let direct = Job { direct: true, ..job("direct", Mode::Write, 4 * MIB) };

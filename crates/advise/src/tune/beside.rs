@@ -259,7 +259,7 @@ mod tests {
         let profile = Profile::named(profile).unwrap();
         let of = |name: &&str| ElevatorSpace { defaults: Setting::defaults(name), dimensions: Vec::new() };
         let mut space = Space { elevators: elevators.iter().map(of).collect() };
-        let config = BlockLayer::default().queue_config(&profile);
+        let config = BlockLayer::default().queue_config(&profile, None);
         space.add(&dimensions(controllers, &run(), &profile), &[], &config);
         space
     }

@@ -105,6 +105,7 @@ impl Attributes {
         ATTRIBUTES.set_defaults(&mut attributes);
         attributes.max_hw_sectors = config.max_hw_sectors_kb.saturating_mul(2);
         attributes.max_sectors = attributes.max_sectors.min(attributes.max_hw_sectors);
+        attributes.read_ahead_kb = config.read_ahead_kb;
         attributes.rotational = config.rotational;
         attributes.nr_requests = default_nr_requests(layer, config.depth.max(1));
         attributes

@@ -90,6 +90,12 @@ impl RequestQueue {
         self.attributes.max_sectors
     }
 
+    /// Largest readahead window, in KiB: hosts with a page cache read ahead at most that far.
+    #[must_use]
+    pub fn read_ahead_kb(&self) -> u32 {
+        self.attributes.read_ahead_kb
+    }
+
     /// Reads a tunable of the elevator, while switching of the new one, in the unit of its declaration.
     ///
     /// # Errors

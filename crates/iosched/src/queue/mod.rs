@@ -54,6 +54,9 @@ pub struct QueueConfig {
     pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
+    /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The queue only keeps the
+    /// value: the host's page cache reads ahead.
+    pub read_ahead_kb: u32,
     /// Commands that each hardware queue of the device takes at once, at least 1.
     pub depth: u32,
     /// Hardware queues of the device, at least 1. Processes are spread over them.
@@ -81,6 +84,7 @@ impl Default for QueueConfig {
             fua: false,
             barriers: false,
             max_hw_sectors_kb: 512,
+            read_ahead_kb: 128,
             depth: 32,
             hw_queues: 1,
             tag_layout: TagLayout::Spread,

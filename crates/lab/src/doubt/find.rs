@@ -2,14 +2,14 @@
 
 use iosched::Setting;
 use iosched_kernel::checks::Finding;
-use iosched_kernel::knobs::{Inert, hands_on_at_once, looks_at_classes};
+use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
 
 use super::{Doubt, SECONDS_PUBLISHED};
 use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::Fairness;
 use crate::figure::Figure;
-use crate::record::{OnDevice, RunRecord, WorkloadKind};
+use crate::record::{OnDevice, RunRecord, SettingRecord, WorkloadKind};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
@@ -82,6 +82,9 @@ impl Finder<'_> {
             let findings = measured.findings.iter().filter(|finding| self.agrees(finding));
             doubts.extend(findings.map(|finding| Doubt::Found { finding: finding.clone() }));
             self.inert(&measured.inert, &mut doubts);
+        } else if self.records.header().machine.is_none() {
+            let readahead = |own: &SettingRecord| self.readahead_without_cache(&own.setting);
+            self.inert(&self.records.header().settings.iter().map(readahead).collect::<Vec<_>>(), &mut doubts);
         }
         self.notes(&mut doubts);
         doubts.sort_by_key(Doubt::rank);
@@ -298,6 +301,13 @@ impl Finder<'_> {
         };
         let mut others = (0..settings.len()).filter(|&other| is_without(&settings[other].setting));
         others.any(|other| self.differ(setting, other))
+    }
+
+    /// `read_ahead_kb` of a simulated setting whose runs have no page cache: nothing reads ahead there.
+    fn readahead_without_cache(&self, setting: &Setting) -> Vec<Inert> {
+        let written = setting.assignments().filter(|assignment| assignment.name() == "read_ahead_kb");
+        let reason = || Reason::Without { what: "buffered reads".to_owned() };
+        written.map(|assignment| Inert { knob: assignment.name().to_owned(), reason: reason() }).collect()
     }
 
     /// Knobs that do nothing, each once.

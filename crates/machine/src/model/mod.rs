@@ -93,6 +93,8 @@ pub struct DiskConfig {
     pub capacity_sectors: u64,
     /// The longest request, in sectors.
     pub max_sectors: u32,
+    /// The largest readahead window, in KiB.
+    pub read_ahead_kb: u32,
 }
 
 /// A mounted disk.
@@ -107,6 +109,7 @@ struct Disk {
     /// When the running transaction is committed at the latest, ns.
     commit_due_ns: u64,
     bio_sectors_max: u64,
+    read_ahead_kb: u64,
     capacity_sectors: u64,
     /// Its queue has so many writes that nobody should add more.
     congested: bool,
@@ -203,6 +206,7 @@ impl Model {
                 sync_commit: false,
                 commit_due_ns: u64::MAX,
                 bio_sectors_max: (u64::from(config.max_sectors) / PAGE_SECTORS).max(1) * PAGE_SECTORS,
+                read_ahead_kb: u64::from(config.read_ahead_kb),
                 capacity_sectors: config.capacity_sectors,
                 congested: false,
                 dirty_inodes: VecDeque::new(),
@@ -437,7 +441,7 @@ impl Model {
     /// The largest readahead window of a read that wants so many pages of a file on a disk.
     fn readahead_pages_max(&self, disk: usize, wanted: u64, advice: Advice) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
-        let kb = self.machine.read_ahead_kb << u32::from(advice == Advice::Sequential);
+        let kb = self.disks[disk].read_ahead_kb << u32::from(advice == Advice::Sequential);
         let max = Readahead::pages_max(kb, free, self.cache.nr_inactive());
         let large = if self.machine.kernel.reads_large() { wanted.min(self.disks[disk].bio_pages_max()) } else { 0 };
         if max > 0 { max.max(large) } else { 0 }

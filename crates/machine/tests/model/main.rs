@@ -159,7 +159,7 @@ prop_compose! {
         let kind = if ext4 { "ext4" } else { "ext3" };
         Scenario {
             machine: machine(kernel, kind, barrier, cache_mib, (background, hard), expire_ms),
-            disk: DiskConfig { capacity_sectors: 1 << 19, max_sectors },
+            disk: DiskConfig { capacity_sectors: 1 << 19, max_sectors, read_ahead_kb: 128 },
             disks,
             queue: Queue { depth, slowest_ns, volatile },
             actions,

@@ -14,7 +14,7 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use iosched::{Cgroup, CgroupId, Driver, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES};
+use iosched::{Cgroup, CgroupId, Driver, Rerun, SECOND_NS, SECTOR_BYTES};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::{JobProgram, Jobs};
@@ -125,6 +125,7 @@ fn disk(machine: &Machine<'_, iosched_disk::AnyDevice>) -> DiskConfig {
     DiskConfig {
         capacity_sectors: machine.device.card().capacity_sectors,
         max_sectors: machine.driver.queue().max_sectors(),
+        read_ahead_kb: machine.driver.queue().read_ahead_kb(),
     }
 }
 
@@ -188,8 +189,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     {
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
-    let barriers = plan.machine.is_some_and(|machine| machine.kernel.has_barriers());
-    let config = QueueConfig { barriers, ..plan.block_layer.queue_config(plan.profile) };
+    let config = plan.block_layer.queue_config(plan.profile, plan.machine);
     let queue = plan.scheduler.build(ORIGIN, &config)?;
     let plug_from = plan.block_layer.plug_from(queue.is_multi_queue());
     Ok(Machine {

@@ -232,6 +232,8 @@ impl<'a> Parts<'a> {
             },
             run_at_insertion: false,
             throttles_writeback: false,
+            // No decision depends on the rest.
+            ..QueueConfig::default()
         };
         let rerun = match self.word("rerun")? {
             "never" => Rerun::Never,
