@@ -34,21 +34,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
 fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
-         This page lists what you can set of the request queue and of each scheduler, for example:\n\n\
+         This page lists the attributes of the request queue and the tunables of each scheduler. To set them:\n\n\
          ```\n\
          iosched compare --workload docs/examples/mixed.fio --device sata-7200 \\\n    \
              --scheduler cfq --scheduler cfq:slice_idle=0,nr_requests=64\n\
          ```\n\n\
-         A value out of its range is refused, and nothing changes. If the range says `clamped`, the\n\
-         nearest value is used instead. `iosched tune` searches the values worth trying.\n\
-         `cargo xtask reference` writes this page from the declarations in the code.\n\n\
+         iosched refuses a value outside of the range, and nothing changes. If the range says `clamped`,\n\
+         iosched uses the nearest value instead. `iosched tune` searches the values in the column *worth\n\
+         trying*. `cargo xtask reference` writes this page from the declarations in the code.\n\n\
          ## The request queue\n\n\
-         `scheduler` reads as all schedulers, with the current one in brackets. Write a name to switch.\n\n",
+         Reading `scheduler` prints all schedulers, the current one in brackets. Writing a name switches.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(
-        "\nBeside a blk-mq scheduler, a setting also takes controllers: `io.max`, `io.latency`, `io.weight`,\n\
-         `io.cost.qos` and `io.cost.model`. [Controllers](controllers.md) describes them and their syntax.\n",
+        "\nA setting with a blk-mq scheduler can also contain controllers: `io.max`, `io.latency`,\n\
+         `io.weight`, `io.cost.qos` and `io.cost.model`. [Controllers](controllers.md) has their syntax.\n",
     );
     page.push_str("\n## Attributes of the kernel's request queue only\n\n");
     table(&mut page, &kernel_numbers().collect::<Vec<_>>());
