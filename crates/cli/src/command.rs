@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     /// How to report progress on standard error
     #[arg(long, global = true, value_enum, value_name = "STYLE", default_value_t, display_order = 900)]
     pub(crate) progress: ProgressKind,
-    /// Print more details of an error, such as every trace format that was tried
+    /// Print more details of an error, such as the reason why each trace format was rejected
     #[arg(long, global = true, display_order = 901)]
     pub(crate) verbose: bool,
     #[command(subcommand)]
@@ -67,8 +67,8 @@ pub(crate) enum Command {
     Restore(crate::restore::RestoreArgs),
     /// Print a shell completion script
     ///
-    /// The script also completes the names of schedulers, tunables, profiles and disks, which it looks up each time.
-    /// For bash: echo 'source <(iosched completions bash)' >> ~/.bashrc
+    /// The script also completes the names of schedulers, tunables, profiles and disks. It looks them up each time. For
+    /// bash: echo 'source <(iosched completions bash)' >> ~/.bashrc
     Completions {
         /// Shell to print the script for
         shell: clap_complete::Shell,

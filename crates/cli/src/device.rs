@@ -27,18 +27,18 @@ const TOLERANCE: f64 = 0.1;
 pub(crate) enum DeviceCommand {
     /// List the profiles that come with iosched
     List {
-        /// List the devices of a family instead: ssd, for which only saturated rates are known
+        /// List this family of devices instead: ssd, drives of which only the maximum rates are known
         #[arg(long, value_name = "NAME", value_parser = family)]
         family: Option<&'static Family>,
         /// Print the list as one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Show rates, latencies and flushes of a device model, beside those of the real device
+    /// Show rates, latencies and flush times of a device model, beside those of the real device
     Show {
         /// A profile of `iosched device list`, or a file (with a / or *.toml)
         ///
-        /// For flash, NAME:steady is the drive when it is full and has been overwritten.
+        /// For flash, NAME:steady models the drive after it has been filled and overwritten.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
         /// Print everything as one JSON document
@@ -47,7 +47,7 @@ pub(crate) enum DeviceCommand {
     },
     /// Print io.cost settings for a device: linear model, latencies and an entry for systemd's hwdb
     ///
-    /// iosched finds the values by loading the model of the device until it is saturated.
+    /// To find the values, iosched increases the load on the model of the device until the rate no longer grows.
     #[command(name = "io-cost")]
     IoCost {
         /// A profile of `iosched device list` or of a family, or a file (with a / or *.toml)

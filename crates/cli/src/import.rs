@@ -22,18 +22,18 @@ pub(crate) enum ImportCommand {
     /// Make a profile from the io.cost settings of a device
     ///
     /// The file has lines of io.cost.model and io.cost.qos, an entry of systemd's hwdb, the output of `iosched device
-    /// io-cost`, or a result of resctl-bench. Such settings contain only saturated rates. The profile reaches these
-    /// rates, and states that no latency was measured.
+    /// io-cost`, or a result of resctl-bench. Such settings contain only maximum rates. The profile reaches these
+    /// rates, and says that no latency was measured.
     #[command(name = "io-cost")]
     IoCost(IoCostArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct IoCostArgs {
-    /// File with the settings: lines as in the kernel's files, *.hwdb or *.json; it may be compressed
+    /// File with the settings, with lines as in the kernel's files, or *.hwdb or *.json; it can be compressed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Device to take from a file with several: its number, its model name, or its place in the JSON
+    /// Device to import, if the file has several: its number, its model name, or its place in the JSON
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
     /// Size of the device, in GB

@@ -20,8 +20,8 @@ use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 /// List disks and their schedulers
 ///
 /// For each disk of the kernel, ls shows its scheduler, the queue depth of its driver, and the disks or partitions
-/// below and above it. It also shows mount points, and the cgroup files with settings for the disk. Named served disks
-/// follow. --at lists the disks of another tree, such as one that `iosched mount` made.
+/// below and above it. It also shows mount points, and the cgroup files with settings for the disk. Served disks with a
+/// name follow. --at lists the disks in another directory, such as one of `iosched mount`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
@@ -32,7 +32,7 @@ pub(crate) struct LsArgs {
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Directory of disks, or any DISK, to search instead of the kernel's disks
+    /// Search this directory of disks, or this disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

@@ -14,9 +14,10 @@ use crate::served::{Chosen, DiskArgs, Ending, about, end};
 
 /// Serve a disk as a file in a mounted directory, through a scheduler
 ///
-/// DIR/NAME is the disk, a file of the size of the disk. fio, dd, losetup, mkfs and mount work on it. DIR/block/NAME
-/// corresponds to /sys/block/NAME of a kernel disk. Read and write its files with cat and echo, or with `iosched get`
-/// and `iosched set --at DIR`. Each request counts for the process that makes it, with its priority, so ionice works.
+/// DIR/NAME is a file that stands for the disk and has its size. fio, dd, losetup, mkfs and mount work on it.
+/// DIR/block/NAME corresponds to /sys/block/NAME of a kernel disk. Read and write its files with cat and echo, or with
+/// `iosched get` and `iosched set --at DIR`. The scheduler knows which process makes a request, and the priority of the
+/// process. Therefore ionice works.
 ///
 /// The command runs until the directory is unmounted or a signal (Ctrl-C, SIGTERM) arrives. After a signal it unmounts
 /// the directory, serves processes that still have the disk open until they close it, and flushes. A second signal ends

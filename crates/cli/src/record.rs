@@ -34,8 +34,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// process, which blktrace does not. The disk keeps working during the recording. At the end, the command prints a
 /// summary. It needs root.
 ///
-/// Ctrl-C ends the recording early and keeps it; the exit status is 0. If the file system of the trace is full, the
-/// recording ends, is kept, and the exit status is 1. If there was no request, no trace is written.
+/// After Ctrl-C, the recording ends early, iosched keeps it, and the exit status is 0. If the trace fills its file
+/// system, the recording ends early, iosched keeps it, and the exit status is 1. If there was no request, iosched
+/// writes no trace.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {

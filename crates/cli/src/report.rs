@@ -15,8 +15,8 @@ use crate::show::{self, Page};
 /// Make a report from records, without running anything again
 ///
 /// The report is one HTML page without external files. It has tables, verdicts, latency distributions, throughput and
-/// shares over time, slices, and the command that produced the records. You can zoom plots and sort tables. Without
-/// scripts, the page still shows everything. The same records give the same page.
+/// shares over time, slices, and the command that produced the records. You can zoom plots and sort tables. In a
+/// browser without JavaScript, the page still shows everything. The same records give the same page.
 ///
 /// With --plot, the result is one plot as a picture for a paper or a slide.
 #[derive(Args, Debug)]

@@ -24,10 +24,11 @@ use crate::output::{self, say};
 /// workload, and puts back the tracer of `iosched record`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
-/// started. If something else has changed such a setting since, restore prints both values and changes nothing;
-/// --force undoes all. Without a name it reports such changes and keeps them.
+/// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
+/// --force undoes it all the same. Without a name, restore reports changes by `set` and `advise --apply`, and keeps
+/// them.
 ///
-/// If the name now belongs to another device, restore leaves that device alone. After a reboot the kernel's own
+/// If the name now belongs to another device, restore does not change that device. After a reboot the kernel's own
 /// settings are in force; restore compares them with the old ones and changes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -37,7 +38,7 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 
-    /// Restore all disks that were changed, and all directories; the same as naming none
+    /// Restore all disks that were changed, and all directories; the same as giving no DEVICE
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 
@@ -45,11 +46,11 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Discard the records of devices that are gone or have been replaced; set nothing
+    /// Discard the records of devices that are gone or have been replaced, and change no setting
     #[arg(long)]
     forget: bool,
 
-    /// Restore even after a reboot, to another device of the same name, or over later changes by other programs;
+    /// Restore even after a reboot, over later changes by other programs, or to another device with the same name; also
     /// discard records of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,

@@ -23,13 +23,13 @@ use crate::served::{
 
 /// Serve a disk to NBD clients, through a scheduler
 ///
-/// The scheduler treats each client as a process, with its own turn, priority and fair share. Declare exports with
-/// --export or in a file. The clients of an export form a group. Groups share the disk by weight. If exports declare
-/// classes or levels but no weights, the classes and levels decide among all clients instead. Without a declaration,
-/// the disk has one export with its own name. Clients can also use the empty name for this export.
+/// To the scheduler, each client is a process with a priority. An export is a named share of the disk. Declare exports
+/// with --export or in a file. The clients of one export form a group, and groups share the disk by weight. If exports
+/// have a class or level but no weight, the scheduler orders all clients by class and level instead. Without a declared
+/// export, the disk has one export, with the name of the disk. Clients can also use the empty name for this export.
 ///
 /// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A second signal ends it at
-/// once. In both cases, flushed data is on the backing. On SIGHUP the server reads the file of --exports again; without
+/// once. In both cases, no flushed data is lost. On SIGHUP, the server reads the file of --exports again. Without
 /// --exports, SIGHUP is the same as SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -41,7 +41,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     unix: Option<PathBuf>,
 
-    /// Network address to listen on; the usual port is 10809. Needs --tls or --insecure
+    /// Network address to listen on; the usual port is 10809; needs --tls or --insecure
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     tcp: Option<String>,
 
@@ -74,8 +74,7 @@ pub(crate) struct ServeArgs {
 
     /// Time after which a stalled client is disconnected
     ///
-    /// A client counts as stalled if, during this time, a request or reply stays incomplete and fewer than 64 KiB of it
-    /// are transferred.
+    /// A client is stalled if it has an incomplete request or reply, and transfers less than 64 KiB of it in this time.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
     stall_timeout: u16,
 }

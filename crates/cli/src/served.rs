@@ -28,8 +28,8 @@ const BY_SIGNAL: i32 = 128;
 pub(crate) struct DiskArgs {
     /// Storage for the data: a file, a block device, memory:SIZE or model:PROFILE[,size=SIZE]
     ///
-    /// A model is a modelled disk in real time; `iosched device list` lists the profiles. fault:PLAN:BACKING makes
-    /// requests fail on purpose, for tests.
+    /// model:PROFILE is a modelled disk that takes as long as the real one; `iosched device list` lists the profiles.
+    /// fault:PLAN:BACKING makes requests fail on purpose, for tests.
     #[arg(value_name = "BACKING")]
     backing: Spec,
 
@@ -43,7 +43,7 @@ pub(crate) struct DiskArgs {
     #[arg(short, long, value_name = "SETTING", value_parser = setting)]
     scheduler: Option<Setting>,
 
-    /// Choose the scheduler for this purpose of the disk; without --depth, also the depth
+    /// Choose the scheduler for this use of the disk; without --depth, choose the depth too
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
     purpose: Option<Purpose>,
 
@@ -51,7 +51,7 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
-    /// Memory for data in transit to and from clients, in MiB; each client always has 64 KiB
+    /// Memory for data on the way to and from clients, in MiB; each client can always use 64 KiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 
@@ -63,7 +63,7 @@ pub(crate) struct DiskArgs {
 
     /// Write all inputs and decisions of the request queue to this file, for `iosched validate recording`
     ///
-    /// Each request takes about 200 bytes. If the file is slow, the disk waits for it.
+    /// Each request takes about 200 bytes. If writing to the file is slow, the served disk becomes slow too.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
 
@@ -75,11 +75,11 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     metrics: Option<String>,
 
-    /// Seed for everything random in a modelled disk
+    /// Seed of the random numbers of a modelled disk
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Serve the backing even if another program uses it; this destroys data unless one of the two only reads
+    /// Serve the backing even if another program uses it; if both write, data is destroyed
     #[arg(long)]
     force: bool,
 }
@@ -87,7 +87,7 @@ pub(crate) struct DiskArgs {
 /// Purposes of a disk that decide how it is best served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Purpose {
-    /// Several tenants, or clients that always request as much as they can: --scheduler cfq:slice_idle=0 --depth 8
+    /// Several tenants, or clients that always have requests waiting: --scheduler cfq:slice_idle=0 --depth 8
     Shared,
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum SchedulerCommand {
 pub(crate) enum ControllerCommand {
     /// List the controllers
     List,
-    /// Show the purpose of a controller, how it decides, when it does harm, and its settings
+    /// Show what a controller is for, how it decides, when it does harm, and its settings
     Show {
         /// Name of the controller, or of one of its files
         #[arg(value_name = "NAME")]

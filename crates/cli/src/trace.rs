@@ -24,14 +24,13 @@ const PROCESSES_SHOWN: usize = 4;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Summarize a trace: span, requests, sizes, processes, queue depth over time, times in each stage
+    /// Summarize a trace: length, requests, sizes, processes, queue depth over time, times in each stage
     ///
-    /// For block traces, info also shows what btt does. This includes the times between events (Q queued, G got a
-    /// request, I inserted, M merged, D issued, C completed), merges, seeks and plugs. Values that were not recorded
-    /// are not shown.
+    /// For block traces, info also shows the statistics of btt: merges, seeks, plugs and the times between events. The
+    /// events are Q (queued), G (got a request), I (inserted), M (merged), D (issued) and C (completed). info leaves
+    /// out values that the trace does not have.
     Info {
-        /// Trace file of any known format; the common part of the names of blktrace's per-CPU files; or - for standard
-        /// input
+        /// Trace to read; - for standard input; for blktrace's per-CPU files, the common part of their names
         ///
         /// The formats are blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay, vscsi, MQSim
         /// and CSV, also as .gz and .zst. The output of `iostat -x` (text or JSON) and of `sar -d` is summarized too,
@@ -46,9 +45,9 @@ pub(crate) enum TraceCommand {
     },
     /// Convert a trace to another format
     ///
-    /// The end of the output says what the new format cannot represent. From blktrace or blkparse to blktrace, convert
-    /// writes every event; slice, filter and remap do the same. Other formats get submissions, and completions if they
-    /// are known.
+    /// The output ends with a list of what the new format cannot store. From blktrace or blkparse to blktrace, convert
+    /// keeps every event; slice, filter and remap keep them too. Other formats get the submissions, and the completions
+    /// if the trace has them.
     Convert {
         #[command(flatten)]
         files: Files,
@@ -68,7 +67,7 @@ pub(crate) enum TraceCommand {
     Scale {
         #[command(flatten)]
         files: Files,
-        /// Factor by which arrivals become faster than recorded
+        /// Factor for the rate of arrivals; with 2, I/Os arrive twice as fast as recorded
         #[arg(long, value_name = "FACTOR", value_parser = crate::options::speed)]
         speed: f64,
     },
@@ -127,19 +126,19 @@ pub(crate) struct Target {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Criteria {
-    /// Keep requests of this process; repeat for several, also together with --process
+    /// Keep requests of this process; repeat the option for more, also together with --process
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
-    /// Keep requests of processes with this name; repeat for several
+    /// Keep requests of processes with this name; repeat the option for more
     #[arg(long, alias = "comm", value_name = "NAME")]
     process: Vec<String>,
-    /// Keep requests with this operation; repeat for several
+    /// Keep requests with this operation; repeat the option for more
     #[arg(long, value_enum, value_name = "OP")]
     op: Vec<OpName>,
-    /// Keep requests that touch this range of 512-byte sectors: FROM-TO, inclusive; either end can be omitted
+    /// Keep requests that touch this range of 512-byte sectors: FROM-TO, inclusive; you can leave out either end
     #[arg(long, value_name = "RANGE", value_parser = sectors)]
     sectors: Option<Range<Sector>>,
-    /// Keep requests to this device; repeat for several
+    /// Keep requests to this device; repeat the option for more
     ///
     /// In block traces a device is major,minor. In other traces it is the number or name that `iosched trace info`
     /// shows.

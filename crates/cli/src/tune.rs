@@ -24,18 +24,20 @@ use crate::watched::{RUNS, Watched, on_interrupt};
 /// Search for the settings that serve a workload best on a modelled device
 ///
 /// iosched simulates settings of the given schedulers and searches for those that serve --goal best. It tries the
-/// values that `iosched scheduler show NAME` lists as worth trying. Each setting gets one run at first; the best third
-/// gets more, and so on. All runs are paired by seed with the defaults. The best few settings and the defaults then run
-/// with fresh seeds. A setting is recommended only if it is certainly better in these runs, by more than
-/// --equal-within. Tunables that make no difference keep their defaults. Otherwise the result is to keep the defaults.
+/// values that `iosched scheduler show NAME` lists as worth trying. Each setting first runs once. The best third then
+/// runs more often, and so on. iosched compares each run with a run of the defaults that has the same seed. At the end,
+/// the best few settings and the defaults run again, with new seeds. iosched recommends a setting only if it is clearly
+/// better in these last runs, by more than --equal-within. Otherwise it recommends the defaults. Tunables that make no
+/// difference keep their defaults.
 ///
 /// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are percentiles (such as
 /// p50 and p99.9), mean and worst. The classes are sync, async, reads, writes, all, and the name of a task or cgroup.
 /// The goals throughput and iops are for the whole run, or for one task or cgroup, as in throughput(backup). Other
-/// goals are finish, fairness, and metrics that the application reports, such as tps. With several goals, the result is
-/// the set of settings among which you have to choose.
+/// goals are finish, fairness, and metrics that the application reports, such as tps. With several goals, often no
+/// setting is best for all. The result then lists the settings to choose from.
 ///
-/// Ctrl-C ends after the current runs and keeps the finished ones; a second Ctrl-C ends the current runs too.
+/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
+/// current runs too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
@@ -52,39 +54,40 @@ pub(crate) struct TuneArgs {
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
     ///
-    /// The default is server-2010 only for an application under a scheduler that Linux no longer has.
+    /// The default is linux-6.12. For an application, it is server-2010 if a scheduler is one that Linux no longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 
     /// Schedulers to choose from; separate them with commas or repeat the option
     ///
-    /// Values given with a scheduler are fixed, as in cfq:low_latency=0. The defaults of each scheduler are always
-    /// tried.
+    /// A value that you give with a scheduler is fixed, as in cfq:low_latency=0. iosched always tries the defaults of
+    /// each scheduler.
     #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space", value_parser = schedulers)]
     schedulers: Vec<Schedulers>,
 
-    /// Search these controllers too, with blk-mq schedulers: wbt, io.max, io.latency, io.cost
+    /// Also search settings of these controllers: wbt, io.max, io.latency, io.cost; they work only with blk-mq
+    /// schedulers
     ///
-    /// The values to try depend on what each cgroup does.
+    /// The values to try depend on the I/O of each cgroup.
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',', value_parser = controller)]
     controllers: Vec<Controller>,
 
     /// Search a predefined set of schedulers and controllers: "today" or "desktop"
     ///
-    /// The set today has the schedulers of today's Linux with their defaults, and all controllers. The set desktop adds
-    /// adios, which only kernels for desktops have.
+    /// "today" has the schedulers of today's Linux with their defaults, and all controllers. "desktop" also has adios,
+    /// a scheduler that only some desktop kernels have.
     ///
-    /// --scheduler and --controller replace its schedulers and controllers. --vary adds tunables.
+    /// --scheduler and --controller replace the schedulers and controllers of the set. --vary adds tunables.
     #[arg(long, value_name = "NAME", value_parser = ["today", DESKTOP])]
     space: Option<String>,
 
-    /// Metric to optimise, such as "p99(sync)"; repeat for several
+    /// Metric to optimise, such as "p99(sync)"; repeat the option for more
     ///
-    /// A goal with a bound, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
+    /// A goal with a limit, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL", required = true)]
     goals: Vec<Wish>,
 
-    /// Constraint to keep: relative to the baseline, such as "throughput >= 95%", or absolute, such as "throughput >=
+    /// Limit that must hold: relative to the baseline, such as "throughput >= 95%", or absolute, such as "throughput >=
     /// 80 MB/s" or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
@@ -109,19 +112,19 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = assignment)]
     fix: Vec<(String, String)>,
 
-    /// Seed for everything random; the same seed gives the same records
+    /// Seed of the random numbers; the same seed gives the same records
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Number of runs at a time; changes only how long the search takes [default: one per CPU]
+    /// Number of runs at the same time; affects only how long the search takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// Use of a trace's times [default: as for `iosched compare`]
+    /// How to use the times in a trace [default: as for `iosched compare`]
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// In open replay: factor by which arrivals are faster than recorded
+    /// Factor for the rate of arrivals in open replay; with 2, I/Os arrive twice as fast as recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
@@ -139,7 +142,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// File for the records, written line by line as runs finish
+    /// Write the records to this file, a line as each run ends
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 

@@ -15,9 +15,9 @@ use crate::served::{Chosen, DiskArgs, Ending, about, bind_control, by_options, e
 
 /// Serve a disk as block devices /dev/ublkbN, through a scheduler
 ///
-/// Each export is a block device, and a client of the disk with its class, level and weight. The kernel does not say
-/// which process sent a request to a device. Therefore give each tenant of a disk its own device. Without a declaration
-/// there is one device.
+/// Each export becomes a block device. To the scheduler, the device is one client with the class, level and weight of
+/// the export. The kernel does not say which process sent a request to the device. Therefore give each tenant of the
+/// disk a separate device. Without a declared export, there is one device.
 ///
 /// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.
 ///
@@ -32,9 +32,9 @@ pub(crate) struct UblkArgs {
     #[command(flatten)]
     exports: ExportArgs,
 
-    /// Number of the device, the N in /dev/ublkbN [default: any free number]
+    /// Number N of the device /dev/ublkbN [default: any free number]
     ///
-    /// With several exports, it is the number of the first export in the order of names.
+    /// With several exports, the first one by name gets this number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 

@@ -20,11 +20,12 @@ use crate::served::{
 /// Serve a disk to virtual machines, through a scheduler
 ///
 /// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk. The guest sees a virtio disk, and
-/// shares the memory of its queues with the server. Each socket is an export, in the order of the options, and a client
-/// of the disk with its class, level and weight. Give each machine its own socket.
+/// shares the memory of its queues with the server. The first --socket belongs to the first --export, and so on. To the
+/// scheduler, a socket is one client with the class, level and weight of its export. Give each machine a separate
+/// socket.
 ///
-/// If the server restarts or is killed, a machine that is set to reconnect (reconnect=1) waits and loses no request.
-/// Machines cannot be migrated.
+/// If the server restarts or is killed, a machine with the option reconnect=1 waits and loses no request. Machines
+/// cannot be migrated.
 ///
 /// On SIGTERM or Ctrl-C, the server finishes the requests of the machines, flushes and ends. A second signal ends it at
 /// once.

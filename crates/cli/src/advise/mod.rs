@@ -26,18 +26,17 @@ use steps::Plan;
 
 /// Recommend settings for a device and a workload, and show the evidence
 ///
-/// iosched measures the device and makes a model of it, unless --profile gives a model. On the model it searches the
-/// device's schedulers and their tunables for settings that serve --goal best. Then it compares the best few settings
-/// with the present one on the device itself, under the kernel's own schedulers, in random order. It recommends a
-/// setting only if that setting is better on the device beyond doubt. Otherwise it recommends keeping the present
-/// setting.
+/// iosched measures the device and makes a model of it, unless --profile gives a model. In simulation on the model, it
+/// searches for the schedulers and tunables that serve --goal best. Then it compares the best few settings with the
+/// present one on the device itself. These runs use the kernel's schedulers and have a random order. iosched recommends
+/// a setting only if it is clearly better on the device. Otherwise it recommends the present setting.
 ///
-/// All settings are put back at the end, and after Ctrl-C, unless you give --apply. After a crash, `iosched restore`
-/// puts them back. A device is only read, unless --destroy-data names it. In a directory, iosched writes only to files
-/// that it creates. Changing schedulers needs root.
+/// At the end and after Ctrl-C, iosched puts all settings back, unless you give --apply. After a crash, `iosched
+/// restore` puts them back. iosched only reads a device, unless you name the device again with --destroy-data. In a
+/// directory, it writes only to files that it creates. It needs root to change schedulers.
 ///
-/// Ctrl-C ends the command after the current run. --output keeps the results so far. To skip the measurement next time,
-/// give the profile from this directory to --profile.
+/// After Ctrl-C, iosched finishes the current run and ends. The directory of --output has the results so far. To skip
+/// the measurement next time, use --profile with the profile in this directory.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -52,22 +51,22 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// Metric to optimise, such as "p99(sync)" or "throughput"; repeat for several [default: p99(sync)]
+    /// Metric to optimise, such as "p99(sync)" or "throughput"; repeat the option for more [default: p99(sync)]
     ///
-    /// A goal with a bound, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
+    /// A goal with a limit, such as "p99(db) <= 5 ms", is a constraint, as with --subject-to.
     #[arg(short, long = "goal", value_name = "GOAL")]
     goals: Vec<Wish>,
 
-    /// Constraint to keep: relative to the present setting, such as "throughput >= 95%", or absolute, such as
+    /// Limit that must hold: relative to the present setting, such as "throughput >= 95%", or absolute, such as
     /// "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
 
-    /// Model of the device, made by `iosched calibrate`; the device is not measured
+    /// Profile of the device from `iosched calibrate`; with it, iosched does not measure the device
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     profile: Option<PathBuf>,
 
-    /// Measure the device in three rounds (some minutes), instead of one round of half a minute
+    /// Measure the device in three rounds, which take some minutes, instead of one round of half a minute
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
@@ -76,9 +75,9 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 
-    /// Search these controllers too, in simulation: wbt, io.max, io.latency, io.cost
+    /// Also search settings of these controllers in simulation: wbt, io.max, io.latency, io.cost
     ///
-    /// Controllers that belong to cgroups are not tried on the device. The advice says how to set them.
+    /// iosched does not try settings of cgroups on the device. The advice says how to set them.
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<Controller>,
 
@@ -94,20 +93,22 @@ pub(crate) struct AdviseArgs {
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Add runs on the device until each difference is beyond doubt, or known to within PERCENT of the present value
+    /// Add runs on the device until each verdict is clear, or each difference is known to within PERCENT of the present
+    /// value
     ///
-    /// --runs is the maximum.
+    /// --runs is then the maximum number of runs.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
     until_sure: Option<f64>,
 
     #[command(flatten)]
     length: options::RunLength,
 
-    /// Let the workload and the measurement write to this device, which destroys its data; type the device's name again
+    /// Let the workload and the measurement write to this device, which destroys its data; repeat the name of the
+    /// device
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file to measure for the model, in MiB
+    /// Size of the file to measure for the model in a directory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
     file_size: u64,
 
@@ -115,23 +116,23 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 
-    /// Use of a trace's times [default: as for `iosched compare`]
+    /// How to use the times in a trace [default: as for `iosched compare`]
     #[arg(long, value_enum, value_name = "MODE")]
     replay: Option<ReplayMode>,
 
-    /// In open replay: factor by which arrivals are faster than recorded
+    /// Factor for the rate of arrivals in open replay; with 2, I/Os arrive twice as fast as recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
-    /// Seed for everything random and for the order of runs
+    /// Seed of the random numbers and of the order of runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Apply the recommended setting now; it lasts until the next start or until you undo it
+    /// Apply the recommended setting at the end; it lasts until the next boot or until you undo it
     #[arg(long)]
     apply: bool,
 
-    /// Directory to keep everything in: measurements, profile, search, runs, report, udev rule and tuned profile
+    /// Write everything to this directory: measurements, profile, search, runs, report, udev rule and tuned profile
     ///
     /// The subdirectory untried/ holds files, including systemd drop-ins, for settings that were not tried on the
     /// device.

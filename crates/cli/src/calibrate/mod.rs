@@ -35,21 +35,22 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 
 /// Measure a device and make a profile of it for --device
 ///
-/// iosched runs about fifty small workloads, all fio jobs, on the device several times in changing order. It fits three
-/// kinds of model to the results: a rotating disk, flash, and a storage server with varying latency (virtual disks,
-/// network disks). The closest model becomes the profile.
+/// iosched runs about fifty small fio jobs on the device, several times and in changing order. It fits three kinds of
+/// model to the results: a rotating disk, flash, and a storage server with varying latency (virtual disks, network
+/// disks). The model that is closest to the measurements becomes the profile.
 ///
-/// The result shows the profile beside the measurements. It also shows workloads that were not used for the fit. These
-/// are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is allowed, they
-/// include mixed reads and writes.
+/// The output shows the profile beside the measurements. It also checks the profile with workloads that the fit did not
+/// use. These are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is
+/// allowed, they include mixed reads and writes.
 ///
-/// For a disk that you do not have, use --trace. It fits the model of a rotating disk to a trace of requests. The disk
-/// must have served them one at a time.
+/// For a rotating disk that you do not have, give --trace a trace of its requests. The disk must have served the
+/// requests one at a time.
 ///
-/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a
-/// directory, iosched creates a file, writes to it and removes it.
+/// iosched only reads a device, unless you name the device again with --destroy-data. It only reads a file. In a
+/// directory, it creates a file, writes to it, and removes it at the end.
 ///
-/// Ctrl-C keeps the measurements so far; continue with --from. Exit status: 1 if no model fits.
+/// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to them. If no model fits, the exit status
+/// is 1.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
@@ -63,34 +64,34 @@ pub(crate) struct CalibrateArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Measure one short round: half a minute, or longer on a slow device
+    /// Measure only one short round; it takes half a minute, or longer on a slow device
     #[arg(long, conflicts_with = "from")]
     quick: bool,
 
-    /// Allow writes to this device, which destroy its data; type the device's name again, exactly
+    /// Allow writes to this device, which destroy its data; repeat the exact name of the device
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file to measure, in MiB
+    /// Size of the file to measure in a directory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
-    /// File for the measurements, written line by line as they are made
+    /// Write the measurements to this file, a line as each one ends
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
-    /// Measure nothing; fit a model to the measurements in this file
+    /// Fit a model to the measurements in this file, and measure nothing
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Measure nothing; fit a rotating disk to a trace of requests that a disk served, one per line
+    /// Fit the model of a rotating disk to this trace of a disk, and measure nothing; a line is one request
     ///
-    /// The format is that of `iosched validate disk`; .gz and .zst are read too. The first half of the trace is fitted.
-    /// The second half shows how good the fit is.
+    /// `iosched validate disk --help` describes the format. The file can be compressed (.gz, .zst). iosched fits the
+    /// model to the first half of the trace. The second half shows how good the fit is.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
     trace: Option<PathBuf>,
 
-    /// With --trace: profile to start from, such as one made by `iosched import`
+    /// Profile from which the fit of --trace starts, such as one made by `iosched import`
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
     start: Option<String>,
 
@@ -98,7 +99,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "KIND", conflicts_with_all = ["trace", "check"], value_parser = kind)]
     kind: Option<ModelKind>,
 
-    /// Fit nothing; show this profile beside the measurements
+    /// Show this profile beside the measurements, and fit nothing
     #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
     check: Option<String>,
 

@@ -20,22 +20,22 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// schedulers (--on). On a real device you can also compare any command, as with hyperfine. iosched reads the output of
 /// fio, iozone, fs_mark, fdtree, dd and pgbench.
 ///
-/// Every setting gets the same workload and the same seeds: run i of one setting is compared with run i of the others.
-/// With several devices, iosched compares the settings on each device. The end of the output says which setting wins on
-/// which device.
+/// Every setting runs the same workload with the same seeds. iosched compares run 1 of one setting with run 1 of the
+/// others, and so on. With several devices, iosched compares the settings on each device. The end of the output says
+/// which setting wins on which device.
 ///
-/// A verdict is based on the confidence interval of the mean paired difference to the baseline. The output shows this
-/// interval. Settings are equal if the whole interval is within --equal-within. A setting is better or worse if the
-/// interval excludes 0. Otherwise the verdict is "cannot tell", with the number of runs that would be needed. The
-/// intervals hold with 95 % confidence for all metrics and settings together (Holm). They are widened by the known
-/// error of the device's profile.
+/// For each metric, iosched computes the mean difference between a setting and the baseline, and its confidence
+/// interval. The output shows this interval. The setting is equal to the baseline if the whole interval is within
+/// --equal-within. It is better or worse if the interval excludes 0. Otherwise the verdict is "cannot tell", and the
+/// output says how many runs would decide. All intervals together hold with 95 % confidence (Holm's correction). On a
+/// modelled device, iosched widens them by the known error of the profile.
 ///
-/// Fairness is Jain's index of the slowdowns of the processes, for the 16 busiest processes with 30 I/Os or more. The
-/// slowdown is the mean latency with the other processes, divided by the mean latency alone, on the same device under
-/// the same setting.
+/// Fairness says how equally the processes slow each other down, from 0 to 1 (equally). It is Jain's index of their
+/// slowdowns. The slowdown of a process is its mean latency beside the others, divided by its mean latency alone. Only
+/// the 16 busiest processes with at least 30 I/Os count.
 ///
-/// Ctrl-C ends after the current runs and keeps the finished ones; a second Ctrl-C ends the current runs too. Only
-/// complete rounds count: one run of every setting on every device.
+/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
+/// current runs too. Only complete rounds count. A round is one run of every setting on every device.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
@@ -43,8 +43,8 @@ pub(crate) struct CompareArgs {
     /// comes with iosched]
     ///
     /// A trace can have any format that `iosched trace info` reads. A fio job file is named *.fio, *.job or *.ini, a
-    /// task file *.toml. - reads any of these from standard input. A command line of a known application is simulated,
-    /// such as "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync".
+    /// task file *.toml. Write - to read the workload from standard input. You can also give the command line of an
+    /// application that iosched simulates, such as "iozone -s 64 -e -i 0" or "fs_mark -S 1 -n 100".
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
@@ -53,15 +53,15 @@ pub(crate) struct CompareArgs {
 
     /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml) [default: sata-7200]
     ///
-    /// Repeat the option to see which setting wins on which device.
+    /// Repeat the option to compare the settings on several devices.
     #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
     given_devices: Vec<String>,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
     ///
-    /// The machines are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
-    /// (with a / or *.toml). The default is server-2010 only for an application whose compared schedulers include one
-    /// that Linux no longer has.
+    /// The models are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
+    /// (with a / or *.toml). The default is linux-6.12. For an application, it is server-2010 if you compare a
+    /// scheduler that Linux no longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
@@ -79,39 +79,39 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 
-    /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat for several [default: time
-    /// or throughput, latencies, fairness, and metrics that a program reports]
+    /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat the option for more
+    /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
-    /// The first goal decides. The decision and --until-sure consider only the goals. The correction for multiple
-    /// comparisons starts with them.
+    /// The decision and --until-sure consider only the goals. The first goal counts most. The correction for multiple
+    /// comparisons starts with the goals, so their verdicts need the fewest runs.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
     /// Runs of each setting on each device [default: 10; with --until-sure, at most 60]
     ///
-    /// In simulation, runs differ in the initial position of the platters, and in arrival times within the resolution
-    /// of the recording.
+    /// Simulated runs differ in the initial position of the platters. Their arrival times differ within the resolution
+    /// of the trace.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
-    /// Seed for everything random; the same seed gives the same results
+    /// Seed of the random numbers; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
 
-    /// Number of runs at a time; changes only how long the comparison takes [default: one per CPU]
+    /// Number of runs at the same time; affects only how long the comparison takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// Use of a trace's times [default: closed if the trace has completion times and --speed is not given; else open]
+    /// How to use the times in a trace [default: open with --speed, or if the trace has no completion times; otherwise
+    /// closed]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 
-    /// In open replay: factor by which arrivals are faster than recorded
+    /// Factor for the rate of arrivals in open replay; with 2, I/Os arrive twice as fast as recorded
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Skip the runs in which each process runs alone; they can take half of the time, and without them fairness is not
-    /// reported
+    /// Do not report fairness; this saves the runs in which each process runs alone, up to half of the time
     #[arg(long)]
     pub(crate) no_fairness: bool,
 
@@ -134,7 +134,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// File for the records, written line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or
+    /// Write the records to this file, a line as each run ends [default: last.jsonl in $XDG_STATE_HOME/iosched or
     /// ~/.local/state/iosched]
     ///
     /// `iosched report --last` reads the default file.
@@ -145,11 +145,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write every scheduling decision to this file as JSON lines, for the first run of each setting on each device
+    /// Write the scheduling decisions of the first run of each setting and device to this file, as JSON lines
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) decisions: Option<PathBuf>,
 
-    /// Write a trace in blktrace's binary format to this directory, for the first run of each setting on each device
+    /// Write the first run of each setting and device to this directory, as a binary trace of blktrace
     ///
     /// Read a trace with `blkparse -i DIR/cfq`. For btt, convert it with `blkparse -d` first. CFQ's decisions are
     /// messages in the trace.
@@ -214,8 +214,8 @@ pub(crate) enum OutputFormat {
     Csv,
     /// Tables in Markdown
     Markdown,
-    /// fio's JSON for the first run of each setting on each device: one document, or a list of documents for several
-    /// runs; only for fio job files
+    /// fio's JSON, only for fio job files: one document for the first run of each setting on each device. Several
+    /// documents form a list
     FioJson,
 }
 

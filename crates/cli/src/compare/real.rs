@@ -24,29 +24,30 @@ use crate::watched::on_interrupt;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "On a real device")]
 pub(crate) struct RealArgs {
-    /// Run on a real device under the kernel's own schedulers: in a directory of a file system on it, or on the device
-    /// itself, such as /dev/sdb
+    /// Run on a real device under the kernel's schedulers: give a directory on the device, or the device itself, such
+    /// as /dev/sdb
     ///
-    /// In a directory, iosched works on files that it creates. A device is only read, unless --destroy-data names it.
+    /// In a directory, iosched reads and writes only files that it creates. It only reads a device, unless you name the
+    /// device again with --destroy-data.
     ///
-    /// iosched sets schedulers and tunables, which needs root, and puts them back at the end. After a crash, `iosched
-    /// restore` puts them back. A setting such as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for
-    /// everything that it does not name. The setting "present" is the device's scheduler as it is set now. Files of
-    /// cgroups, such as none:io.max=backup:wbps=50000000, belong to cgroups of the workload. iosched creates these
-    /// cgroups for the runs and removes them afterwards.
+    /// iosched changes schedulers and tunables, so it needs root. It puts them back at the end. After a crash, `iosched
+    /// restore` puts them back. A setting such as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all
+    /// other tunables. The setting "present" is the present scheduler of the device with its present tunables. A
+    /// setting can contain a cgroup file, such as none:io.max=backup:wbps=50000000, for a cgroup of the workload.
+    /// iosched creates these cgroups for the runs and removes them afterwards.
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]
     pub(crate) on: Option<PathBuf>,
 
-    /// Let the workload write to the device of --on, which destroys its data; type the device's name again
+    /// Let the workload write to the device of --on, which destroys its data; repeat the name of the device
     ///
-    /// If something else uses the device, iosched says what uses it and does nothing.
+    /// If another program or a file system uses the device, iosched says so and changes nothing.
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) length: RunLength,
 
-    /// Add runs until each difference is beyond doubt, or known to within PERCENT of the baseline
+    /// Add runs until each verdict is clear, or each difference is known to within PERCENT of the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
     pub(crate) until_sure: Option<f64>,
 

@@ -12,41 +12,44 @@ pub(crate) struct Reading {
     /// spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
-    /// Columns of a trace that is a table, in order, such as time_s,op,offset_bytes,length_bytes; - skips a column
+    /// Names of the columns in order, if the trace is a table, such as time_s,op,offset_bytes,length_bytes; - skips a
+    /// column
     ///
-    /// The table separates its columns by commas, tabs, semicolons, bars or blanks. These columns are known:
+    /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. These names are known:
     ///
-    /// Time: time_ns, time_us, time_ms or time_s; arrival_ns, which is not shifted to start at 0; or completed_s
-    /// together with a latency, as in the output of biosnoop.
+    /// Time: time_ns, time_us, time_ms or time_s. arrival_ns is a time in ns that iosched does not shift to start at 0.
+    /// completed_s is the time of completion, as in the output of biosnoop; it needs a latency too.
     ///
-    /// Operation: op, or op=0:write/1:read if numbers stand for operations.
+    /// Operation: op. Write op=0:write/1:read if the column has numbers.
     ///
-    /// Position and length: sector or offset_bytes, and nr_sectors or length_bytes.
+    /// Position: sector or offset_bytes. Length: nr_sectors or length_bytes.
     ///
     /// Optional: pid, process, ioprio, device, sync, flags, queue_ms, and one of latency_ns, latency_us, latency_ms and
     /// latency_s.
     #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
     columns: Option<Columns>,
-    /// Unit of times that are bare numbers: ns, us, ms or s [default: the unit of the format]
+    /// Unit of the times in the trace: ns, us, ms or s [default: the unit of the format]
     ///
-    /// The unit is ns in mqsim and fiu, us in fio-v2, fio-v3 and alibaba, and s in tencent. With this option, the times
-    /// may have decimals, such as DiskSim's times in ms.
+    /// Use this option if the times are numbers without a unit. The default is ns for mqsim and fiu, us for fio-v2,
+    /// fio-v3 and alibaba, and s for tencent. With this option, times can have decimals, such as DiskSim's times in ms.
     #[arg(long, value_name = "UNIT", conflicts_with = "columns", value_parser = time_unit)]
     time_unit: Option<TimeUnit>,
-    /// Read an incomplete trace: the file of a CPU is missing, or a file is truncated or damaged
+    /// Read the trace even if it is incomplete: the file of a CPU is missing, or a file is truncated or damaged
     ///
     /// Together with --input-format or --columns, this option also accepts a trace with many bad lines.
     #[arg(long)]
     partial: bool,
-    /// Put processes of the trace into a cgroup: db=postgres, 'db=post*' or db=4711; repeat for several
+    /// Put processes of the trace into a cgroup: db=postgres, 'db=post*' or db=4711; repeat the option for more
     ///
-    /// Schedulers and controllers that distinguish cgroups need this.
+    /// A trace does not record cgroups. Use this option to see how a scheduler or controller shares the disk between
+    /// them.
     #[arg(long = "cgroup", value_name = "CGROUP=PROCESS", value_parser = in_cgroup)]
     cgroups: Vec<InCgroup>,
-    /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat for several
+    /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat the option
+    /// for more
     ///
-    /// Few traces record priorities. The classes are those of ionice; the level is from 0 to 7. '*=none' sets the
-    /// class none for all other processes. If several options match a process, the first one is used.
+    /// Few traces record priorities. The classes are those of ionice; the level is from 0 to 7. '*=none' sets the class
+    /// none for all other processes. If several options match a process, the first one counts.
     #[arg(long = "ionice", value_name = "PROCESS=CLASS", value_parser = ionice)]
     priorities: Vec<Ionice>,
 }

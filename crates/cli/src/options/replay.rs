@@ -5,11 +5,11 @@ use iosched_lab::asked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
-    /// Keep the order and the think times of each process: it sends an I/O its recorded think time after the I/O that
-    /// it waited for completes. Use it if the recorded device was faster or slower than this one
+    /// Keep the order and the think times of each process. A process waits until its I/O completes, thinks as long as
+    /// recorded, and sends the next I/O. Use this mode if the recorded device was faster or slower than this one
     Closed,
-    /// Send I/Os at their recorded times, whatever the speed of the device. Use it if the load comes from outside and
-    /// the device is about as fast as the recorded one; on a slower one, requests pile up
+    /// Send I/Os at their recorded times, even if the device is late. Use this mode if the load comes from outside and
+    /// the device is about as fast as the recorded one. On a slower device, requests pile up
     Open,
 }
 

@@ -8,7 +8,7 @@ use super::percent;
 /// How differences are judged, and how much is told of them.
 #[derive(Args, Debug)]
 pub(crate) struct VerdictArgs {
-    /// Treat settings as equal if their difference is certainly at most this percentage of the baseline
+    /// Largest difference that counts as equal, in percent of the baseline
     #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = percent)]
     pub(crate) equal_within: f64,
 

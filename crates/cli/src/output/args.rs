@@ -5,7 +5,7 @@ use clap::Args;
 /// How files are written.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct WriteArgs {
-    /// Replace files that iosched did not make; without this option, iosched leaves them alone and runs nothing
+    /// Replace existing files that iosched did not write; without this option, such a file is an error
     #[arg(long, alias = "force")]
     pub(crate) overwrite: bool,
 }

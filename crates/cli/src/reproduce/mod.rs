@@ -36,25 +36,25 @@ const RUNS: u32 = 10;
 /// reproduce --list` prints the experiments.
 ///
 /// A verdict compares a setting with the baseline of the experiment, by the method of the first document. Two settings
-/// differ only if the difference of the means exceeds the standard deviations; in our results it must also be at least
-/// 0.5 %. If a document gives no deviations, a difference below 10 % does not count, in its results or in ours. The
-/// mark ◦ is for tests shorter than a minute, which the first document excludes. The mark † is for results that were
-/// held back when the models were made.
+/// differ only if their means differ by more than the standard deviations. In simulated results, the means must also
+/// differ by at least 0.5 %. If a document gives no deviations, differences below 10 % do not count, neither published
+/// nor simulated ones. ◦ marks tests shorter than a minute, which the first document excludes. † marks published
+/// results that were not used to make the models.
 ///
-/// If a result depends on something that a document does not say, iosched assumes a range; `--assumptions` lists these
-/// ranges. iosched repeats the first run with each other value of the range. The column `over unknowns` shows the range
-/// of the means. A verdict that depends on the assumption says so.
+/// Some results depend on a value that the document does not give. For such a value, iosched assumes a range.
+/// `--assumptions` lists these ranges. iosched repeats the first run with each other value of the range. The column
+/// `over unknowns` shows how far the mean varies. If a verdict depends on the assumption, the output says so.
 ///
-/// Ctrl-C ends after the current runs; a second Ctrl-C ends these too. The output and the records (--records) contain
-/// the finished runs and list those that did not run. `iosched report` makes the page from the records.
+/// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C stops the current runs too.
+/// The output and the records (--records) have the finished runs, and list those that did not run. `iosched report`
+/// makes a page from the records.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
     /// Experiments to run: a group, a name, or all
     ///
     /// The group cfq has quantum, fsync-yield, dd, low-latency and tpcc. The group today has nvme-interference,
-    /// start-up, streams and shares. The name measured stands for figures that others measured on named SSDs; it
-    /// prints them beside simulated ones.
+    /// start-up, streams and shares. measured prints results that others measured on SSDs beside simulated results.
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
@@ -64,24 +64,24 @@ pub(crate) struct ReproduceArgs {
 
     /// Runs of each case under each setting
     ///
-    /// Runs differ in the initial position of the platters, in the location of files, and in the phase of periodic
-    /// threads. [default: 10; 1 for measured]
+    /// Runs differ in the initial position of the platters, in the location of files, and in the times at which
+    /// periodic threads wake up. [default: 10; 1 for measured]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
 
-    /// With measured: directory with tables of measurements in the same form, instead of the included ones
+    /// For measured: read the measurements from this directory, not the included ones; the tables have the same form
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 
-    /// With measured: model of the disk, instead of the one that is named with the measurements
+    /// For measured: use this model of the disk, not the one that the measurements name
     #[arg(short, long, value_name = "PROFILE")]
     device: Option<String>,
 
-    /// Seed for everything random; the same seed gives the same results
+    /// Seed of the random numbers; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Number of runs at a time; changes only how long the experiments take [default: one per CPU]
+    /// Number of runs at the same time; affects only how long the experiments take [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
@@ -89,7 +89,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     json: bool,
 
-    /// With measured: print docs/accuracy.md, a summary by source
+    /// For measured: print the page docs/accuracy.md, a summary by source
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 
@@ -97,7 +97,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// File for the records, written line by line as runs finish; `iosched report` reads it
+    /// Write the records to this file, a line as each run ends; `iosched report` reads it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 
@@ -105,7 +105,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, conflicts_with_all = ["json", "report", "records"])]
     list: bool,
 
-    /// List the assumptions (where documents say nothing) and the values fitted to published results; run nothing
+    /// List the values that iosched assumes and those fitted to published results, and run nothing
     #[arg(long, conflicts_with_all = ["json", "report", "records", "list"])]
     assumptions: bool,
 

@@ -16,18 +16,18 @@ use absent as present;
 /// Compare schedulers for many workloads, devices and seeds
 ///
 /// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload, device and seed is one
-/// comparison. Its results go into a dataset of Parquet files as soon as the comparison ends. If you stop or extend a
-/// sweep, the next sweep runs only the missing comparisons. A comparison is identified by all its inputs, including the
-/// content of the trace and the version of iosched. Workloads that cannot be read are listed at the end; the sweep
-/// continues without them.
+/// comparison. When a comparison ends, iosched adds its results to a dataset of Parquet files. If you stop a sweep or
+/// extend its plan, the next sweep runs only the missing comparisons. A change in any input makes a new comparison,
+/// also in the content of a trace or in the version of iosched. If a workload cannot be read, the sweep continues
+/// without it, and lists it at the end.
 ///
-/// The end of the output shows the best setting for each volume (a workload on a device). It also shows the total gain
-/// of one setting for all volumes, one per device, and one per volume.
+/// The output ends with the best setting for each volume. A volume is one workload on one device. Below, the output
+/// compares the total gain in three cases: one setting for all volumes, one for each device, and one for each volume.
 ///
 /// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///
-/// Ctrl-C finishes the current comparisons and starts no others. A second Ctrl-C stops these too; the next sweep runs
-/// them again.
+/// After Ctrl-C, iosched finishes the current comparisons and starts no others. A second Ctrl-C stops the current
+/// comparisons too; the next sweep runs them again.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
@@ -39,11 +39,11 @@ pub(crate) struct SweepArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Print the plan and an estimate of its time and memory, from a few of its comparisons, and stop
+    /// Only print the plan, and estimate its time and memory from a few of its comparisons
     #[arg(long)]
     dry_run: bool,
 
-    /// Number of comparisons at a time; changes only how long the sweep takes [default: one per CPU]
+    /// Number of comparisons at the same time; affects only how long the sweep takes [default: one per CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 

@@ -29,7 +29,8 @@ use crate::tree::{Disks, SYS_BLOCK};
 /// iostat does, with their schedulers, and the processes that wait or write. Rates and waits are for the last interval.
 ///
 /// A kworker sends data that processes wrote through the page cache. top names these processes, but not the disk that
-/// they write to, because the kernel counts such writes by process. As root, it shows the processes of all users.
+/// they write to, because the kernel counts such writes by process. If you are root, top shows the processes of all
+/// users.
 ///
 /// On a terminal, top redraws the table at every interval. Keys sort and filter it, and set the priorities of clients.
 /// Without a terminal, top prints one table after another.

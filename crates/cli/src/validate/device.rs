@@ -56,15 +56,15 @@ pub(crate) struct DeviceArgs {
     #[arg(short, long, value_name = "PROFILE|FILE", required = true)]
     profile: Option<String>,
 
-    /// Write the profile to this file, with its measured trust added
+    /// Write the profile with its trust and errors to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Allow writes to this device, which destroy its data; type the device's name again, exactly
+    /// Allow writes to this device, which destroy its data; repeat the exact name of the device
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
-    /// In a directory: size of the file to measure, in MiB
+    /// Size of the file to measure in a directory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
     file_size: u64,
 
@@ -82,7 +82,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds_above_0)]
     run_for: f64,
 
-    /// File for the runs, written line by line as they finish
+    /// Write the runs to this file, a line as each one ends
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 

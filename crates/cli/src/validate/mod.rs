@@ -22,14 +22,15 @@ use crate::{import, show};
 
 /// Check device models against measurements, and the simulator against recorded decisions
 ///
-/// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and on the
-/// profile. Calibration uses none of these workloads. The output shows predicted and measured rates and slowest I/Os.
-/// It also says whether the profile predicts the order of the schedulers, for workloads on which the device shows an
-/// order. The result is one value for the trust in the profile. --output stores the value in the profile. From then on,
-/// predicted differences below this value do not count.
+/// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and
+/// simulates them with the profile. Calibration uses none of these workloads. The output shows predicted and measured
+/// rates and p99 latencies. If the schedulers differ on the device, the output says whether the profile predicts which
+/// one is better. The result is the trust: the share of the values that the profile predicts well. --output stores the
+/// trust and the errors in the profile. From then on, predicted differences below these errors do not count.
 ///
-/// A device is only read, unless --destroy-data names it. iosched only reads a file, and never writes to it. In a
-/// directory, iosched creates a file and writes to it. It sets schedulers, which needs root, and puts them back.
+/// iosched only reads a device, unless you name the device again with --destroy-data. It only reads a file. In a
+/// directory, it creates a file and writes to it. It changes schedulers, so it needs root. It puts them back at the
+/// end.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -50,9 +51,10 @@ enum ValidateCommand {
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///
-    /// `iosched serve --record-driver FILE` (also of mount and ublk) records all inputs of the request queue with their
-    /// times, and all its decisions. The inputs are submissions, completions, timers and changes. The simulator gets
-    /// the same inputs. If it decides differently, the first difference is printed, and the exit status is 1.
+    /// `iosched serve --record-driver FILE` records all inputs of the request queue with their times, and all its
+    /// decisions. mount, ublk and vhost have the same option. The inputs are submissions, completions, timers and
+    /// changes of settings. The simulator gets the same inputs. If it decides differently, iosched prints the first
+    /// difference, and the exit status is 1.
     Recording(recording::RecordingArgs),
 }
 

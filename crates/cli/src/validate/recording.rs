@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Args, Debug)]
 pub(crate) struct RecordingArgs {
-    /// Recording made with --record-driver of serve, mount or ublk
+    /// Recording from --record-driver of serve, mount, ublk or vhost
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Print everything as one JSON document
