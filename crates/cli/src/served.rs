@@ -8,11 +8,12 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum, ValueHint};
 use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
+use iosched_live::disk::attribute_spec;
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
 use iosched_live::{Handle, OwnedListener, Shares, is_printable, reactor};
 
-use iosched_lab::asked::setting;
+use iosched_lab::asked::SettingTarget;
 
 use crate::backing;
 use crate::fail::usage;
@@ -40,8 +41,8 @@ pub(crate) struct DiskArgs {
     /// Scheduler with tunables and queue attributes, such as cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq]
     ///
     /// If exports declare weights, the default is the setting of --for shared.
-    #[arg(short, long, value_name = "SETTING", value_parser = setting)]
-    scheduler: Option<Setting>,
+    #[arg(short, long, value_name = "SETTING")]
+    scheduler: Option<String>,
 
     /// Choose the scheduler for this use of the disk; without --depth, choose the depth too
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
@@ -144,7 +145,9 @@ impl DiskArgs {
         let purpose = self.purpose.or(kept.map(|_| Purpose::Shared));
         let setting = match (purpose, &self.scheduler) {
             (Some(purpose), _) => purpose.scheduler().parse()?,
-            (None, Some(named)) => named.clone(),
+            (None, Some(text)) => SettingTarget::Served(&Registry::linux(), attribute_spec)
+                .parse(text)
+                .map_err(|problem| usage(format!("--scheduler {text}: {problem}")))?,
             (None, None) => Setting::defaults("cfq"),
         };
         let kept = kept.filter(|_| self.purpose.is_none());

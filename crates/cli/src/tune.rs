@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched::Setting;
+use iosched::{Registry, Setting};
 use iosched_advise::tune::{
     Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
 };
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, CommandLine};
+use iosched_lab::asked::{self, AttributeValue, CommandLine, SettingTarget};
 use iosched_lab::{Control, Experiment, LabError};
 
 use crate::fail::{INTERRUPTED, of_asked, usage};
@@ -62,8 +62,8 @@ pub(crate) struct TuneArgs {
     ///
     /// A value that you give with a scheduler is fixed, as in cfq:low_latency=0. iosched always tries the defaults of
     /// each scheduler.
-    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space", value_parser = schedulers)]
-    schedulers: Vec<Schedulers>,
+    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space")]
+    schedulers: Vec<String>,
 
     /// Also search settings of these controllers: wbt, io.max, io.latency, io.cost; they work only with blk-mq
     /// schedulers
@@ -93,7 +93,7 @@ pub(crate) struct TuneArgs {
     constraints: Vec<Constraint>,
 
     /// Setting to compare the others with [default: the first scheduler with its defaults]
-    #[arg(short, long, value_name = "SETTING")]
+    #[arg(short, long, value_name = "SETTING", value_parser = baseline)]
     baseline: Option<Setting>,
 
     /// Maximum number of runs of the workload
@@ -109,8 +109,8 @@ pub(crate) struct TuneArgs {
     also: Vec<String>,
 
     /// Fix a tunable at this value, for every scheduler that has it
-    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = assignment)]
-    fix: Vec<(String, String)>,
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',')]
+    fix: Vec<AttributeValue>,
 
     /// Seed of the random numbers; the same seed gives the same records
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
@@ -175,19 +175,16 @@ fn controller(text: &str) -> Result<Controller, String> {
     text.trim().parse()
 }
 
-/// What one --scheduler names.
-#[derive(Clone, Debug)]
-struct Schedulers(Vec<Setting>);
-
-/// Commas separate schedulers and what is set of them.
-fn schedulers(text: &str) -> Result<Schedulers, String> {
-    let parsed = asked::listed_settings(text).into_iter().map(|text| asked::setting(&text));
-    parsed.collect::<Result<_, _>>().map(Schedulers)
+fn baseline(text: &str) -> Result<Setting, String> {
+    SettingTarget::Model(&Registry::linux()).parse(text)
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+/// The schedulers that one --scheduler names. Commas separate schedulers, and the values of a scheduler.
+fn schedulers(text: &str) -> Result<Vec<Setting>> {
+    let registry = Registry::linux();
+    let target = SettingTarget::Model(&registry);
+    let parsed = asked::listed_settings(text).into_iter().map(|text| target.parse(&text));
+    parsed.collect::<Result<_, _>>().map_err(|problem| usage(format!("--scheduler {text}: {problem}")))
 }
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
@@ -245,7 +242,8 @@ impl TuneArgs {
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
-    let mut settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let named: Vec<_> = args.schedulers.iter().map(|text| schedulers(text)).collect::<Result<_>>()?;
+    let mut settings: Vec<Setting> = named.concat();
     if settings.is_empty() {
         settings.extend(TODAY.map(Setting::defaults));
         if args.space.as_deref() == Some(DESKTOP) {
@@ -269,7 +267,8 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let is_today = args.space.is_some();
     let beside =
         if args.controllers.is_empty() && is_today { Controller::ALL.to_vec() } else { args.controllers.clone() };
-    let (vary, also, fix) = (args.vary.clone(), args.also.clone(), args.fix.clone());
+    let (vary, also) = (args.vary.clone(), args.also.clone());
+    let fix = args.fix.iter().map(|own| (own.name.clone(), own.value.clone())).collect();
     let of_today = args.controllers.is_empty() && is_today && args.schedulers.is_empty();
     let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
     let beside_if_possible = args.controllers.is_empty();
@@ -326,7 +325,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     line.options("--baseline", &args.baseline);
     line.list("--vary", &args.vary);
     line.list("--also", &args.also);
-    line.options("--fix", args.fix.iter().map(|(name, value)| format!("{name}={value}")));
+    line.options("--fix", args.fix.iter().map(|own| format!("{}={}", own.name, own.value)));
     line.list("--controller", args.controllers.iter().map(|own| own.name()));
     line.options("--space", &args.space);
     line.equal_within(args.verdicts.equal_within);
@@ -360,11 +359,11 @@ mod tests {
 
     #[test]
     fn schedulers_are_told_from_what_is_set_of_them() {
-        let read = |text: &str| schedulers(text).map(|all| all.0.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let read = |text: &str| schedulers(text).map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(read("cfq,deadline").unwrap(), ["cfq", "deadline"]);
         let found = read("cfq:slice_idle=0,quantum=4,deadline:fifo_batch=1,none").unwrap();
         assert_eq!(found, ["cfq:slice_idle=0,quantum=4", "deadline:fifo_batch=1", "none"]);
-        assert!(read("cqf").unwrap_err().contains("cfq"));
+        assert!(read("cqf").unwrap_err().to_string().contains("did you mean cfq?"));
     }
 
     #[test]

@@ -45,6 +45,71 @@ pub enum Declaration {
     Text(&'static TextSpec),
 }
 
+/// Why a declaration does not take a value. The message names the attribute, the value and the values that are right.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ValueError {
+    /// Not a number in range, or not a text that the scheduler takes.
+    #[error(transparent)]
+    Tunable(#[from] TunableError),
+    /// Not one of the words.
+    #[error("{}: {value:?} is not accepted; it must be one of {}", choice.name, choice.values.join(", "))]
+    Choice {
+        /// The attribute.
+        choice: &'static Choice,
+        /// The value.
+        value: String,
+    },
+    /// Not a value of the cgroup file.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupValueError),
+}
+
+impl Declaration {
+    /// Checks a value before it is written. Every command that sets an attribute calls this function.
+    ///
+    /// The kernel may allow changes that our queue does not allow, so read-only numbers pass.
+    ///
+    /// # Errors
+    /// The value is not one that the declaration takes.
+    pub fn check(self, value: &str) -> Result<(), ValueError> {
+        self.check_within(value, |spec| *spec)
+    }
+
+    /// [`check`](Self::check) on a disk that narrows the range of numbers.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_within(self, value: &str, narrowed: impl FnOnce(&Spec) -> Spec) -> Result<(), ValueError> {
+        let value = value.trim();
+        match self {
+            Self::Number(spec) if spec.read_only => {}
+            Self::Number(spec) => {
+                narrowed(spec).parse_exactly(value)?;
+            }
+            Self::Choice(choice) if choice.values.contains(&value) => {}
+            Self::Choice(choice) => return Err(ValueError::Choice { choice, value: value.to_owned() }),
+            Self::Cgroup(file) => file.check(value)?,
+            Self::Text(spec) => spec.check(value)?,
+        }
+        Ok(())
+    }
+
+    /// The values that are right, as a clause of a message.
+    #[must_use]
+    pub fn takes(self) -> String {
+        match self {
+            Self::Choice(choice) => format!("it must be one of {}", choice.values.join(", ")),
+            Self::Cgroup(file) => file.takes(),
+            Self::Text(spec) => format!("it takes {}", spec.takes),
+            Self::Number(spec) => {
+                let unit = spec.unit.to_string();
+                let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
+                format!("it must be a whole number{unit}")
+            }
+        }
+    }
+}
+
 /// An attribute of a queue, or a tunable of its scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attribute {
@@ -94,33 +159,11 @@ pub enum AttributeError {
         /// The device.
         device: String,
         /// What is wrong.
-        source: TunableError,
-    },
-    /// Not a word that it takes.
-    #[error("{device}: {name} does not accept {value:?}; it must be one of {takes}")]
-    NoChoice {
-        /// The device.
-        device: String,
-        /// The attribute.
-        name: String,
-        /// What was given.
-        value: String,
-        /// What it takes.
-        takes: String,
+        source: ValueError,
     },
     /// There is no such file of a cgroup.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// Not what a file of a cgroup takes.
-    #[error("{device}: {name}: {source}")]
-    CgroupValue {
-        /// The device.
-        device: String,
-        /// The attribute.
-        name: String,
-        /// What is wrong.
-        source: CgroupValueError,
-    },
     /// The kernel does not take it.
     #[error("{device}: the kernel does not accept {value:?} for {name} ({error}){takes}")]
     Refused {
@@ -405,24 +448,11 @@ impl BlockDevice {
     pub fn set_attribute(&self, name: &str, value: &str) -> Result<String, AttributeError> {
         let Attribute { name, is_writable, declaration, .. } = self.attribute(name)?;
         let device = || self.name().to_owned();
-        match declaration {
-            _ if !is_writable => return Err(AttributeError::ReadOnly { device: device(), name }),
-            // What our queue cannot change, a kernel may.
-            Some(Declaration::Number(spec)) if !spec.read_only => {
-                spec.parse_exactly(value).map_err(|source| AttributeError::Value { device: device(), source })?;
-            }
-            Some(Declaration::Choice(choice)) if !choice.values.contains(&value.trim()) => {
-                let takes = choice.values.join(", ");
-                return Err(AttributeError::NoChoice { device: device(), name, value: value.to_owned(), takes });
-            }
-            Some(Declaration::Text(spec)) => {
-                spec.check(value.trim()).map_err(|source| AttributeError::Value { device: device(), source })?;
-            }
-            Some(Declaration::Cgroup(file)) => {
-                let wrong = |source| AttributeError::CgroupValue { device: device(), name: name.clone(), source };
-                file.check(value).map_err(wrong)?;
-            }
-            _ => {}
+        if !is_writable {
+            return Err(AttributeError::ReadOnly { device: device(), name });
+        }
+        if let Some(declaration) = declaration {
+            declaration.check(value).map_err(|source| AttributeError::Value { device: device(), source })?;
         }
         self.write_raw(&name, value.trim())?;
         let read = self.attribute(&name)?.value;

@@ -218,7 +218,8 @@ impl Policies {
     /// The setting that is meant.
     pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
         let text = self.text(given)?;
-        iosched_lab::asked::setting_of(&text, &self.registry)
+        iosched_lab::asked::SettingTarget::Model(&self.registry)
+            .parse(&text)
             .map_err(|problem| wrong("scheduler", format_args!("{text}: {problem}")))
     }
 

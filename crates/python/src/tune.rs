@@ -116,7 +116,8 @@ pub(crate) fn space<'py>(
     for given in one_or_more(scheduler).about("scheduler")? {
         let text = policies.text(&given).about("scheduler")?;
         let refused = |problem: String| wrong("scheduler", format_args!("{text}: {problem}"));
-        settings.extend(iosched_lab::asked::settings(&text, policies.registry()).map_err(refused)?);
+        let target = iosched_lab::asked::SettingTarget::Model(policies.registry());
+        settings.extend(target.parse_all(&text).map_err(refused)?);
     }
     let config = BlockLayer::default().queue_config(&device.profile, None);
     let space =

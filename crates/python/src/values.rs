@@ -231,7 +231,8 @@ impl Setting {
             written.push(if written.contains(':') { ',' } else { ':' });
             written.push_str(&format!("{name}={}", value_text(&value)?));
         }
-        asked::setting(&written)
+        asked::SettingTarget::Model(&iosched::Registry::linux())
+            .parse(&written)
             .map(Self)
             .map_err(|problem| usage(format_args!("setting {written}: {problem}")).about("text"))
     }

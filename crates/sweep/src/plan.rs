@@ -266,10 +266,11 @@ impl Axes {
             return Err("the plan has no devices; write devices = [\"sata-7200\"] (iosched device list)".to_owned());
         }
         let devices = devices.iter().map(|name| Device::load(name, directory)).collect::<Result<_, _>>()?;
+        let registry = iosched::Registry::linux();
+        let target = asked::SettingTarget::Model(&registry);
         let mut settings = Vec::new();
         for text in self.schedulers.unwrap_or_default().to_vec() {
-            let named = asked::settings(&text, &iosched::Registry::linux());
-            settings.extend(named.map_err(|problem| format!("schedulers {text}: {problem}"))?);
+            settings.extend(target.parse_all(&text).map_err(|problem| format!("schedulers {text}: {problem}"))?);
         }
         let mut labels: Vec<String> = settings.iter().map(ToString::to_string).collect();
         if labels.len() < 2 {
@@ -290,7 +291,7 @@ impl Axes {
         let baseline = match self.baseline {
             None => labels[0].clone(),
             Some(text) => {
-                let setting = asked::setting(&text).map_err(|problem| format!("baseline {text}: {problem}"))?;
+                let setting = target.parse(&text).map_err(|problem| format!("baseline {text}: {problem}"))?;
                 setting.to_string()
             }
         };

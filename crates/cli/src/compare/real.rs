@@ -7,10 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched::controllers::{self, NamedWrite};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::asked::{CommandLine, did_you_mean, is_scheduler_name, listed_settings, replay, scanned};
+use iosched_lab::asked::{CommandLine, SettingTarget, did_you_mean, replay};
 use iosched_lab::goal::Measure;
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Figure, LabError, SettingRecord, command_record, workload_record};
@@ -188,51 +187,26 @@ pub(crate) fn target(
 
 /// Those that were named, or every scheduler that the device can have now.
 fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecord>> {
-    let all = device.schedulers();
+    let offered = device.schedulers();
+    let target = SettingTarget::Kernel(&offered);
+    let all = ["all".to_owned()];
     let mut settings: Vec<SettingRecord> = Vec::new();
-    let mut add = |text: &str| {
-        let setting = Setting::parse_of_kernel(text).map_err(|error| usage(format!("--scheduler {error}")))?;
-        check_name(setting.name(), &all)?;
-        for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
-            NamedWrite::parse(own.name(), &own.text())
-                .map_err(|error| usage(format!("--scheduler {}: {error}", setting.name())))?;
-        }
-        let record = for_records(setting);
-        if settings.iter().any(|known| known.label == record.label) {
-            return Err(usage(format!(
-                "the setting {} is given twice with --scheduler; give each setting once",
-                record.label
-            )));
-        }
-        settings.push(record);
-        Ok(())
-    };
-    let named = match args.schedulers.is_empty() {
-        true => all.clone(),
-        false => args.schedulers.iter().flat_map(|text| listed_settings(text)).collect(),
-    };
-    for text in &named {
-        match text.as_str() {
-            "all" | "today" => all.iter().try_for_each(|name| add(name))?,
-            text => {
-                let scanned = scanned(text).map_err(|problem| usage(format!("--scheduler {text}: {problem}")))?;
-                scanned.iter().try_for_each(|text| add(text))?;
+    for text in if args.schedulers.is_empty() { &all[..] } else { &args.schedulers } {
+        for setting in target.parse_all(text).map_err(|problem| usage(format!("--scheduler {text}: {problem}")))? {
+            let record = for_records(setting);
+            if settings.iter().any(|known| known.label == record.label) {
+                return Err(usage(format!(
+                    "the setting {} is given twice with --scheduler; give each setting once",
+                    record.label
+                )));
             }
+            settings.push(record);
         }
     }
     if settings.is_empty() {
         return Err(usage(format!("{}: has no scheduler of its own", device.name())));
     }
     Ok(settings)
-}
-
-/// Refuses a text that is no scheduler's name before it is written to the device.
-fn check_name(name: &str, offered: &[String]) -> Result<()> {
-    if is_scheduler_name(name) {
-        return Ok(());
-    }
-    let offered = offered.join(", ");
-    Err(usage(format!("--scheduler {name:?}: is not the name of a scheduler; the device offers {offered}")))
 }
 
 /// The number of the setting that others are compared with: the one that was named, what is set now if that is compared,
@@ -244,7 +218,9 @@ fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice
         let present = || device.scheduler().and_then(|name| number(&name));
         return Ok(as_it_is.or_else(present).unwrap_or(0));
     };
-    let setting = Setting::parse_of_kernel(named).map_err(|error| usage(format!("--baseline {error}")))?;
+    let offered = device.schedulers();
+    let setting = SettingTarget::Kernel(&offered).parse(named);
+    let setting = setting.map_err(|problem| usage(format!("--baseline {named}: {problem}")))?;
     number(&setting.to_string()).ok_or_else(|| {
         let labels: Vec<&str> = settings.iter().map(|setting| setting.label.as_str()).collect();
         usage(format!("the baseline {setting} is not one of the compared settings; they are {}", labels.join(", ")))

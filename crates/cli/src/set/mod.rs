@@ -11,14 +11,14 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use iosched::Registry;
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
-use iosched_kernel::settings::RULES;
-use iosched_lab::asked::did_you_mean;
+use iosched_kernel::settings::{RULES, SettingsError};
+use iosched_lab::asked::{AttributeValue as Assignment, did_you_mean, settings_meant};
 use iosched_live::Shares;
 
 use crate::fail::{is_usage, report, usage};
 use crate::lasting::LastingRules;
 use crate::output::{self, WriteArgs, say};
-use crate::tree::{Disks, Named};
+use crate::tree::{Disks, Named, wrong_value};
 use before::{Earlier, allows};
 
 /// Change attributes of disks
@@ -75,21 +75,10 @@ const EXAMPLES: &str = "Examples:
 /// Where tunables are: they come and go with the scheduler.
 const TUNABLES: &str = "queue/iosched/";
 
-#[derive(Clone, Debug)]
-struct Assignment {
-    name: String,
-    value: String,
-}
-
 fn assignment(text: &str) -> Result<Assignment> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() && !value.contains('\n') => {
-            Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
-        }
-        _ => Err(usage(format!(
-            "{text}: is not NAME=VALUE, such as scheduler=cfq (write the directory of --persist as --persist=DIR)"
-        ))),
-    }
+    text.parse().map_err(|error| {
+        usage(format!("{error}, such as scheduler=cfq (write the directory of --persist as --persist=DIR)"))
+    })
 }
 
 pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
@@ -195,19 +184,14 @@ fn wrong_later(
     disk: Option<&str>,
     Assignment { name, value }: &Assignment,
 ) -> Option<String> {
-    let name = name.trim_matches('/');
-    let named = name.split_once('/').filter(|(disk, _)| switched.contains_key(*disk));
-    let (disk, name) = named.map_or((disk, name), |(disk, name)| (Some(disk), name));
+    let (named, name) = Assignment::parts(name, switched.keys().map(String::as_str));
+    let disk = named.or(disk);
     let (place, tunable) = name.rsplit_once('/').unwrap_or(("", name));
     let those = || switched.iter().filter(|(own, _)| disk.is_none_or(|disk| disk == *own));
     let path = format!("iosched/{tunable}");
     let mut declared = those().filter_map(|(disk, own)| Some((disk, declaration(&path, own)?))).peekable();
     if declared.peek().is_some() {
-        return declared.find_map(|(disk, own)| match own {
-            Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
-            Declaration::Text(spec) => spec.check(value).err().map(|error| format!("{disk}: {error}")),
-            Declaration::Choice(_) | Declaration::Cgroup(_) => None,
-        });
+        return declared.find_map(|(disk, own)| own.check(value).err().map(|error| wrong_value(disk, &error)));
     }
     // What is of a client or a group is no tunable, and what an elevator of others has is not known.
     let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
@@ -260,12 +244,11 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
         if error.kind != io::ErrorKind::InvalidInput {
             bail!("{error}");
         }
+        if disks.are_the_kernels && file.of_disk() == "queue/scheduler" {
+            return Err(usage(missing(disks, file, value)));
+        }
         return Err(match disks.takes(file).filter(|_| !error.explains) {
-            Some(takes) => {
-                let listed = takes.strip_prefix("it must be one of ").unwrap_or_default();
-                let meant = did_you_mean(value, listed.split([',', ' ']).filter(|word| !word.is_empty()));
-                usage(format!("{}: {value:?} is not accepted; {takes}{meant}", file.name))
-            }
+            Some(takes) => usage(format!("{}: {value:?} is not accepted; {takes}", file.name)),
             None => usage(error),
         });
     }
@@ -280,6 +263,13 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     }
     let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
     bail!("{}: {read} was stored instead of {value}{why}", file.name)
+}
+
+/// The message about a scheduler that the kernel does not have, as `compare --on` prints it.
+fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
+    let available = disks.schedulers(file).unwrap_or_default().join(", ");
+    let error = SettingsError::Missing { device: file.disk.name.clone(), name: value.to_owned(), available };
+    format!("{error}{}", settings_meant(&error))
 }
 
 /// Whether a file of a served disk removes a group.

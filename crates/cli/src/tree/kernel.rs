@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use iosched_kernel::attribute::AttributeError;
+use iosched_kernel::attribute::{AttributeError, ValueError};
 use iosched_kernel::cgroup::{CGROUP, CgroupError, Controls};
 use iosched_kernel::{BlockDevice, Roots};
 
@@ -74,7 +74,7 @@ fn failed(error: AttributeError) -> TreeError {
             | CgroupError::OfRoot { .. }
             | CgroupError::NotOfRoot { .. },
         )
-        | AttributeError::CgroupValue { .. } => io::ErrorKind::InvalidInput,
+        | AttributeError::Value { source: ValueError::Cgroup(_), .. } => io::ErrorKind::InvalidInput,
         AttributeError::Refused { error, .. } => error.kind(),
         AttributeError::Permission { .. } | AttributeError::ReadOnly { .. } => io::ErrorKind::PermissionDenied,
         _ => io::ErrorKind::Other,

@@ -18,6 +18,7 @@ use crate::fail::usage;
 
 pub(crate) use name::{Disk, Named};
 pub(crate) use place::{lives, socket_to_make};
+pub(crate) use words::wrong_value;
 
 /// Where the kernel's disks are.
 pub(crate) const SYS_BLOCK: &str = "/sys/block";

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
-use iosched_lab::asked::nearest;
+use iosched_lab::asked::{AttributeValue, nearest};
 
 use super::{Disks, Entry, Tree, TreeError};
 use crate::fail::usage;
@@ -52,13 +52,9 @@ impl Named {
 impl Disks {
     /// The files that `name` stands for: one of each disk, or of the one that it begins with.
     pub(crate) fn find(&mut self, name: &str) -> Result<Vec<Named>> {
-        let given = name.trim_matches('/');
-        let (disks, name) = match given.split_once('/') {
-            Some((disk, name)) if self.disks.iter().any(|d| d.name == disk) => {
-                (self.disks.iter().filter(|d| d.name == disk).cloned().collect(), name)
-            }
-            _ => (self.disks.clone(), given),
-        };
+        let (named, name) = AttributeValue::parts(name, self.disks.iter().map(|disk| disk.name.as_str()));
+        let is_meant = |disk: &&Disk| named.is_none_or(|named| disk.name == named);
+        let disks: Vec<Disk> = self.disks.iter().filter(is_meant).cloned().collect();
         let mut found = Vec::new();
         for disk in &disks {
             if let Some(path) = self.find_of(disk, name)? {

@@ -2,7 +2,7 @@
 //! and a live disk's are made from. Over a file only an error number would come back.
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
-use iosched_kernel::attribute::Declaration;
+use iosched_kernel::attribute::{Declaration, ValueError};
 use iosched_lab::asked::{did_you_mean, is_scheduler_name};
 use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
@@ -18,20 +18,15 @@ impl Disks {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {
-            Some(Declaration::Choice(choice)) if !choice.values.contains(&value) => Some(named(format!(
-                "{value:?} is not accepted; it must be one of {}{}",
-                choice.values.join(", "),
-                did_you_mean(value, choice.values.iter().copied())
-            ))),
-            // What our queue cannot change, a kernel may; a live disk says that its own are read-only.
-            Some(Declaration::Number(spec)) if !spec.read_only => {
-                let spec = if self.are_the_kernels { *spec } else { self.of_live(file, spec) };
-                let error = spec.parse_exactly(value).err()?;
-                Some(format!("{}: {error}", file.disk.name))
+            // A served disk says that its numbers are read-only.
+            Some(declaration) if self.are_the_kernels => {
+                declaration.check(value).err().map(|error| wrong_value(&file.disk.name, &error))
             }
-            Some(Declaration::Cgroup(own)) => own.check(value).err().map(|error| error.to_string()),
-            Some(Declaration::Text(own)) => own.check(value).err().map(|error| format!("{}: {error}", file.disk.name)),
-            Some(_) => None,
+            Some(declaration) => {
+                let narrowed = |spec: &Spec| self.of_live(file, spec);
+                let checked = declaration.check_within(value, narrowed);
+                checked.err().map(|error| wrong_value(&file.disk.name, &error))
+            }
             None if self.are_the_kernels && file.of_disk() == SCHEDULER && !is_scheduler_name(value) => {
                 let takes = self.takes(file).map(|takes| format!("; {takes}")).unwrap_or_default();
                 Some(named(format!("{value:?} is not the name of a scheduler{takes}")))
@@ -54,23 +49,13 @@ impl Disks {
     /// What would be right for a file, where the kernel only says that something is wrong.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         if file.of_disk() == SCHEDULER {
-            let known = self.tree.read(&file.path).ok()?;
-            return Some(format!("it must be one of {}", known.replace(['[', ']'], "").trim()));
+            return Some(format!("it must be one of {}", self.schedulers(file)?.join(", ")));
         }
         if file.of_disk() == "device/queue_depth" {
             return Some("it must be a number of commands in flight on the backing, 1 or more".to_owned());
         }
         let scheduler = self.scheduler(&file.disk)?;
-        match Self::declaration(file, &scheduler)? {
-            Declaration::Choice(choice) => Some(format!("it must be one of {}", choice.values.join(", "))),
-            Declaration::Cgroup(own) => Some(own.takes()),
-            Declaration::Text(own) => Some(format!("it takes {}", own.takes)),
-            Declaration::Number(spec) => {
-                let unit = spec.unit.to_string();
-                let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-                Some(format!("it must be a whole number{unit}"))
-            }
-        }
+        Self::declaration(file, &scheduler).map(Declaration::takes)
     }
 
     /// Of a live disk's files that have no declared number.
@@ -94,17 +79,31 @@ impl Disks {
 
     /// A disk may have elevators that are not of Linux: it lists them.
     fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
+        let known = self.schedulers(file)?;
+        let meant = || did_you_mean(value, known.iter().map(String::as_str));
+        let is_known = known.iter().any(|name| name == value);
+        (!is_known).then(|| format!("there is no scheduler {value:?}; available: {}{}", known.join(", "), meant()))
+    }
+
+    /// The schedulers that the file `queue/scheduler` lists.
+    pub(crate) fn schedulers(&mut self, file: &Named) -> Option<Vec<String>> {
         let listed = self.tree.read(&file.path).ok()?.replace(['[', ']'], "");
-        let known: Vec<&str> = listed.split_whitespace().collect();
-        let meant = || did_you_mean(value, known.iter().copied());
-        (!known.contains(&value))
-            .then(|| format!("there is no scheduler {value:?}; available: {}{}", known.join(", "), meant()))
+        Some(listed.split_whitespace().map(str::to_owned).collect())
     }
 
     fn is_in_no_group(&mut self, file: &Named, client: &str) -> bool {
         let group = self.tree.read(&file.disk.path_of(&format!("clients/{client}/group")));
         group.is_ok_and(|group| group.trim() == "/")
     }
+}
+
+/// The message about a value of a disk that its declaration does not take.
+pub(crate) fn wrong_value(disk: &str, error: &ValueError) -> String {
+    let meant = match error {
+        ValueError::Choice { choice, value } => did_you_mean(value, choice.values.iter().copied()),
+        _ => String::new(),
+    };
+    format!("{disk}: {error}{meant}")
 }
 
 /// The weights that an elevator takes.

@@ -35,6 +35,8 @@ pub(crate) const CASES: &[Odd] = &[
     odd("a list of schedulers in one option is the same in simulation and on a device", values::lists),
     odd("an application whose files do not fit is refused before anything is made", values::room),
     odd("a simulated setting out of its declared range is refused", values::simulated),
+    odd("every command that takes a setting refuses a wrong one in the same words", values::same_words),
+    odd("set and compare --on name a scheduler that the kernel has not in the same words", values::missing_scheduler),
     odd("on a mounted disk a wrong value is refused in our words", values::mounted),
     odd("on a served disk a wrong value is refused in our words", values::served),
     odd("on a served disk a wrong weight of an export is refused in our words", values::served_in_shares),

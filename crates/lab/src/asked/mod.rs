@@ -31,7 +31,9 @@ pub use command_line::{CommandLine, quoted};
 pub use environment::ProcessEnvironment;
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
-pub use settings::{is_scheduler_name, listed_settings, setting, setting_of, settings};
+pub use settings::{
+    AttributeValue, NotAttributeValue, SettingTarget, is_scheduler_name, listed_settings, settings_meant,
+};
 
 /// Runs of each setting if nothing is said.
 pub const RUNS: u32 = 10;
@@ -214,12 +216,12 @@ impl Asked {
             let text = text.to_owned();
             move |problem: String| AskedError::argument(argument, text, problem)
         };
+        let target = SettingTarget::Model(&self.registry);
         let mut named = Vec::new();
         for text in &self.schedulers {
-            named.extend(settings(text, &self.registry).map_err(wrong("scheduler", text))?);
+            named.extend(target.parse_all(text).map_err(wrong("scheduler", text))?);
         }
-        let baseline =
-            self.baseline.as_ref().map(|text| setting_of(text, &self.registry).map_err(wrong("baseline", text)));
+        let baseline = self.baseline.as_ref().map(|text| target.parse(text).map_err(wrong("baseline", text)));
         let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
         if named.is_empty() {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();

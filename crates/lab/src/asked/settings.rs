@@ -1,32 +1,160 @@
-//! What --scheduler names.
+//! The one place where the text of a setting is read: `bfq:low_latency=0,nr_requests=64` and `nr_requests=64`.
+//!
+//! The disk that the setting is for is a parameter. The declaration of each value checks it, so that every command,
+//! plan file and Python call refuses a wrong setting in the same words.
 
-use iosched::{Registered, Registry, Setting, SettingError};
+use std::str::FromStr;
+
+use iosched::controllers::{self, NamedWrite};
+use iosched::{Registered, Registry, Setting, SettingError, Spec};
+use iosched_kernel::attribute::{AttributeError, declaration};
+use iosched_kernel::settings::SettingsError;
 
 use super::scan::scanned;
 use crate::nearest::{did_you_mean, listed};
 
-/// What one --scheduler names of the elevators of `registry`: a setting, one for each value of a scan, or several
-/// elevators with their defaults.
-///
-/// # Errors
-/// What is wrong with it, and what was meant, most likely.
-pub fn settings(text: &str, registry: &Registry) -> Result<Vec<Setting>, String> {
-    let defaults = |wanted: fn(&Registered) -> bool| {
-        let elevators = registry.elevators().iter().filter(|elevator| wanted(elevator));
-        elevators.copied().map(Setting::from).collect()
-    };
-    match text {
-        "all" => Ok(defaults(|_| true)),
-        "today" => Ok(defaults(Registered::is_in_linux)),
-        _ => {
-            let listed = listed_settings(text);
-            match listed.as_slice() {
-                [one] => scanned(one)?.iter().map(|text| setting_of(text, registry)).collect(),
+/// The disk that a setting is for.
+#[derive(Clone, Copy, Debug)]
+pub enum SettingTarget<'a> {
+    /// A modelled device, which has the schedulers of a registry.
+    Model(&'a Registry),
+    /// A served disk, which has the schedulers of a registry and narrows the range of some attributes.
+    Served(&'a Registry, fn(&Spec) -> Spec),
+    /// A disk of the kernel that offers these schedulers now. It may have other schedulers, tunables and attributes
+    /// than those that are declared; the kernel checks these.
+    Kernel(&'a [String]),
+}
+
+impl SettingTarget<'_> {
+    /// Reads one setting, such as `bfq:low_latency=0,nr_requests=64`.
+    ///
+    /// # Errors
+    /// The text is not a setting of this disk. The message says what is right.
+    pub fn parse(self, text: &str) -> Result<Setting, String> {
+        match self {
+            Self::Model(registry) => parse_declared(text, registry),
+            Self::Served(registry, narrowed) => {
+                let setting = parse_declared(text, registry)?;
+                for own in setting.attributes() {
+                    let declared =
+                        declaration(own.name(), setting.name()).filter(|_| !controllers::is_file(own.name()));
+                    let checked = declared.map_or(Ok(()), |declared| declared.check_within(&own.text(), narrowed));
+                    checked.map_err(|error| format!("{}: {error}", setting.name()))?;
+                }
+                Ok(setting)
+            }
+            Self::Kernel(offered) => parse_of_kernel(text, offered),
+        }
+    }
+
+    /// Reads the settings that a word names: one, a list of them, one for each value of a scan, or the schedulers that
+    /// `all` and `today` stand for.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
+        match (text, self) {
+            ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),
+            ("all", Self::Model(registry) | Self::Served(registry, _)) => Ok(defaults(registry, |_| true)),
+            ("today", Self::Model(registry) | Self::Served(registry, _)) => {
+                Ok(defaults(registry, Registered::is_in_linux))
+            }
+            _ => match listed_settings(text).as_slice() {
+                [one] => scanned(one)?.iter().map(|text| self.parse(text)).collect(),
                 several => {
-                    let named: Result<Vec<_>, _> = several.iter().map(|one| settings(one, registry)).collect();
+                    let named: Result<Vec<_>, _> = several.iter().map(|one| self.parse_all(one)).collect();
                     Ok(named?.concat())
                 }
+            },
+        }
+    }
+}
+
+/// The schedulers of `registry` that are wanted, with their defaults.
+fn defaults(registry: &Registry, wanted: fn(&Registered) -> bool) -> Vec<Setting> {
+    registry.elevators().iter().filter(|elevator| wanted(elevator)).copied().map(Setting::from).collect()
+}
+
+fn parse_declared(text: &str, registry: &Registry) -> Result<Setting, String> {
+    Setting::parse(text, registry).map_err(|error: SettingError| {
+        let meant = match &error {
+            SettingError::UnknownElevator(unknown) => did_you_mean(&unknown.name, unknown.known.iter().copied()),
+            SettingError::UnknownName { name, tunables, attributes, .. } => {
+                did_you_mean(name, listed(tunables).chain(listed(attributes)))
             }
+            _ => String::new(),
+        };
+        format!("{error}{meant}")
+    })
+}
+
+fn parse_of_kernel(text: &str, offered: &[String]) -> Result<Setting, String> {
+    let setting = Setting::parse_of_kernel(text).map_err(|error| error.to_string())?;
+    let scheduler = setting.name();
+    if !is_scheduler_name(scheduler) {
+        let offered = offered.join(", ");
+        return Err(format!("{scheduler:?} is not the name of a scheduler; it must be one of {offered}"));
+    }
+    for own in setting.assignments() {
+        let (name, value) = (own.name(), own.text());
+        let checked = if controllers::is_file(name) {
+            NamedWrite::parse(name, &value).map(drop).map_err(|error| error.to_string())
+        } else {
+            let declared = declaration(&format!("iosched/{name}"), scheduler).or_else(|| declaration(name, scheduler));
+            declared.map_or(Ok(()), |declared| declared.check(&value)).map_err(|error| error.to_string())
+        };
+        checked.map_err(|problem| format!("{scheduler}: {problem}"))?;
+    }
+    Ok(setting)
+}
+
+/// `; did you mean low_latency?`, for a name that a disk of the kernel does not have; empty if no name is near.
+#[must_use]
+pub fn settings_meant(error: &SettingsError) -> String {
+    match error {
+        SettingsError::Missing { name, available, .. } => did_you_mean(name, listed(available)),
+        SettingsError::Attribute(AttributeError::Unknown { name, known, .. }) => {
+            let known = listed(known);
+            did_you_mean(name, known.map(|known| known.strip_prefix("iosched/").unwrap_or(known)))
+        }
+        _ => String::new(),
+    }
+}
+
+/// One attribute and its new value: `[DISK/]ATTRIBUTE=VALUE`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttributeValue {
+    /// The attribute, with the name of its disk in front if the user wrote it.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// The text is not `ATTRIBUTE=VALUE`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0:?} is not NAME=VALUE")]
+pub struct NotAttributeValue(String);
+
+impl AttributeValue {
+    /// The disk and the attribute; `None` if no disk of `disks` stands in front.
+    pub fn parts<'n, 'd>(name: &'n str, mut disks: impl Iterator<Item = &'d str>) -> (Option<&'n str>, &'n str) {
+        let name = name.trim_matches('/');
+        match name.split_once('/') {
+            Some((disk, rest)) if disks.any(|known| known == disk) => (Some(disk), rest),
+            _ => (None, name),
+        }
+    }
+}
+
+impl FromStr for AttributeValue {
+    type Err = NotAttributeValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() && !value.contains('\n') => {
+                Ok(Self { name: name.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(NotAttributeValue(text.to_owned())),
         }
     }
 }
@@ -55,31 +183,6 @@ pub fn listed_settings(text: &str) -> Vec<String> {
 #[must_use]
 pub fn is_scheduler_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-}
-
-/// A setting of Linux' elevators as it is written.
-///
-/// # Errors
-/// What is wrong with it, and what was meant, most likely.
-pub fn setting(text: &str) -> Result<Setting, String> {
-    setting_of(text, &Registry::linux())
-}
-
-/// A setting of an elevator of `registry` as it is written.
-///
-/// # Errors
-/// What is wrong with it, and what was meant, most likely.
-pub fn setting_of(text: &str, registry: &Registry) -> Result<Setting, String> {
-    Setting::parse(text, registry).map_err(|error: SettingError| {
-        let meant = match &error {
-            SettingError::UnknownElevator(unknown) => did_you_mean(&unknown.name, unknown.known.iter().copied()),
-            SettingError::UnknownName { name, tunables, attributes, .. } => {
-                did_you_mean(name, listed(tunables).chain(listed(attributes)))
-            }
-            _ => String::new(),
-        };
-        format!("{error}{meant}")
-    })
 }
 
 #[cfg(test)]
@@ -113,7 +216,7 @@ mod tests {
     #[test]
     fn one_text_names_several_settings() {
         let named = |text: &str| {
-            let found = settings(text, &Registry::linux());
+            let found = SettingTarget::Model(&Registry::linux()).parse_all(text);
             found.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(named("none,bfq:low_latency=0,kyber").unwrap(), "none bfq:low_latency=0 kyber");
@@ -124,6 +227,68 @@ mod tests {
         assert_eq!(named("noop,today").unwrap(), "noop mq-deadline kyber none bfq");
         for wrong in ["none,bfx", "", ",", "none,low_latency=0"] {
             assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_target_refuses_a_wrong_value_in_the_same_words() {
+        let registry = Registry::linux();
+        let offered = ["none".to_owned(), "bfq".to_owned()];
+        let targets = [
+            SettingTarget::Model(&registry),
+            SettingTarget::Served(&registry, |spec| *spec),
+            SettingTarget::Kernel(&offered),
+        ];
+        for (text, problem) in [
+            ("bfq:low_latency=7", "bfq: low_latency: 7 is out of range; it must be from 0 to 1"),
+            ("bfq:low_latency=x", "bfq: low_latency: \"x\" is not a whole number; it must be from 0 to 1"),
+            ("none:nr_requests=0", "none: nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
+            (
+                "bfq:low_latency",
+                "bfq:low_latency: \"low_latency\" is not name=value; write it like bfq:name=value,name=value",
+            ),
+            ("bfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one: 0..8"),
+            (
+                "none:io.max=db",
+                "none: io.max: \"db\": no cgroup is named; write CGROUP:WORDS, such as \
+                 backup:wbps=50000000/wiops=100, with + between cgroups; write any of rbps=N, wbps=N, riops=N and \
+                 wiops=N, N from 2 or max",
+            ),
+        ] {
+            for target in targets {
+                assert_eq!(target.parse_all(text).unwrap_err(), problem, "{target:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_served_disk_narrows_the_range() {
+        let narrowed = |spec: &Spec| Spec { max: if spec.name == "nr_requests" { 9 } else { spec.max }, ..*spec };
+        let target = SettingTarget::Served(&Registry::linux(), narrowed);
+        let error = target.parse("cfq:nr_requests=10").unwrap_err();
+        assert_eq!(error, "cfq: nr_requests: 10 is out of range; it must be from 1 to 9 requests");
+        assert!(target.parse("cfq:nr_requests=9,quantum=10").is_ok());
+    }
+
+    #[test]
+    fn the_kernel_may_have_names_that_are_not_declared() {
+        let target = SettingTarget::Kernel(&[]);
+        for text in ["bfq2:magic=1", "bfq:no_such=x", "present", "none:logical_block_size=512"] {
+            assert_eq!(target.parse(text).unwrap().to_string(), text);
+        }
+        assert!(target.parse("none,bfq").unwrap_err().contains("is not the name of a scheduler"));
+        assert!(target.parse("none:write_cache=off").unwrap_err().contains("must be one of write back, write through"));
+    }
+
+    #[test]
+    fn an_attribute_has_a_name_a_value_and_perhaps_a_disk() {
+        let read: AttributeValue = "sda/queue/nr_requests = 64".parse().unwrap();
+        assert_eq!((read.name.as_str(), read.value.as_str()), ("sda/queue/nr_requests", "64"));
+        assert_eq!(AttributeValue::parts(&read.name, ["sda"].into_iter()), (Some("sda"), "queue/nr_requests"));
+        assert_eq!(AttributeValue::parts(&read.name, ["sdb"].into_iter()), (None, "sda/queue/nr_requests"));
+        for wrong in ["", "nr_requests", "=64", "nr_requests=", "a=1\n2"] {
+            let error = wrong.parse::<AttributeValue>().unwrap_err().to_string();
+            assert_eq!(error, format!("{wrong:?} is not NAME=VALUE"));
         }
     }
 }

@@ -19,6 +19,7 @@ use iosched_sim::{Limit, Replay, RunResult};
 use iosched_workload::Workload;
 
 use super::{Bench, VerifyError};
+use crate::asked::settings_meant;
 use crate::cgroup::unknown_cgroup;
 use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
@@ -387,9 +388,10 @@ impl Bench for KernelBench<'_> {
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError> {
         self.writes = writes_of(setting)?;
         if let Some(session) = &mut self.session {
-            session
-                .apply(setting)
-                .map_err(|error| VerifyError::Setting { setting: setting.to_string(), problem: error.to_string() })?;
+            session.apply(setting).map_err(|error| VerifyError::Setting {
+                setting: setting.to_string(),
+                problem: format!("{error}{}", settings_meant(&error)),
+            })?;
         }
         Ok(self.values(setting))
     }

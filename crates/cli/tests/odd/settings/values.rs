@@ -168,6 +168,56 @@ pub(super) fn simulated(place: &Sandbox) {
     }
 }
 
+/// Commands that take a setting refuse a wrong one in the same words.
+pub(super) fn same_words(place: &Sandbox) {
+    place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
+    let disk = disk(place);
+    let on = disk.as_ref().map(|(disk, _)| disk.device.to_str().unwrap());
+    for (setting, problem) in [
+        ("mq-deadline:fifo_batch=-1", "mq-deadline: fifo_batch: -1 is out of range; it must be from 0 to 2147483647"),
+        ("bfq:low_latency=x", "bfq: low_latency: \"x\" is not a whole number; it must be from 0 to 1"),
+        ("none:nomerges=3", "none: nomerges: 3 is out of range; it must be from 0 to 2"),
+        ("bfq:low_latency", "\"low_latency\" is not name=value; write it like bfq:name=value,name=value"),
+        ("none:io.max=db", "none: io.max: \"db\": no cgroup is named; write CGROUP:WORDS"),
+    ] {
+        let said = format!("error: --scheduler {setting}: ");
+        place.file(
+            "plan.toml",
+            &format!("workloads = [\"read.toml\"]\ndevices = [\"nvme\"]\nschedulers = [\"none\", {setting:?}]\n"),
+        );
+        place
+            .iosched(&["sweep", "plan.toml", "--output", "out"])
+            .refused(2, &[&format!("schedulers {setting}: "), problem]);
+        let compare = ["compare", "-w", "read.toml", "--runs", "2", "--scheduler", setting];
+        let tune = ["tune", "-w", "read.toml", "-d", "nvme", "--goal", "throughput", "--scheduler", setting];
+        let serve = ["serve", "memory:1M", "--scheduler", setting];
+        let on_device: Vec<&str> = on.iter().flat_map(|on| compare.iter().copied().chain(["--on", on])).collect();
+        for args in [&compare[..], &tune, &serve, &on_device] {
+            if !args.is_empty() {
+                place.iosched(args).refused(2, &[&said, problem]);
+            }
+        }
+        // The value of one attribute: the same problem, about the disk.
+        let (Some((_, name)), Some((scheduler, value))) = (&disk, setting.split_once(':')) else { continue };
+        if value.contains('=') && !value.starts_with("io.") {
+            let problem = problem.strip_prefix(&format!("{scheduler}: ")).unwrap();
+            let args = ["set", name, &format!("scheduler={scheduler}"), value];
+            place.iosched(&args).refused(2, &[&format!("error: {name}: {problem}")]);
+        }
+    }
+}
+
+/// A scheduler that the kernel does not have is refused in the same words by `set` and by `compare --on`.
+pub(super) fn missing_scheduler(place: &Sandbox) {
+    let Some((disk, name)) = disk(place) else { return };
+    place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
+    let said = format!("{name}: the kernel has no scheduler mq-deadlin; it has none, mq-deadline, kyber, bfq");
+    let said = [said.as_str(), "did you mean mq-deadline?"];
+    let on = disk.device.to_str().unwrap();
+    place.iosched(&["compare", "-w", "read.toml", "--on", on, "--scheduler", "mq-deadlin"]).refused(2, &said);
+    place.iosched(&["set", &name, "scheduler=mq-deadlin"]).refused(2, &said);
+}
+
 /// What is wrong, and the words for it: the same through files and through a socket.
 const WRONG: &[(&str, &str, &[&str])] = &[
     ("scheduler", "bogus", &["scheduler: there is no scheduler \"bogus\"; available: noop"]),
