@@ -13,7 +13,7 @@ use iosched::Registry;
 use iosched_disk::Profile;
 use iosched_kernel::{BlockDevice, Roots};
 
-use crate::tree::lives;
+use iosched_attributes::lives;
 
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";

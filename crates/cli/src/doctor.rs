@@ -16,7 +16,7 @@ use crate::fail::{of_file, usage};
 use crate::output;
 use crate::served::size;
 use crate::show::{Look, Tone, left};
-use crate::tree::SYS_BLOCK;
+use iosched_attributes::SYS_BLOCK;
 
 /// Check which I/O settings take effect on a disk, and which do nothing
 ///

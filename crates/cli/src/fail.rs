@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iosched::UnknownElevator;
 use iosched_advise::calibrate::CalibrateError;
 use iosched_advise::tune::TuneError;
+use iosched_attributes::AttributesError;
 use iosched_disk::ProfileError;
 use iosched_kernel::directory::DirectoryError;
 use iosched_kernel::file::FileError;
@@ -175,10 +176,19 @@ fn meant(error: &anyhow::Error) -> String {
              calibrate {file}"
         );
     }
-    if let Some(FindError::Unknown { name, known }) = error.downcast_ref() {
+    if let Some(FindError::Unknown { name, known }) = of_find(error) {
         return did_you_mean(name, listed(known));
     }
     String::new()
+}
+
+/// A device that was not found, by itself or as a disk with attributes.
+fn of_find(error: &anyhow::Error) -> Option<&FindError> {
+    let of_attributes = error.downcast_ref::<AttributesError>().and_then(|error| match error {
+        AttributesError::Find(error) => Some(error),
+        _ => None,
+    });
+    error.downcast_ref::<FindError>().or(of_attributes)
 }
 
 /// What is wrong with a trace, by itself or as a workload.
@@ -248,7 +258,10 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if matches!(error.downcast_ref(), Some(DirectoryError::Shared { .. })) {
         return true;
     }
-    if let Some(error) = error.downcast_ref::<FindError>() {
+    if let Some(AttributesError::Wrong(_)) = error.downcast_ref() {
+        return true;
+    }
+    if let Some(error) = of_find(error) {
         return !matches!(error, FindError::Io { error, .. } if !is_wrong_file(error));
     }
     if let Some(error) = error.downcast_ref::<Refusal>() {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 
 use crate::output;
-use crate::tree::{Disks, Named};
+use iosched_attributes::{Disks, Named};
 
 /// Read attributes of disks
 ///

@@ -3,17 +3,13 @@
 use std::path::Path;
 
 use anyhow::Result;
-use iosched_kernel::settings::{assigned, rule, rule_name};
-use iosched_kernel::{BlockDevice, Roots};
+use iosched_attributes::{Disks, LastingRule, Named};
+use iosched_kernel::settings::rule_name;
 
 use crate::fail::usage;
 use crate::output::{self, Kind, MARK, Output, Outputs, WriteArgs};
-use crate::tree::{Disks, Named};
 
 const QUEUE: &str = "queue/";
-const SCHEDULER: &str = "scheduler";
-/// Where tunables are: they come and go with the scheduler.
-const TUNABLES: &str = "iosched/";
 
 /// Rules to be written once everything is set.
 #[derive(Default)]
@@ -21,12 +17,10 @@ pub(crate) struct LastingRules {
     rules: Vec<Rule>,
 }
 
-/// The rule of a disk.
+/// The rule of a disk, and its file.
 struct Rule {
-    disk: String,
     out: Output,
-    /// What is there already, then what is set now, by names below `queue`.
-    assignments: Vec<(String, String)>,
+    values: LastingRule,
 }
 
 impl LastingRules {
@@ -48,22 +42,21 @@ impl LastingRules {
                 return Err(usage(format_args!("{}: --persist is only for attributes of the queue", file.name)));
             }
             let disk = &file.disk.name;
-            if rules.iter().any(|rule| rule.disk == *disk) {
+            if rules.iter().any(|rule| rule.values.disk() == disk) {
                 continue;
             }
             let path = directory.join(rule_name(disk));
             let out = outputs.output("--persist", &path, Kind::Setting)?;
-            let assignments = std::fs::read_to_string(&path).map(|text| assigned(&text)).unwrap_or_default();
-            rules.push(Rule { disk: disk.clone(), out, assignments });
+            rules
+                .push(Rule { out, values: LastingRule::of(disk, &std::fs::read_to_string(&path).unwrap_or_default()) });
         }
         Ok(Self { rules })
     }
 
     /// This has been set.
     pub(crate) fn add(&mut self, file: &Named, value: &str) {
-        let rule = self.rules.iter_mut().find(|rule| rule.disk == file.disk.name);
-        if let (Some(rule), Some(name)) = (rule, file.of_disk().strip_prefix(QUEUE)) {
-            rule.set(name, value);
+        if let Some(rule) = self.rules.iter_mut().find(|rule| rule.values.disk() == file.disk.name) {
+            rule.values.set(file, value);
         }
     }
 
@@ -73,40 +66,10 @@ impl LastingRules {
     /// One cannot be written.
     pub(crate) fn write(&mut self, disks: &mut Disks) -> Result<()> {
         for rule in &mut self.rules {
-            let device = BlockDevice::named(&Roots::default(), &rule.disk)?;
-            let here = disks.disks.iter().find(|disk| disk.name == rule.disk).cloned();
-            let scheduler = here.and_then(|disk| disks.scheduler(&disk));
-            rule.begin_with(scheduler.as_deref());
-            rule.out.text(&rule.text(&device))?;
+            let text = rule.values.text(disks)?;
+            rule.out.text(&format!("{MARK} set --persist.\n{text}"))?;
             output::print(&format!("at every start: {}\n", rule.out.name().display()))?;
         }
         Ok(())
-    }
-}
-
-impl Rule {
-    fn set(&mut self, name: &str, value: &str) {
-        if name == SCHEDULER {
-            let is_another = self.assignments.iter().all(|own| own.0 != SCHEDULER || own.1 != value);
-            self.assignments.retain(|own| own.0 != SCHEDULER && !(is_another && own.0.starts_with(TUNABLES)));
-            self.assignments.insert(0, (name.to_owned(), value.to_owned()));
-            return;
-        }
-        match self.assignments.iter_mut().find(|own| own.0 == name) {
-            Some(own) => value.clone_into(&mut own.1),
-            None => self.assignments.push((name.to_owned(), value.to_owned())),
-        }
-    }
-
-    /// Tunables are there under their scheduler only, so that it is set first.
-    fn begin_with(&mut self, scheduler: Option<&str>) {
-        let has = |begin: &str| self.assignments.iter().any(|own| own.0.starts_with(begin));
-        if let Some(scheduler) = scheduler.filter(|_| has(TUNABLES) && !has(SCHEDULER)) {
-            self.assignments.insert(0, (SCHEDULER.to_owned(), scheduler.to_owned()));
-        }
-    }
-
-    fn text(&self, device: &BlockDevice) -> String {
-        format!("{MARK} set --persist.\n{}", rule(device, "what was set", &self.assignments))
     }
 }

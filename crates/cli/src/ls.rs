@@ -1,21 +1,16 @@
 //! `iosched ls`: disks, the kernel's and ours.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_kernel::attribute::chosen;
+use iosched_attributes::{DiskSummary, Disks, KernelDisk, SYS_BLOCK, lives};
 use iosched_kernel::block::{DeviceCard, Mount, Swap};
-use iosched_kernel::cgroup::Controls;
-use iosched_kernel::{BlockDevice, Roots};
-use serde::Serialize;
 
 use crate::output;
 use crate::served::size;
 use crate::show::{Look, left, right};
-use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 
 /// List disks and their schedulers
 ///
@@ -53,21 +48,12 @@ const EXAMPLES: &str = "Examples:
 
 /// Files of cgroups that are named of a disk.
 const NAMED_MAX: usize = 4;
-/// Bytes in a sector, the unit of `size`.
-const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
 pub(crate) fn run(args: &LsArgs) -> Result<()> {
     let at = args.at.as_deref().or(args.disk.as_deref());
     let mut disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
     if disks.are_the_kernels {
-        let is_named = |device: &BlockDevice| disks.disks.iter().any(|disk| disk.name == device.name());
-        let devices = BlockDevice::disks(&Roots::default()).into_iter().filter(is_named);
-        let controls = Controls::of(&Roots::default());
-        let of_kernel = |device: BlockDevice| {
-            let number = device.disk().number();
-            OfKernel { card: device.card(), cgroups: controls.on(number).into_iter().collect() }
-        };
-        let listed: Vec<_> = devices.map(of_kernel).collect();
+        let listed = KernelDisk::all(&disks);
         if args.json {
             return output::json(&listed);
         }
@@ -75,27 +61,17 @@ pub(crate) fn run(args: &LsArgs) -> Result<()> {
         let table = kernels(&listed, args.all || at.is_some());
         return output::print(&format!("{table}{}{}", of_cgroups(&listed), live(&lives)));
     }
-    let listed: Vec<_> = disks.disks.clone().iter().map(|disk| Listed::read(&mut disks, disk)).collect();
+    let listed: Vec<_> = disks.disks.clone().iter().map(|disk| DiskSummary::read(&mut disks, disk)).collect();
     if args.json {
         return output::json(&listed);
     }
-    output::print(&table(listed.iter().map(Listed::row).collect(), Look::of_standard_output()))
-}
-
-/// One of the kernel's disks.
-#[derive(Serialize)]
-struct OfKernel {
-    #[serde(flatten)]
-    card: DeviceCard,
-    /// What cgroups set for it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    cgroups: BTreeMap<String, String>,
+    output::print(&table(listed.iter().map(row).collect(), Look::of_standard_output()))
 }
 
 /// Which disks cgroups set anything for, and where that is shown.
-fn of_cgroups(disks: &[OfKernel]) -> String {
+fn of_cgroups(disks: &[KernelDisk]) -> String {
     let set = disks.iter().filter(|disk| !disk.cgroups.is_empty());
-    let of = |disk: &OfKernel| {
+    let of = |disk: &KernelDisk| {
         let names: Vec<_> = disk.cgroups.keys().map(String::as_str).collect();
         let more = names.len().saturating_sub(NAMED_MAX);
         let more = if more == 0 {
@@ -126,7 +102,7 @@ fn yes_or_no(is: bool) -> String {
 }
 
 /// The kernel's disks.
-fn kernels(disks: &[OfKernel], all: bool) -> String {
+fn kernels(disks: &[KernelDisk], all: bool) -> String {
     let (shown, empty): (Vec<_>, Vec<_>) =
         disks.iter().map(|own| &own.card).partition(|disk| all || disk.size_bytes > 0);
     let rows = shown.into_iter().map(|disk| {
@@ -155,38 +131,15 @@ fn used(disk: &DeviceCard) -> String {
     mounts.chain(swaps).collect::<Vec<_>>().join(", ")
 }
 
-/// A disk of another tree.
-#[derive(Serialize)]
-struct Listed {
-    name: String,
-    size_bytes: Option<u64>,
-    scheduler: Option<String>,
-    is_rotational: Option<bool>,
-    driver_depth: Option<u64>,
-}
-
-impl Listed {
-    fn read(disks: &mut Disks, disk: &Disk) -> Self {
-        let mut read = |name: &str| disks.tree.read(&disk.path_of(name)).ok().map(|text| text.trim().to_owned());
-        let sectors = read("size").and_then(|sectors| sectors.parse::<u64>().ok());
-        Self {
-            name: disk.name.clone(),
-            size_bytes: sectors.map(|sectors| sectors.saturating_mul(SECTOR_BYTES)),
-            scheduler: read("queue/scheduler").map(|text| chosen(&text).to_owned()),
-            is_rotational: read("queue/rotational").map(|text| text != "0"),
-            driver_depth: read("device/queue_depth").and_then(|depth| depth.parse().ok()),
-        }
-    }
-
-    fn row(&self) -> Vec<String> {
-        vec![
-            self.name.clone(),
-            text(self.size_bytes, size),
-            text(self.scheduler.clone(), |name| name),
-            text(self.is_rotational, yes_or_no),
-            text(self.driver_depth, |depth| depth.to_string()),
-        ]
-    }
+/// The row of a disk of another tree than the kernel's.
+fn row(disk: &DiskSummary) -> Vec<String> {
+    vec![
+        disk.name.clone(),
+        text(disk.size_bytes, size),
+        text(disk.scheduler.clone(), |name| name),
+        text(disk.is_rotational, yes_or_no),
+        text(disk.driver_depth, |depth| depth.to_string()),
+    ]
 }
 
 /// Heads of columns, and whether they are numbers.

@@ -47,7 +47,6 @@ mod sweep;
 mod tell;
 mod top;
 mod trace;
-mod tree;
 mod tune;
 mod ublk;
 mod validate;

@@ -19,7 +19,7 @@ use crate::backing;
 use crate::fail::usage;
 use crate::output::{self, Outputs, Replacing, say};
 use crate::signals::{on_signal, on_signal_and_hangup};
-use crate::tree::socket_to_make;
+use iosched_attributes::socket_to_make;
 
 /// What a shell says of a program that a signal ended: so much more than the signal's number.
 const BY_SIGNAL: i32 = 128;

@@ -75,6 +75,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-system", Some(&[])),
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
     ("iosched-kernel", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace", "iosched-workload"])),
+    ("iosched-attributes", Some(&["iosched", "iosched-kernel", "iosched-lab", "iosched-live"])),
     ("iosched-cli", None),
     ("iosched-python", None),
     ("xtask", None),

@@ -10,7 +10,7 @@ use iosched_kernel::attribute::chosen;
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
 use crate::fail::usage;
-use crate::tree::{Disk, Disks, Named, Tree, TreeError};
+use iosched_attributes::{Disk, Disks, Named, Tree, TreeError};
 
 const COLUMNS: &[Column] = &[
     Column { head: "no", name: "client", width: 4, kind: Kind::Number(0) },
@@ -108,7 +108,7 @@ impl Source for Clients {
         let name = format!("clients/{row}/{attribute}");
         let file = Named { disk: self.disk.clone(), path: self.disk.path_of(&name), name };
         let scheduler = self.disks.scheduler(&self.disk).unwrap_or_default();
-        if let Some(problem) = self.disks.wrong(&file, &scheduler, value) {
+        if let Some(problem) = self.disks.wrong_value(&file, &scheduler, value) {
             return Err(usage(problem));
         }
         Ok(self.disks.tree.write(&file.path, value)?)

@@ -12,7 +12,7 @@ use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
 use super::writers::Writers;
 use crate::fail::usage;
-use crate::tree::{Disk, Disks, Tree};
+use iosched_attributes::{Disk, Disks, Tree};
 
 const COLUMNS: &[Column] = &[
     Column { head: "disk", name: "disk", width: 9, kind: Kind::Text },

@@ -21,7 +21,7 @@ use self::kernel::KernelDisks;
 use self::table::Sample;
 use crate::options::seconds_in;
 use crate::output;
-use crate::tree::{Disks, SYS_BLOCK};
+use iosched_attributes::{Disks, SYS_BLOCK};
 
 /// Show the load of disks and its sources: rates, waits and shares
 ///

@@ -3,38 +3,37 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use iosched_live::control::{ClientError, ControlClient, nbd_server};
 
-use super::place::LIVE;
-use super::{Entry, Tree, TreeError};
-use crate::fail::usage;
+use crate::error::{failed as failed_with, wrong};
+use crate::place::LIVE;
+use crate::{AttributesError, Entry, Tree, TreeError};
 
 /// The tree of the server that listens at a socket.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     client: ControlClient,
     path: PathBuf,
 }
 
 impl Socket {
-    pub(super) fn connect(path: &Path) -> Result<Self> {
+    pub(crate) fn connect(path: &Path) -> Result<Self, AttributesError> {
         let client = ControlClient::connect(path).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => {
-                usage(format!("{}: the server of this control socket has ended; start it again", path.display()))
+                wrong(format!("{}: the server of this control socket has ended; start it again", path.display()))
             }
-            _ => anyhow::anyhow!("{}: {error}", path.display()),
+            _ => failed_with(format!("{}: {error}", path.display())),
         })?;
         Ok(Self { client, path: path.to_owned() })
     }
 }
 
 /// What a socket is that has not answered as a control socket does.
-pub(super) fn instead(path: &Path, error: TreeError) -> anyhow::Error {
+pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let shown = path.display();
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => usage(format!("{shown}: does not answer as a control socket")),
+            true => wrong(format!("{shown}: does not answer as a control socket")),
             false => error.into(),
         };
     };
@@ -42,7 +41,7 @@ pub(super) fn instead(path: &Path, error: TreeError) -> anyhow::Error {
         || "its server has none that is known; iosched serve makes one with --control SOCKET".to_owned(),
         |control| format!("that of its server is {control}"),
     );
-    usage(format!("{shown}: is a socket for NBD clients, not a control socket; {told}"))
+    wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {told}"))
 }
 
 /// The control socket that the command line of a server names.

@@ -8,13 +8,13 @@ use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
 
-use super::{Disks, Named};
+use crate::{Disks, Named};
 
 const SCHEDULER: &str = "queue/scheduler";
 
 impl Disks {
-    /// What is wrong with `value` for a file while `scheduler` is the present one; `None`: nothing that is known.
-    pub(crate) fn wrong(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
+    /// The message about a wrong `value` of a file while `scheduler` is the present one; `None`: nothing that is known.
+    pub fn wrong_value(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {

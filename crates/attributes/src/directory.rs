@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use iosched_kernel::attribute::{write_once, write_once_below};
 use iosched_kernel::roots::natural;
 
-use super::{Entry, Tree, TreeError};
+use crate::{Entry, Tree, TreeError};
 
 /// The magic numbers of file systems whose files are attributes: sysfs, and FUSE, which a mounted
 /// disk is.
@@ -16,25 +16,25 @@ const OF_ATTRIBUTES: [u64; 2] = [0x6265_6572, 0x6573_5546];
 
 /// Whether the files in a directory are attributes, and not data of a user. A directory of data may
 /// look like a disk.
-pub(super) fn has_attributes(directory: &Path) -> bool {
+pub(crate) fn has_attributes(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|about| OF_ATTRIBUTES.contains(&(about.f_type as u64)))
 }
 
 /// The tree below a directory.
-pub(super) struct Directory {
+pub(crate) struct Directory {
     root: PathBuf,
     is_the_kernels: bool,
 }
 
 impl Directory {
     /// The kernel's, in which links lead to the disks.
-    pub(super) fn of_kernel(root: &Path) -> Self {
+    pub(crate) fn of_kernel(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: true }
     }
 
     /// What a mounted disk shows. The user who mounted it decides what is there: links are not
     /// followed to write.
-    pub(super) fn of_mount(root: &Path) -> Self {
+    pub(crate) fn of_mount(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: false }
     }
 

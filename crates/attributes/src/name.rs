@@ -1,12 +1,11 @@
 //! What names mean: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`, `sda/scheduler`.
 
-use anyhow::Result;
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
 use iosched_lab::asked::{AttributeValue, nearest};
 
-use super::{Disks, Entry, Tree, TreeError};
-use crate::fail::usage;
+use crate::error::wrong;
+use crate::{AttributesError, Disks, Entry, Tree, TreeError};
 
 /// Where names are looked for in a disk's directory, in this order.
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
@@ -19,39 +18,46 @@ const DEPTH: &str = "device/queue_depth";
 
 /// A disk of a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Disk {
-    pub(crate) name: String,
+pub struct Disk {
+    /// Its name.
+    pub name: String,
     /// Its directory in the tree.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 impl Disk {
     /// The path of something in its directory.
-    pub(crate) fn path_of(&self, name: &str) -> String {
+    #[must_use]
+    pub fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
     }
 }
 
 /// A file of a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Named {
-    pub(crate) disk: Disk,
-    /// As it was asked for, without the disk.
-    pub(crate) name: String,
-    /// In the tree.
-    pub(crate) path: String,
+pub struct Named {
+    /// Its disk.
+    pub disk: Disk,
+    /// As the user wrote it, without the disk.
+    pub name: String,
+    /// Its path in the tree.
+    pub path: String,
 }
 
 impl Named {
     /// Its path in its disk's directory.
-    pub(crate) fn of_disk(&self) -> &str {
+    #[must_use]
+    pub fn of_disk(&self) -> &str {
         self.path[self.disk.path.len()..].trim_start_matches('/')
     }
 }
 
 impl Disks {
     /// The files that `name` stands for: one of each disk, or of the one that it begins with.
-    pub(crate) fn find(&mut self, name: &str) -> Result<Vec<Named>> {
+    ///
+    /// # Errors
+    /// No disk has such a file.
+    pub fn find(&mut self, name: &str) -> Result<Vec<Named>, AttributesError> {
         let (named, name) = AttributeValue::parts(name, self.disks.iter().map(|disk| disk.name.as_str()));
         let is_meant = |disk: &&Disk| named.is_none_or(|named| disk.name == named);
         let disks: Vec<Disk> = self.disks.iter().filter(is_meant).cloned().collect();
@@ -67,11 +73,11 @@ impl Disks {
         Ok(found)
     }
 
-    fn find_of(&mut self, disk: &Disk, name: &str) -> Result<Option<String>> {
+    fn find_of(&mut self, disk: &Disk, name: &str) -> Result<Option<String>, AttributesError> {
         if self.are_the_kernels && name.starts_with(CGROUP) {
             let path = disk.path_of(name);
             return match self.tree.read(&path) {
-                Err(error) if error.kind == std::io::ErrorKind::InvalidInput => Err(usage(error)),
+                Err(error) if error.kind == std::io::ErrorKind::InvalidInput => Err(wrong(error)),
                 Err(error) if error.explains => Err(error.into()),
                 _ => Ok(Some(path)),
             };
@@ -89,9 +95,9 @@ impl Disks {
     }
 
     /// None of `disks` has anything of that name.
-    fn unknown(&mut self, disks: &[Disk], name: &str) -> anyhow::Error {
+    fn unknown(&mut self, disks: &[Disk], name: &str) -> AttributesError {
         let Some(disk) = disks.first() else {
-            return usage("there is no disk");
+            return wrong("there is no disk");
         };
         let mut known: Vec<_> = self.all_of(disk).unwrap_or_default().into_iter().map(|named| named.name).collect();
         known.retain(|name| !name.starts_with("clients/"));
@@ -115,7 +121,7 @@ impl Disks {
                 },
                 |meant| format!("did you mean {meant}?"),
             );
-            return usage(format!("{name}: there is no such disk or attribute; {told}"));
+            return wrong(format!("{name}: there is no such disk or attribute; {told}"));
         };
         // A part of a name is meant as the name, if there is but one.
         let containing = || attributes().filter(|known| known.contains(name)).min_by_key(|known| known.len());
@@ -123,11 +129,14 @@ impl Disks {
             || format!("{} has {}", disk.name, known.join(", ")),
             |meant| format!("did you mean {meant}?"),
         );
-        usage(format!("{name}: there is no such attribute; {told}"))
+        wrong(format!("{name}: there is no such attribute; {told}"))
     }
 
     /// Every file of a disk, by the shortest name that finds it.
-    pub(crate) fn all_of(&mut self, disk: &Disk) -> Result<Vec<Named>, TreeError> {
+    ///
+    /// # Errors
+    /// A directory of the disk cannot be listed.
+    pub fn all_of(&mut self, disk: &Disk) -> Result<Vec<Named>, TreeError> {
         let mut found = Vec::new();
         let named = |name: &str, path: String| Named { disk: disk.clone(), name: name.to_owned(), path };
         for Entry { name, is_directory } in self.tree.list(&disk.path)? {
@@ -148,13 +157,14 @@ impl Disks {
     }
 
     /// The present scheduler of a disk.
-    pub(crate) fn scheduler(&mut self, disk: &Disk) -> Option<String> {
+    pub fn scheduler(&mut self, disk: &Disk) -> Option<String> {
         let text = self.tree.read(&disk.path_of("queue/scheduler")).ok()?;
         Some(chosen(&text).to_owned())
     }
 
     /// What is known of a file where `scheduler` is the present one.
-    pub(crate) fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
+    #[must_use]
+    pub fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
         let of_disk = file.of_disk();
         // A group of a live disk has the files of a cgroup.
         if let Some(name) = of_disk.strip_prefix(GROUPS) {

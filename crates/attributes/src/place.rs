@@ -4,20 +4,20 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use iosched_kernel::{BlockDevice, Roots};
 
-use crate::fail::usage;
+use crate::AttributesError;
+use crate::error::{failed, wrong};
 
 /// Stands before the name of a live disk, which is that of its control socket.
-pub(super) const LIVE: &str = "live:";
+pub(crate) const LIVE: &str = "live:";
 /// What the sockets of names end in.
 const SOCKET: &str = "control";
 /// Where an administrator's are.
 const OF_ADMINISTRATORS: &str = "/run/iosched";
 
 /// Whether a word of a command line names a place of disks, and no attribute.
-pub(super) fn is_place(word: &str) -> bool {
+pub(crate) fn is_place(word: &str) -> bool {
     word.starts_with(LIVE)
         || ["/", "./", "../"].iter().any(|begin| word.starts_with(begin))
         || (!word.contains('/') && BlockDevice::named(&Roots::default(), word).is_ok())
@@ -40,14 +40,14 @@ fn directories() -> Vec<PathBuf> {
 }
 
 /// The control socket of a live disk that is there, if `given` is the name of one.
-pub(super) fn live(given: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn live(given: &Path) -> Result<Option<PathBuf>, AttributesError> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(None) };
     let file = file(name)?;
     let found = directories().into_iter().map(|directory| directory.join(&file));
     found.into_iter().find(|path| iosched_live::control::is_socket(path)).map(Some).ok_or_else(|| {
         let there = lives();
         let meant = iosched_lab::asked::nearest(name, there.iter().map(String::as_str));
-        usage(match (meant, there.as_slice()) {
+        wrong(match (meant, there.as_slice()) {
             (Some(meant), _) => format!("{LIVE}{name}: there is no such served disk; did you mean {LIVE}{meant}?"),
             (None, []) => {
                 format!(
@@ -63,7 +63,8 @@ pub(super) fn live(given: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// The names of live disks that this process may find.
-pub(crate) fn lives() -> Vec<String> {
+#[must_use]
+pub fn lives() -> Vec<String> {
     let entries =
         directories().into_iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
     let sockets = entries.map(|entry| entry.path()).filter(|path| iosched_live::control::is_socket(path));
@@ -76,20 +77,23 @@ pub(crate) fn lives() -> Vec<String> {
 
 /// Where a control socket is made: the path itself, or in the directory of this process' sockets, which is made with
 /// it.
-pub(crate) fn socket_to_make(given: &Path) -> Result<PathBuf> {
+///
+/// # Errors
+/// The name is not one word, or the directory cannot be made.
+pub fn socket_to_make(given: &Path) -> Result<PathBuf, AttributesError> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
     let file = file(name)?;
     let Some(directory) = directories().into_iter().next() else {
-        return Err(usage(format!("{LIVE}{name}: there is no directory for sockets; give --control a path")));
+        return Err(wrong(format!("{LIVE}{name}: there is no directory for sockets; give --control a path")));
     };
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.with_context(|| format!("{LIVE}{name}: {}", directory.display()))?;
+    made.map_err(|error| failed(format!("{LIVE}{name}: {}: {error}", directory.display())))?;
     Ok(directory.join(file))
 }
 
-fn file(name: &str) -> Result<String> {
+fn file(name: &str) -> Result<String, AttributesError> {
     if name.is_empty() || name.starts_with('.') || name.contains('/') {
-        return Err(usage(format!(
+        return Err(wrong(format!(
             "{LIVE}{name}: the name of a served disk is one word without slashes, such as \
              {LIVE}db"
         )));

@@ -9,16 +9,16 @@ use iosched_kernel::attribute::{AttributeError, ValueError};
 use iosched_kernel::cgroup::{CGROUP, CgroupError, Controls};
 use iosched_kernel::{BlockDevice, Roots};
 
-use super::directory::Directory;
-use super::{Entry, Tree, TreeError};
+use crate::directory::Directory;
+use crate::{Entry, Tree, TreeError};
 
 /// The tree of all disks.
-pub(super) fn of_all(root: &Path) -> Box<dyn Tree> {
+pub(crate) fn of_all(root: &Path) -> Box<dyn Tree> {
     Box::new(Kernel { files: Directory::of_kernel(root), disk: None, roots: Roots::default(), controls: None })
 }
 
 /// The tree of the disk `name`.
-pub(super) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
+pub(crate) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
     let disk = Some(name.to_owned());
     Box::new(Kernel { files: Directory::of_kernel(root), disk, roots: Roots::default(), controls: None })
 }

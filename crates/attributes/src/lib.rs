@@ -1,81 +1,96 @@
-//! Trees of attribute files of the shape of `/sys/block`: the kernel's own with what cgroups have for its disks, a mounted
-//! disk's, and a server's behind its control socket, all the same to whoever lists, reads and writes them.
+//! The attributes of disks: a tree of files with the shape of `/sys/block`.
+//!
+//! A tree is the kernel's (with the files that cgroups have for its disks), that of a mounted disk, or that of a server
+//! behind its control socket. All are listed, read, checked and written in the same way.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `lib.rs` | [`Tree`], [`Disks`]: find the tree that a command line names |
+//! | `place.rs` | names of places: `sda`, `/dev/sda`, a mount point, a file, `live:NAME` |
+//! | `name.rs` | names of attributes: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`, `sda/scheduler` |
+//! | `check.rs` | messages about wrong values, before anything is written |
+//! | `change.rs` | changes of several attributes in order: check all, write, read back |
+//! | `earlier.rs` | values before a change, and how to undo it |
+//! | `lasting.rs` | values for every start of the system, in a udev rule |
+//! | `summary.rs` | one line about each disk, for `iosched ls` |
+//! | `directory.rs`, `kernel.rs`, `socket.rs` | the three trees |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+mod change;
+mod check;
 mod directory;
+mod earlier;
+mod error;
 mod kernel;
+mod lasting;
 mod name;
 mod place;
 mod socket;
-mod words;
+mod summary;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use iosched_kernel::{BlockDevice, FindError, Roots};
 
-use crate::fail::usage;
+pub use earlier::{Earlier, holds_root};
+pub use error::{AttributesError, TreeError};
+pub use lasting::LastingRule;
+pub use name::{Disk, Named};
+pub use place::{lives, socket_to_make};
+pub use summary::{DiskSummary, KernelDisk};
 
-pub(crate) use name::{Disk, Named};
-pub(crate) use place::{lives, socket_to_make};
-pub(crate) use words::wrong_value;
+use error::{failed as failed_with, wrong};
 
 /// Where the kernel's disks are.
-pub(crate) const SYS_BLOCK: &str = "/sys/block";
+pub const SYS_BLOCK: &str = "/sys/block";
 
 /// A tree, by paths without a slash at either end; the root's is empty.
-pub(crate) trait Tree {
-    /// What is in a directory, in order.
+pub trait Tree {
+    /// Lists a directory, in order.
+    ///
+    /// # Errors
+    /// There is no such directory, or it cannot be read.
     fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError>;
-    /// What a file holds.
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be read.
     fn read(&mut self, path: &str) -> Result<String, TreeError>;
-    /// Gives a file a value.
+    /// Writes a value to a file.
+    ///
+    /// # Errors
+    /// There is no such file, or it does not take the value.
     fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError>;
 }
 
-/// What is in a directory.
+/// A file or directory in a directory of a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) is_directory: bool,
-}
-
-/// Why something cannot be listed, read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct TreeError {
-    /// What the system, or the server, calls it.
-    pub(crate) kind: io::ErrorKind,
-    /// For people, with the path.
-    pub(crate) message: String,
-    /// Whether the message says what would be right.
-    pub(crate) explains: bool,
-}
-
-impl TreeError {
-    /// Whether nobody answers any more.
-    pub(crate) fn is_end(&self) -> bool {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
-        matches!(self.kind, BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
-    }
-
-    pub(crate) fn is_absence(&self) -> bool {
-        matches!(self.kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-    }
+pub struct Entry {
+    /// Its name in the directory.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
 }
 
 /// A tree and the disks in it.
-pub(crate) struct Disks {
-    pub(crate) tree: Box<dyn Tree>,
-    pub(crate) disks: Vec<Disk>,
+pub struct Disks {
+    /// The tree.
+    pub tree: Box<dyn Tree>,
+    /// The disks, in the order of the tree.
+    pub disks: Vec<Disk>,
     /// Whether they are the kernel's own.
-    pub(crate) are_the_kernels: bool,
+    pub are_the_kernels: bool,
 }
 
 impl Disks {
     /// Those that a command line names: with --at, or with its first word, which is not among the words that are left
     /// then. Else all of the kernel's.
-    pub(crate) fn of<'w>(at: Option<&Path>, words: &'w [String]) -> Result<(Self, &'w [String])> {
+    ///
+    /// # Errors
+    /// As [`Disks::open`].
+    pub fn of<'w>(at: Option<&Path>, words: &'w [String]) -> Result<(Self, &'w [String]), AttributesError> {
         match (at, words.split_first()) {
             (Some(at), _) => Ok((Self::open(at)?, words)),
             (None, Some((first, rest))) if place::is_place(first) => Ok((Self::open(Path::new(first))?, rest)),
@@ -97,7 +112,10 @@ impl Disks {
     /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a
     /// control socket, a live disk's name, a kernel's disk's name or device file, or what is on one: a mount point, a
     /// file.
-    pub(crate) fn open(at: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no disk at `at`, or its server does not answer.
+    pub fn open(at: &Path) -> Result<Self, AttributesError> {
         if let Some(socket) = place::live(at)? {
             return Self::open(&socket);
         }
@@ -139,12 +157,12 @@ impl Disks {
     }
 
     /// The kernel's disk that `at` is, or is on.
-    fn on(at: &Path) -> Result<Self> {
+    fn on(at: &Path) -> Result<Self, AttributesError> {
         let device = match BlockDevice::find(&Roots::default(), at) {
             Ok(device) => device,
             Err(FindError::Io { error, .. }) => return Err(absent(at, &error)),
             Err(FindError::NoDevice { path, kind }) => {
-                return Err(usage(format!(
+                return Err(wrong(format!(
                     "{}: is in a file system ({kind}) that is not on a disk; name a disk as sda or {SYS_BLOCK}/sda, \
                      the directory of a mounted disk, or a control socket",
                     path.display()
@@ -166,16 +184,16 @@ fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
     }
 }
 
-fn absent(at: &Path, error: &io::Error) -> anyhow::Error {
+fn absent(at: &Path, error: &io::Error) -> AttributesError {
     match error.kind() {
-        io::ErrorKind::NotConnected => usage(format!(
+        io::ErrorKind::NotConnected => wrong(format!(
             "{}: the server of this mount has ended; clear it with fusermount3 -u {0} or, as root, umount {0}",
             at.display()
         )),
-        io::ErrorKind::NotFound => usage(format!("{}: no such file or directory", at.display())),
+        io::ErrorKind::NotFound => wrong(format!("{}: no such file or directory", at.display())),
         io::ErrorKind::NotADirectory => {
-            usage(format!("{}: is not a directory of disks, a disk or a control socket", at.display()))
+            wrong(format!("{}: is not a directory of disks, a disk or a control socket", at.display()))
         }
-        _ => anyhow::anyhow!("{}: {error}", at.display()),
+        _ => failed_with(format!("{}: {error}", at.display())),
     }
 }

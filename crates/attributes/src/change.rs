@@ -1,0 +1,201 @@
+//! Changes of attributes: all values are checked before the first is written, and each one is read back.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use iosched::Registry;
+use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
+use iosched_kernel::settings::SettingsError;
+use iosched_lab::asked::{AttributeValue as Assignment, did_you_mean, settings_meant};
+use iosched_live::Shares;
+
+use crate::check::wrong_value;
+use crate::error::{failed, wrong};
+use crate::{AttributesError, Disks, Named};
+
+/// Where tunables are: they come and go with the scheduler.
+const TUNABLES: &str = "queue/iosched/";
+
+impl Disks {
+    /// Checks changes in their order, before anything is written.
+    ///
+    /// # Errors
+    /// There is no such attribute, several disks have it, or it does not take the value.
+    pub fn check(&mut self, assignments: &[Assignment]) -> Result<(), AttributesError> {
+        check(self, assignments)
+    }
+
+    /// The one file that a change means.
+    ///
+    /// # Errors
+    /// There is no such attribute, or several disks have it.
+    pub fn only(&mut self, assignment: &Assignment) -> Result<Named, AttributesError> {
+        only(self, assignment)
+    }
+
+    /// Writes a value and reads it back.
+    ///
+    /// # Errors
+    /// The disk does not take the value, or stores another one.
+    pub fn set(&mut self, file: &Named, value: &str) -> Result<String, AttributesError> {
+        set(self, file, value)
+    }
+
+    /// The scheduler of a served disk that ignores the shares that were written; `None` if it uses them.
+    pub fn ignores(&mut self, written: &[Named], shares: Shares) -> Option<String> {
+        let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
+            ["groups" | "clients", _, "weight"] => shares == Shares::Weights,
+            ["clients", _, "ioprio"] => shares == Shares::Priorities,
+            _ => false,
+        };
+        let file = written.iter().find(is_share)?;
+        let scheduler = self.scheduler(&file.disk)?;
+        let tunable = |name: &str| {
+            let text = self.tree.read(&file.disk.path_of(&format!("{TUNABLES}{name}"))).ok()?;
+            text.trim().parse().ok()
+        };
+        shares.are_ignored_by(&scheduler, tunable).then_some(scheduler)
+    }
+}
+
+/// What is known to be wrong with any assignment is told before anything is written.
+fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), AttributesError> {
+    // The schedulers that will be there by then, by disk.
+    let mut switched: BTreeMap<String, String> = BTreeMap::new();
+    for assignment in assignments {
+        let found = only(disks, assignment);
+        // A tunable of the scheduler that is there is none of the one that is to come.
+        let goes = |file: &Named| switched.contains_key(&file.disk.name) && file.of_disk().starts_with(TUNABLES);
+        let file = match found {
+            Ok(file) if !goes(&file) => file,
+            Err(error) if switched.is_empty() => return Err(error),
+            // Of a scheduler that is yet to come.
+            found => match wrong_later(&switched, found.ok().map(|file| file.disk.name).as_deref(), assignment) {
+                Some(problem) => return Err(wrong(problem)),
+                None => continue,
+            },
+        };
+        let present = || disks.scheduler(&file.disk).unwrap_or_default();
+        let scheduler = switched.get(&file.disk.name).cloned().unwrap_or_else(present);
+        if let Some(problem) = disks.wrong_value(&file, &scheduler, &assignment.value) {
+            return Err(wrong(problem));
+        }
+        if file.of_disk() == "queue/scheduler" {
+            switched.insert(file.disk.name, assignment.value.trim().to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk; of that of `disk`, if
+/// it is known.
+fn wrong_later(
+    switched: &BTreeMap<String, String>,
+    disk: Option<&str>,
+    Assignment { name, value }: &Assignment,
+) -> Option<String> {
+    let (named, name) = Assignment::parts(name, switched.keys().map(String::as_str));
+    let disk = named.or(disk);
+    let (place, tunable) = name.rsplit_once('/').unwrap_or(("", name));
+    let those = || switched.iter().filter(|(own, _)| disk.is_none_or(|disk| disk == *own));
+    let path = format!("iosched/{tunable}");
+    let mut declared = those().filter_map(|(disk, own)| Some((disk, declaration(&path, own)?))).peekable();
+    if declared.peek().is_some() {
+        return declared.find_map(|(disk, own)| own.check(value).err().map(|error| wrong_value(disk, &error)));
+    }
+    // What is of a client or a group is no tunable, and what an elevator of others has is not known.
+    let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
+    let (disk, scheduler) = those().next().filter(|_| known && (place.is_empty() || place.ends_with("iosched")))?;
+    let elevator = Registry::linux().get(scheduler).ok()?;
+    let texts = elevator.texts.iter().map(|spec| spec.name);
+    let names: Vec<&str> = (elevator.tunables)().into_iter().map(|spec| spec.name).chain(texts).collect();
+    let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
+    let meant = did_you_mean(tunable, names.iter().copied());
+    Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
+}
+
+/// The one file that is meant.
+fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Named, AttributesError> {
+    let mut found = disks.find(name)?;
+    match found.as_slice() {
+        [_] => Ok(found.remove(0)),
+        _ => {
+            let first = &found[0].disk.name;
+            let all: Vec<_> = found.iter().map(|file| file.disk.name.as_str()).collect();
+            Err(wrong(format!(
+                "{name}: several disks have it: {}; write {first}/{name}={value}, or choose a disk with --at",
+                all.join(", ")
+            )))
+        }
+    }
+}
+
+/// Writes, and reads back.
+fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, AttributesError> {
+    // A scheduler that was just chosen has brought tunables that could not be looked at before.
+    let scheduler = disks.scheduler(&file.disk).unwrap_or_default();
+    if let Some(problem) = disks.wrong_value(file, &scheduler, value) {
+        return Err(wrong(problem));
+    }
+    let declaration = Disks::declaration(file, &scheduler);
+    // As in settings a slash stands for a space, which the kernel's tree knows by itself.
+    let is_words = matches!(declaration, Some(Declaration::Cgroup(_))) && !disks.are_the_kernels;
+    let written = if is_words { value.replace('/', " ") } else { value.to_owned() };
+    if let Err(error) = disks.tree.write(&file.path, &written) {
+        if error.kind != io::ErrorKind::InvalidInput {
+            return Err(AttributesError::Tree(error));
+        }
+        if disks.are_the_kernels && file.of_disk() == "queue/scheduler" {
+            return Err(wrong(missing(disks, file, value)));
+        }
+        return Err(match disks.takes(file).filter(|_| !error.explains) {
+            Some(takes) => wrong(format!("{}: {value:?} is not accepted; {takes}", file.name)),
+            None => wrong(error),
+        });
+    }
+    let read = match disks.tree.read(&file.path) {
+        // The file is gone with the group that it removes.
+        Err(_) if is_removal(file) => value.trim().to_owned(),
+        read => read?,
+    };
+    let read = read.trim();
+    if is_exactly(declaration, read, value) {
+        return Ok(chosen(read).to_owned());
+    }
+    let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
+    Err(failed(format!("{}: {read} was stored instead of {value}{why}", file.name)))
+}
+
+/// The message about a scheduler that the kernel does not have, as `compare --on` prints it.
+fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
+    let available = disks.schedulers(file).unwrap_or_default().join(", ");
+    let error = SettingsError::Missing { device: file.disk.name.clone(), name: value.to_owned(), available };
+    format!("{error}{}", settings_meant(&error))
+}
+
+/// Whether a file of a served disk removes a group.
+fn is_removal(file: &Named) -> bool {
+    matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunable_is_held_against_the_scheduler_that_its_disk_will_have() {
+        let to_be = [("sda", "none"), ("sdb", "cfq")].map(|(disk, own)| (disk.to_owned(), own.to_owned())).into();
+        let wrong = |name: &str, disk: Option<&str>, value: &str| {
+            wrong_later(&to_be, disk, &Assignment { name: name.to_owned(), value: value.to_owned() })
+        };
+        for (name, disk) in [("slice_idle", None), ("sdb/slice_idle", None), ("iosched/slice_idle", Some("sdb"))] {
+            assert_eq!(wrong(name, disk, "4"), None, "{name}");
+            assert!(wrong(name, disk, "x").unwrap().starts_with("sdb: slice_idle"), "{name}");
+        }
+        let no_such = "there is no attribute fifo_batch, and none has no tunables";
+        assert_eq!(wrong("fifo_batch", Some("sda"), "4").unwrap(), format!("sda: {no_such}"));
+        assert_eq!(wrong("sda/queue/iosched/fifo_batch", None, "4").unwrap(), format!("sda: {no_such}"));
+        assert!(wrong("slice_ide", Some("sdb"), "4").unwrap().ends_with("did you mean slice_idle?"));
+        assert_eq!(wrong("sdb/clients/1/ioprio", None, "idle"), None, "no tunable");
+    }
+}

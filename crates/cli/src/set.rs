@@ -1,0 +1,153 @@
+//! `iosched set`: attributes of disks, written and read back.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_attributes::{Disks, Earlier, Named, holds_root};
+use iosched_kernel::settings::RULES;
+use iosched_lab::asked::{AttributeValue as Assignment, did_you_mean};
+use iosched_live::Shares;
+
+use crate::fail::{is_usage, report, usage};
+use crate::lasting::LastingRules;
+use crate::output::{self, WriteArgs, say};
+
+/// Change attributes of disks
+///
+/// Before the first write, set checks all values and rejects those that are known to be wrong. It writes the values in
+/// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
+/// stops with an error. Values that were already written stay in force, and the error lists them.
+///
+/// For a disk of the kernel, standard error shows each previous value, other attributes that the kernel changed with
+/// it, and how to undo the change. `iosched restore DISK` goes back to the settings before the first change since the
+/// system started.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SetArgs {
+    /// A disk, then attributes with new values, such as scheduler=cfq, nr_requests=64 or iosched/slice_idle=0
+    ///
+    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
+    /// live:NAME, by the directory it is mounted on, or by its control socket. An attribute of a client is written as
+    /// clients/3/ioprio=idle. Instead of a disk and an attribute you can write both in one word, such as
+    /// sda/scheduler=bfq.
+    #[arg(value_name = "DISK|NAME=VALUE", required = true)]
+    words: Vec<String>,
+
+    /// Directory of disks, or any DISK, to search instead of the kernel's disks
+    #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
+    at: Option<PathBuf>,
+
+    /// Set the values at every start too, by a udev rule in this directory; only for disks of the kernel
+    ///
+    /// The rule has the same form as that of `iosched advise`. It keeps values from earlier uses of --persist. To undo
+    /// it, remove the rule.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
+          value_hint = ValueHint::DirPath)]
+    persist: Option<PathBuf>,
+
+    /// At a terminal: do not ask before changing the disk of the root file system
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  iosched set sda/scheduler=bfq sda/iosched/low_latency=0
+  iosched set /srv/data scheduler=mq-deadline --persist
+  iosched set sda cgroup/backup.slice/io.max=wbps=50000000/wiops=100
+  iosched set sda cgroup/io.cost.qos=enable=1 cgroup/db.slice/io.weight=800
+  iosched set live:db scheduler=cfq slice_idle=0
+  iosched set live:db clients/3/ioprio=idle
+  iosched set live:db groups/backup/io.max=wbps=50000000/wiops=100
+  iosched set live:db groups/old/remove=1";
+
+fn assignment(text: &str) -> Result<Assignment> {
+    text.parse().map_err(|error| {
+        usage(format!("{error}, such as scheduler=cfq (write the directory of --persist as --persist=DIR)"))
+    })
+}
+
+pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
+    let (mut disks, words) = Disks::of(args.at.as_deref(), &args.words)?;
+    if let (None, Some(word)) =
+        (&args.at, words.first().filter(|word| words.len() == args.words.len() && !word.contains('=')))
+    {
+        let meant = did_you_mean(word, disks.disks.iter().map(|disk| disk.name.as_str()));
+        return Err(usage(format!("{word}: is neither a disk nor NAME=VALUE, such as scheduler=cfq{meant}")));
+    }
+    let assignments = words.iter().map(|word| assignment(word)).collect::<Result<Vec<_>>>()?;
+    if assignments.is_empty() {
+        return Err(usage(format!("{}: missing NAME=VALUE after the disk, such as scheduler=cfq", args.words[0])));
+    }
+    disks.check(&assignments)?;
+    let files = assignments.iter().filter_map(|own| disks.only(own).ok()).collect::<Vec<_>>();
+    allows(&disks, &files, args.yes)?;
+    let mut lasting = match &args.persist {
+        Some(directory) => LastingRules::prepare(directory, &disks, &files, args.write)?,
+        None => LastingRules::default(),
+    };
+    let earlier = Earlier::record(&disks, &files).unwrap_or_else(|error| {
+        say!("warning: {error}; iosched restore cannot undo this change");
+        Earlier::default()
+    });
+    let written = write(&mut disks, &assignments, &mut lasting);
+    // A tunable of a scheduler that was chosen with it is found now.
+    let files = assignments.iter().filter_map(|own| disks.only(own).ok()).collect::<Vec<_>>();
+    let code = written.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS);
+    earlier.report(&files).iter().for_each(|line| say!("{line}"));
+    Ok(code)
+}
+
+/// Writes the values in their order, and what is to last.
+fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRules) -> Result<()> {
+    let mut done: Vec<String> = Vec::new();
+    let mut written: Vec<Named> = Vec::new();
+    for assignment in assignments {
+        let value = disks.only(assignment).and_then(|file| {
+            let value = disks.set(&file, &assignment.value)?;
+            lasting.add(&file, assignment.value.trim());
+            written.push(file);
+            Ok(value)
+        });
+        let value = value.map_err(|error| with_done(error.into(), &done))?;
+        let line = format!("{}={value}", assignment.name.trim_matches('/'));
+        output::print(&format!("{line}\n"))?;
+        done.push(line);
+    }
+    for shares in [Shares::Weights, Shares::Priorities] {
+        if let Some(scheduler) = disks.ignores(&written, shares) {
+            let (declared, kept) = (shares.declared(), shares.written());
+            say!("warning: {scheduler} ignores {declared}; set {kept} to apply them");
+        }
+    }
+    lasting.write(disks).map_err(|error| with_done(error, &done))
+}
+
+/// What was set before stays, and is told.
+fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
+    if done.is_empty() {
+        return error;
+    }
+    let told = format!("{error}; earlier changes stay in force: {}", done.join(", "));
+    if is_usage(&error) { usage(told) } else { anyhow::anyhow!(told) }
+}
+
+/// Refuses, at a terminal, to set the disk of the root file system, unless `--yes` is given.
+fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
+    if yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(());
+    }
+    match holds_root(disks, files) {
+        Some(file) => Err(usage(format_args!(
+            "{disk}: holds the root file system; a wrong value may slow down or stop this machine. To set it, add \
+             --yes",
+            disk = file.disk.name
+        ))),
+        None => Ok(()),
+    }
+}
