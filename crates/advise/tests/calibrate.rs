@@ -1,8 +1,5 @@
 //! Calibrating modelled devices gives back how they behave, also under workloads that no fit saw.
 
-#[path = "../../live/tests/common/mod.rs"]
-mod installed;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched_advise::calibrate::{
@@ -12,9 +9,8 @@ use iosched_advise::calibrate::{
 use iosched_disk::hdd::ReadAheadAfter;
 use iosched_disk::{CreditsOf, CreditsUnit, Model, Profile};
 use iosched_sim::{Plan, RunResult, SimError, run};
+use iosched_testing::machine::has_minutes;
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
-
-use installed::has_minutes;
 
 /// A disk over a network that serves one command at a time, about 2 ms each, in pieces of 512 KiB, sometimes much
 /// later, and not in order.

@@ -13,8 +13,8 @@ use iosched_kernel::attribute::AttributeError;
 use iosched_kernel::block::Usage;
 use iosched_kernel::settings::{self, Change, PutBack, Recorded, Restoration};
 use iosched_kernel::{BlockDevice, Refusal, Roots, Session, SettingsError, StateDirectory, consent};
+use iosched_testing::machine::{available, has_program, output};
 use loops::Loop;
-use loops::installed::{available, has_program, output};
 
 fn setting(text: &str) -> Setting {
     Setting::parse_of_kernel(text).unwrap()

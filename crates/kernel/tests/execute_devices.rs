@@ -8,10 +8,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use iosched_kernel::{ExecuteOptions, Session, Target, consent, execute};
+use iosched_testing::machine::{available, has_program};
 use iosched_workload::outcome::{Note, RunResult};
 use iosched_workload::{Cgroup, CgroupMove, Class, Pattern, Task, TaskOp, TaskSet, Workload};
 use loops::Loop;
-use loops::installed::{available, has_program};
 
 fn set(tasks: Vec<Task>) -> Workload {
     Workload::Tasks(Box::new(TaskSet { name: "t".to_owned(), tasks, ..TaskSet::default() }))

@@ -1,8 +1,5 @@
 //! Results of real devices: what noise does to verdicts, with noise that is made here.
 
-#[path = "../../live/tests/common/mod.rs"]
-mod installed;
-
 use iosched_disk::Profile;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::{Inert, Reason};
@@ -11,9 +8,8 @@ use iosched_lab::{
 };
 use iosched_numbers::SplitMix64;
 use iosched_sim::{RunResult, TaskResult};
+use iosched_testing::machine::has_minutes;
 use iosched_workload::{TaskSet, Workload};
-
-use installed::has_minutes;
 
 const TASKS: &str = r#"
     name = "two"

@@ -25,3 +25,9 @@ impl Errno {
     /// The disk is going away.
     pub const ESHUTDOWN: Self = Self(108);
 }
+
+impl From<Errno> for iosched_nbd::ErrorCode {
+    fn from(errno: Errno) -> Self {
+        Self::from_errno(errno.0)
+    }
+}

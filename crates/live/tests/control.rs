@@ -1,13 +1,12 @@
 //! Random and damaged conversations with the control tree of a disk that is in use.
 
-#[path = "common/fuzzing.rs"]
-mod fuzzing;
+use std::path::Path;
 
-use fuzzing::{bytes, damage, inputs, replay_corpus};
 use iosched::RequestQueue;
 use iosched_check::Random;
 use iosched_live::control::fuzz::{ConversationTally, fuzz_control};
 use iosched_live::control::wire::Request;
+use iosched_testing::fuzzing::{bytes, damage, inputs, replay_corpus};
 
 /// Memory that a disk and its clients take, and what each byte of a conversation may take beside it.
 const BYTES_MAX: u64 = 1 << 20;
@@ -105,5 +104,5 @@ fn random_and_damaged_conversations() {
 
 #[test]
 fn the_corpus() {
-    replay_corpus("control", |input| _ = fuzz_control(input));
+    replay_corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/control"), |input| _ = fuzz_control(input));
 }

@@ -1,7 +1,5 @@
 //! Metrics as programs read them that are not ours: Prometheus, and the parsers of its Python client.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -11,6 +9,7 @@ use std::time::{Duration, Instant};
 use iosched_live::disk::{Action, Identity, Operation};
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{self, ServeOptions, Served};
+use iosched_testing::machine;
 use serde_json::Value;
 
 /// A client's name with everything that has to be escaped in a label.
@@ -113,7 +112,7 @@ impl Prometheus {
 
 #[test]
 fn prometheus_computes_quantiles_and_keeps_names() {
-    if !common::has_program("prometheus") {
+    if !machine::has_program("prometheus") {
         return;
     }
     let here = tempfile::tempdir().unwrap();
@@ -161,7 +160,7 @@ fn parsed(format: &str, text: &str) -> Vec<Value> {
 #[test]
 fn the_python_parsers_find_a_bucket_of_everything() {
     let has_parser = python().args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
-    if !common::available(has_parser.is_ok_and(|status| status.success()), "python3-prometheus-client") {
+    if !machine::available(has_parser.is_ok_and(|status| status.success()), "python3-prometheus-client") {
         return;
     }
     let (served, at) = served();

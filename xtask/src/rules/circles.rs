@@ -20,6 +20,7 @@ const FOLDERS: &[&str] = &[
     "crates/kernel/src/",
     "crates/lab/src/",
     "crates/live/src/",
+    "crates/nbd/src/",
     "crates/report/src/",
     "crates/sim/src/",
     "crates/system/src/",

@@ -73,13 +73,21 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ),
     ("iosched-golden", Some(&["iosched", "iosched-workload", "iosched-disk", "iosched-sim"])),
     ("iosched-system", Some(&[])),
-    ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
+    (
+        "iosched-live",
+        Some(&["iosched", "iosched-check", "iosched-disk", "iosched-nbd", "iosched-system", "iosched-trace"]),
+    ),
+    ("iosched-nbd", Some(&[])),
+    ("iosched-testing", Some(&["iosched-check"])),
     ("iosched-kernel", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace", "iosched-workload"])),
     ("iosched-attributes", Some(&["iosched", "iosched-kernel", "iosched-lab", "iosched-live"])),
     ("iosched-cli", None),
     ("iosched-python", None),
     ("xtask", None),
 ];
+
+/// The crate of set-up that tests share: tests of every crate may depend on it, and nothing else may.
+const TESTING: &str = "iosched-testing";
 
 /// One of our packages, as cargo tells of it.
 #[derive(Deserialize, Debug)]
@@ -92,6 +100,9 @@ pub(super) struct Package {
 struct Dependency {
     name: String,
     req: String,
+    /// `dev`, `build`, or nothing.
+    #[serde(default)]
+    kind: Option<String>,
     #[serde(default)]
     path: Option<String>,
 }
@@ -124,9 +135,13 @@ pub(super) fn check(packages: &[Package]) -> Vec<Breach> {
             breaches.push(Breach::new(name, 0, "is not in the table of crates: xtask/src/rules/dependencies.rs"));
             continue;
         };
-        for Dependency { name: dependency, req, path } in dependencies {
+        for Dependency { name: dependency, req, kind, path } in dependencies {
             if path.is_some() {
-                if allowed.is_some_and(|allowed| !allowed.contains(&dependency.as_str())) {
+                if dependency == TESTING {
+                    if kind.as_deref() != Some("dev") {
+                        breaches.push(Breach::new(name, 0, format!("may depend on {TESTING} in its tests only")));
+                    }
+                } else if allowed.is_some_and(|allowed| !allowed.contains(&dependency.as_str())) {
                     breaches.push(Breach::new(name, 0, format!("may not depend on {dependency}")));
                 }
                 continue;
@@ -149,6 +164,7 @@ mod tests {
         let dependencies = dependencies.iter().map(|&(name, req, ours)| Dependency {
             name: name.to_owned(),
             req: req.to_owned(),
+            kind: None,
             path: ours.then(|| "/".to_owned()),
         });
         Package { name: name.to_owned(), dependencies: dependencies.collect() }
@@ -166,6 +182,14 @@ mod tests {
         );
         assert!(found(&[package("iosched-sim", &[("iosched", "*", true)])]).is_empty());
         assert!(found(&[package("iosched-cli", &[("iosched-sim", "*", true)])]).is_empty());
+    }
+
+    #[test]
+    fn only_tests_depend_on_the_crate_for_tests() {
+        let mut package = package("iosched", &[(TESTING, "*", true)]);
+        assert_eq!(found(std::slice::from_ref(&package)), ["iosched: may depend on iosched-testing in its tests only"]);
+        package.dependencies[0].kind = Some("dev".to_owned());
+        assert!(found(&[package]).is_empty());
     }
 
     #[test]

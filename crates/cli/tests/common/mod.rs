@@ -2,8 +2,6 @@
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod disks;
-#[path = "../../../live/tests/common/mod.rs"]
-mod installed;
 mod kernel;
 mod mounted;
 mod server;
@@ -17,7 +15,7 @@ use std::time::Duration;
 pub(crate) use disks::{
     FuseDisk, Running, TWO_CLASSES, alone, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
 };
-pub(crate) use installed::{available, has_minutes, has_program, output};
+pub(crate) use iosched_testing::machine::{available, has_minutes, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};
 pub(crate) use mounted::{Mounted, has_fuse};
 pub(crate) use server::Server;

@@ -1,16 +1,13 @@
 //! Loop devices for tests, as root.
 #![allow(dead_code, reason = "each test uses its part")]
 
-#[path = "../../../live/tests/common/mod.rs"]
-pub(crate) mod installed;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use installed::available;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
+use iosched_testing::machine::available;
 
 /// A loop device over a file of its own, attached as long as this lives.
 pub(crate) struct Loop {

@@ -8,8 +8,7 @@ use iosched::Setting;
 use iosched_live::nbd::Exports;
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use iosched_live::reactor::{self, ServeOptions, Served};
-
-use super::common::{available, output};
+use iosched_testing::machine::{available, output};
 
 /// A served disk, as long as it is kept.
 pub(crate) struct Disk {

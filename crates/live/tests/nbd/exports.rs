@@ -2,7 +2,9 @@
 
 use iosched::{IoClass, IoPriority};
 use iosched_live::SyncWrites;
-use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError, Offer};
+use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError};
+use iosched_nbd::Offer;
+use proptest::prelude::*;
 
 fn read(text: &str) -> Result<Exports, ExportsError> {
     Exports::from_toml("exports.toml", text)
@@ -79,12 +81,16 @@ fn exports_are_groups_unless_class_and_level_decide() {
 
 #[test]
 fn clients_are_offered_the_disk_as_the_export_shows_it() {
-    let disk = Offer { rotational: true, trim: false, ..Offer::new("sda", 1 << 30) };
+    let mut disk = Offer::new("sda", 1 << 30);
+    (disk.rotational, disk.trim) = (true, false);
     let exports = read("[export.a]\nread_only = true\n[export.b]\ndescription = \"x\"").unwrap();
     let offers = exports.offers(&disk);
-    assert_eq!(offers[0], Offer { name: "a".into(), read_only: true, ..disk.clone() });
-    assert_eq!(offers[1], Offer { name: "b".into(), description: "x".into(), ..disk.clone() });
-    assert!(Export::new("b").offer(&Offer { read_only: true, ..disk }).read_only);
+    let (mut a, mut b) = (disk.clone(), disk.clone());
+    (a.name, a.read_only) = ("a".into(), true);
+    (b.name, b.description) = ("b".into(), "x".into());
+    assert_eq!(offers[..], [a, b]);
+    disk.read_only = true;
+    assert!(Export::new("b").offer(&disk).read_only);
 }
 
 #[test]
@@ -183,4 +189,14 @@ fn a_name_is_declared_once_and_not_too_many_are() {
 fn a_file_that_is_not_there() {
     let message = Exports::load("/nowhere/exports.toml".as_ref()).unwrap_err().to_string();
     assert!(message.starts_with("/nowhere/exports.toml: cannot be read: "), "{message}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_declares_exports_or_is_refused(text in "\\PC{0,80}", field in "(class|level|weight|read-only)=\\PC{0,4}") {
+        let _ = Export::from_option(&text);
+        let _ = Export::from_option(&format!("db,{field}"));
+        let _ = Exports::from_toml("f", &text);
+        let _ = Exports::from_toml("f", &format!("[export.db]\n{field}"));
+    }
 }

@@ -3,44 +3,72 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use iosched_live::nbd::wire;
+use iosched_nbd::client::{ChunkHeader, FLAGS, Messages, Payload, ReplyHeader};
+use iosched_nbd::{Extent, ReplyForm, wire};
 
-use super::client::{self, FLAGS, OFFSET, Reply, Sent};
 use super::disk::Disk;
 
 const MIB: u64 = 1 << 20;
+
+const OFFSET: u64 = 1 << 33;
+
+/// The cookie and the payload of the next reply, one chunk.
+fn receive<'a>(socket: &mut impl Read, bytes: &'a mut Vec<u8>) -> (u64, Payload<'a>) {
+    let mut header = [0; wire::EXTENDED_CHUNK_HEADER_BYTES];
+    socket.read_exact(&mut header).unwrap();
+    let header = ReplyHeader::read(&mut &header[..], ReplyForm::Extended).unwrap();
+    let Some(ReplyHeader::Chunk(chunk)) = header else { panic!("{header:?}") };
+    let ChunkHeader { kind, cookie, offset, length, .. } = chunk;
+    assert!(chunk.is_last() && offset == Some(OFFSET), "{chunk:?}");
+    bytes.resize(length as usize, 0);
+    socket.read_exact(bytes).unwrap();
+    (cookie, Payload::read(kind, bytes).unwrap())
+}
 
 #[test]
 fn extended_headers_do_all_of_a_large_disk_at_once() {
     let disk = Disk::new("memory:32G", 64);
     let mut socket = UnixStream::connect(disk.path("s")).unwrap();
-    let sent = Sent::hello(FLAGS).option(wire::OPT_EXTENDED_HEADERS, &[]);
+    let sent = Messages::flags(FLAGS).option(wire::OPT_EXTENDED_HEADERS, &[]);
     let sent = sent.contexts(wire::OPT_SET_META_CONTEXT, "", &["base:allocation"]).go("");
     socket.write_all(&sent.0).unwrap();
     // The greeting; ACK; a context and ACK; the export and ACK.
     let mut shaken = [0; wire::GREETING_BYTES + 5 * wire::OPTION_REPLY_HEADER_BYTES + 4 + 15 + 12];
     socket.read_exact(&mut shaken).unwrap();
 
-    let mut ask = |sent: Sent| {
+    let mut bytes = Vec::new();
+    let mut write =
+        Messages::default().extended_request(wire::CMD_WRITE, wire::CMD_FLAG_PAYLOAD_LEN, 1, OFFSET, 10_000);
+    write.0.extend_from_slice(&[7; 10_000]);
+    socket.write_all(&write.0).unwrap();
+    assert_eq!(receive(&mut socket, &mut bytes), (1, Payload::None));
+    let mut ask = |command, cookie, length| {
+        let sent = Messages::default().extended_request(command, 0, cookie, OFFSET, length);
         socket.write_all(&sent.0).unwrap();
-        client::receive(&mut socket)
+        let mut bytes = Vec::new();
+        let (answered, payload) = receive(&mut socket, &mut bytes);
+        assert_eq!(answered, cookie);
+        match payload {
+            Payload::None => Ok((Vec::new(), Vec::new())),
+            Payload::Data { offset: OFFSET, data } => Ok((data.to_vec(), Vec::new())),
+            Payload::BlockStatus { context: 1, extents } => Ok((Vec::new(), extents)),
+            Payload::Error { error, .. } => Err(error),
+            other => panic!("{other:?}"),
+        }
     };
     let length = 3 << 33;
-    let mut write = Sent::default().extended(wire::CMD_WRITE, wire::CMD_FLAG_PAYLOAD_LEN, 1, OFFSET, 10_000);
-    write.0.extend_from_slice(&[7; 10_000]);
-    assert_eq!(ask(write).0, Reply::Nothing { cookie: 1 });
-    let (reply, data) = ask(Sent::default().extended(wire::CMD_READ, 0, 2, OFFSET, 12_000));
-    assert_eq!(reply, Reply::Data { cookie: 2, offset: OFFSET, length: 12_000 });
+    let (data, _) = ask(wire::CMD_READ, 2, 12_000).unwrap();
     assert_eq!((&data[..10_000], &data[10_000..]), (&[7; 10_000][..], &[0; 2_000][..]));
-    let status = || Sent::default().extended(wire::CMD_BLOCK_STATUS, 0, 3, OFFSET, length);
-    let extents = |extents| Reply::Extents { cookie: 3, context: 1, extents };
-    assert_eq!(ask(status()).0, extents(vec![(12_288, 0), (length - 12_288, 3)]));
-    assert_eq!(ask(Sent::default().extended(wire::CMD_TRIM, 0, 4, OFFSET, length)).0, Reply::Nothing { cookie: 4 });
-    assert_eq!(ask(status()).0, extents(vec![(length, 3)]));
-    let zero = Sent::default().extended(wire::CMD_WRITE_ZEROES, 0, 5, OFFSET, length);
-    assert_eq!(ask(zero).0, Reply::Nothing { cookie: 5 });
+    let nothing = Ok((Vec::new(), Vec::new()));
+    let extents = |extents: &[(u64, u64)]| {
+        let extents = extents.iter().map(|&(length, state)| Extent { length, state }).collect();
+        Ok((Vec::new(), extents))
+    };
+    assert_eq!(ask(wire::CMD_BLOCK_STATUS, 3, length), extents(&[(12_288, 0), (length - 12_288, 3)]));
+    assert_eq!(ask(wire::CMD_TRIM, 4, length), nothing);
+    assert_eq!(ask(wire::CMD_BLOCK_STATUS, 3, length), extents(&[(length, 3)]));
+    assert_eq!(ask(wire::CMD_WRITE_ZEROES, 5, length), nothing);
     // Longer than a read may be: its beginning is read.
-    assert_eq!(ask(Sent::default().extended(wire::CMD_CACHE, 0, 6, OFFSET, 128 * MIB)).0, Reply::Nothing { cookie: 6 });
-    let beyond = Sent::default().extended(wire::CMD_TRIM, 0, 7, OFFSET, length + 1);
-    assert!(matches!(ask(beyond).0, Reply::Error { cookie: 7, error: 22, .. }));
+    assert_eq!(ask(wire::CMD_CACHE, 6, 128 * MIB), nothing);
+    assert_eq!(ask(wire::CMD_TRIM, 7, length + 1), Err(22));
 }

@@ -3,16 +3,18 @@
 use std::process::Command;
 use std::sync::Mutex;
 
-use iosched_live::nbd::{Offer, TlsMode};
+use iosched_nbd::{Offer, TlsMode};
+use iosched_testing::machine::{available, output};
 
-use super::common::{available, output};
 use super::server::{Served, Server};
 
 pub(crate) const SIZE: usize = 8 << 20;
 
 pub(crate) fn offers() -> [Offer; 2] {
-    let db = Offer { description: "the database's disk".into(), ..Offer::new("db", SIZE as u64) };
-    [db, Offer { read_only: true, rotational: true, ..Offer::new("backup", SIZE as u64) }]
+    let (mut db, mut backup) = (Offer::new("db", SIZE as u64), Offer::new("backup", SIZE as u64));
+    db.description = "the database's disk".into();
+    (backup.read_only, backup.rotational) = (true, true);
+    [db, backup]
 }
 
 fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {

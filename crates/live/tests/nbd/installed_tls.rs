@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::sync::Mutex;
 
-use iosched_live::nbd::{TlsFiles, TlsMode};
+use iosched_live::nbd::TlsFiles;
+use iosched_nbd::TlsMode;
 
 use super::installed::{PYTHON, SIZE, client, has_libnbd, offers};
 use super::server::{Served, Server};

@@ -14,9 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use iosched_check::{Contents, Moment, Random, bytes_of};
-use iosched_live::nbd::wire;
+use iosched_nbd::client::{FLAGS, Messages};
+use iosched_nbd::wire;
 
-use super::client::{FLAGS, Sent};
 use super::disk::Disk;
 
 /// How long an answer may take.
@@ -105,7 +105,7 @@ impl Connection {
         let mut socket = UnixStream::connect(disk.path("s")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        let mut sent = Sent::hello(FLAGS);
+        let mut sent = Messages::flags(FLAGS);
         let mut replies = wire::GREETING_BYTES;
         if structured {
             sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]);
@@ -125,7 +125,7 @@ impl Connection {
             let (ask, data) = world.lock().unwrap().ask(load, &mut random);
             let flags = if ask.fua { wire::CMD_FLAG_FUA } else { 0 };
             let length = u32::try_from(ask.bytes.end - ask.bytes.start).unwrap();
-            let sent = Sent::default().request(ask.command, flags, cookie, ask.bytes.start, length);
+            let sent = Messages::default().request(ask.command, flags, cookie, ask.bytes.start, length);
             self.pending.lock().unwrap().insert(cookie, ask);
             (&self.socket).write_all(&sent.0).unwrap();
             (&self.socket).write_all(&data).unwrap();
@@ -216,7 +216,9 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
         let ask = Ask { command: wire::CMD_READ, fua: false, bytes: bytes.clone(), at, data: Vec::new() };
         last.pending.lock().unwrap().insert(start, ask);
         let length = (bytes.end - bytes.start) as u32;
-        (&last.socket).write_all(&Sent::default().request(wire::CMD_READ, 0, start, bytes.start, length).0).unwrap();
+        (&last.socket)
+            .write_all(&Messages::default().request(wire::CMD_READ, 0, start, bytes.start, length).0)
+            .unwrap();
         let shared = Mutex::new(world);
         last.take_all(&all, &shared);
         world = shared.into_inner().unwrap();

@@ -5,10 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use iosched_live::backend::Extent;
-use iosched_live::nbd::{
-    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, RequestKind, ServerConfig,
-    TlsMode, Transport,
+use iosched_live::nbd::{Received, ServerConfig, Transport};
+use iosched_nbd::{
+    Decoder, Event, Extent, Handshake, Negotiated, Offer, Progress, Replies, Request, RequestKind, TlsMode,
 };
 
 /// What all connections serve.
@@ -148,7 +147,7 @@ impl Connection {
                         }
                     }
                     Event::Refused(refusal) => {
-                        replies.failed(&mut out, refusal.to, refusal.errno, refusal.message);
+                        replies.failed(&mut out, refusal.to, refusal.code, refusal.message);
                     }
                     Event::Disconnect | Event::Broken(_) => return self.send(&out),
                 }
@@ -171,7 +170,7 @@ fn carry_out(request: &Request, replies: Replies, memory: &mut [u8], out: &mut V
             replies.data(out, to, length);
             return out.extend_from_slice(&memory[range]);
         }
-        RequestKind::BlockStatus => return replies.extents(out, to, &[Extent { length, is_hole: false }]),
+        RequestKind::BlockStatus => return replies.extents(out, to, [Extent { length, state: 0 }].into_iter()),
         RequestKind::Trim | RequestKind::WriteZeroes => memory[range].fill(0),
         RequestKind::Flush | RequestKind::Write | RequestKind::Cache => {}
     }

@@ -26,11 +26,11 @@ use std::io;
 use std::path::Path;
 
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX, WeightRange};
+use iosched_nbd::Offer;
+use iosched_nbd::wire::STRING_BYTES_MAX;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::offer::Offer;
-use super::wire::STRING_BYTES_MAX;
 use crate::Shares;
 use crate::disk::SyncWrites;
 use crate::sys::is_printable;
@@ -74,12 +74,11 @@ impl Export {
     /// What clients are offered: `disk`, as this export shows it.
     #[must_use]
     pub fn offer(&self, disk: &Offer) -> Offer {
-        Offer {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            read_only: self.read_only || disk.read_only,
-            ..disk.clone()
-        }
+        let mut offer = disk.clone();
+        offer.name.clone_from(&self.name);
+        offer.description.clone_from(&self.description);
+        offer.read_only |= self.read_only;
+        offer
     }
 
     /// The export that an option's value declares: `NAME[,FIELD=VALUE]...`.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use iosched_check::Random;
+use iosched_nbd::ReplyForm;
+use iosched_nbd::client::{FLAGS, Messages, OptionReply, Payload, ReplyHeader};
+use iosched_nbd::wire;
 
 use super::witness::{Ask, Witness};
 use crate::disk::Action;
-use crate::nbd::wire::{self, OptionHeader, Reader, RequestHeader};
 
 /// How far it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,9 +86,7 @@ impl Client {
             (df, wire::CMD_FLAG_DF),
         ];
         let flags = flags.iter().filter(|(is, _)| *is).fold(0, |all, (_, flag)| all | flag);
-        let (magic, cookie, offset) = (wire::REQUEST_MAGIC, self.cookies, ask.offset);
-        let header = RequestHeader { magic, flags, command, cookie, offset, length: ask.length.into() };
-        let mut bytes = header.to_bytes().to_vec();
+        let Messages(mut bytes) = Messages::default().request(command, flags, self.cookies, ask.offset, ask.length);
         if ask.action == Action::Write {
             bytes.extend(ask.data());
         }
@@ -99,8 +99,7 @@ impl Client {
     /// The bytes by which it says that it goes.
     pub(super) fn say_good_bye(&mut self) -> Vec<u8> {
         self.leaving = true;
-        let (magic, command) = (wire::REQUEST_MAGIC, wire::CMD_DISC);
-        RequestHeader { magic, flags: 0, command, cookie: 0, offset: 0, length: 0 }.to_bytes().to_vec()
+        Messages::default().request(wire::CMD_DISC, 0, 0, 0, 0).0
     }
 
     /// The server has ended the connection: what it has asked for is not answered any more.
@@ -119,140 +118,118 @@ impl Client {
         }
     }
 
-    /// Bytes have come. What it sends in turn.
+    /// Takes the bytes that arrived. Returns the bytes that the client sends in turn.
     pub(super) fn hear(&mut self, bytes: &[u8], witness: &mut Witness) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
-        let (mut said, mut left) = (Vec::new(), &input[..]);
+        let (mut sent, mut left) = (Vec::new(), &input[..]);
         loop {
-            let mut reader = Reader(left);
+            let mut rest = left;
             let heard = match self.stage {
-                Stage::Greeting => self.greeting(&mut reader, &mut said),
-                Stage::Options => self.option_reply(&mut reader),
-                Stage::Transmission => self.reply(&mut reader, witness),
+                Stage::Greeting => self.greeting(&mut rest, &mut sent),
+                Stage::Options => self.option_reply(&mut rest),
+                Stage::Transmission => self.reply(&mut rest, witness),
             };
             match heard {
-                Some(Ok(())) => left = reader.0,
-                Some(Err(what)) => {
+                Ok(Some(())) => left = rest,
+                Err(what) => {
                     witness.is_wrong(|| format!("the server says what no client can expect: {what}"));
-                    return said;
+                    return sent;
                 }
-                None => break,
+                Ok(None) => break,
             }
         }
         self.input = if left.len() == input.len() { input } else { left.to_vec() };
-        said
+        sent
     }
 
-    fn greeting(&mut self, reader: &mut Reader<'_>, said: &mut Vec<u8>) -> Option<Result<(), String>> {
-        if reader.bytes(wire::GREETING_BYTES)? != wire::greeting() {
-            return Some(Err("another greeting".to_owned()));
+    fn greeting(&mut self, input: &mut &[u8], sent: &mut Vec<u8>) -> Result<Option<()>, String> {
+        let Some((greeting, rest)) = input.split_first_chunk() else { return Ok(None) };
+        *input = rest;
+        if *greeting != wire::greeting() {
+            return Err("another greeting".to_owned());
         }
-        said.extend((wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES).to_be_bytes());
-        let mut option = |option, data: &[u8]| {
-            let length = data.len() as u32;
-            OptionHeader { magic: wire::OPTION_MAGIC, option, length }.write(said);
-            said.extend_from_slice(data);
-        };
+        let mut messages = Messages::flags(FLAGS);
         if self.structured {
-            option(wire::OPT_STRUCTURED_REPLY, &[]);
+            messages = messages.option(wire::OPT_STRUCTURED_REPLY, &[]);
         }
-        let mut data = (self.export.len() as u32).to_be_bytes().to_vec();
-        data.extend(self.export.as_bytes());
-        data.extend([0, 0]);
-        option(wire::OPT_GO, &data);
+        sent.extend(messages.go(self.export).0);
         self.stage = Stage::Options;
-        Some(Ok(()))
+        Ok(Some(()))
     }
 
-    fn option_reply(&mut self, reader: &mut Reader<'_>) -> Option<Result<(), String>> {
-        let (magic, option, kind, length) = (reader.u64()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        reader.bytes(length as usize)?;
-        if magic != wire::OPTION_REPLY_MAGIC {
-            return Some(Err(format!("magic {magic:#x} in the handshake")));
-        }
-        if kind & wire::REP_FLAG_ERROR != 0 {
+    fn option_reply(&mut self, input: &mut &[u8]) -> Result<Option<()>, String> {
+        let Some(reply) = OptionReply::read(input).map_err(|error| error.to_string())? else { return Ok(None) };
+        if reply.kind & wire::REP_FLAG_ERROR != 0 {
             // There is no such export any more, or the server is about to end.
             (self.leaving, self.misbehaves) = (true, true);
-        } else if option == wire::OPT_GO && kind == wire::REP_ACK {
+        } else if reply.option == wire::OPT_GO && reply.kind == wire::REP_ACK {
             self.stage = Stage::Transmission;
         }
-        Some(Ok(()))
+        Ok(Some(()))
     }
 
-    fn reply(&mut self, reader: &mut Reader<'_>, witness: &mut Witness) -> Option<Result<(), String>> {
-        match (reader.u32()?, self.structured) {
-            (wire::SIMPLE_REPLY_MAGIC, structured) => {
-                let (error, cookie) = (reader.u32()?, reader.u64()?);
-                let Some(request) = self.pending.get(&cookie) else {
-                    return Some(Err(format!(
-                        "a reply to request {cookie}, which was never sent or was already answered"
-                    )));
-                };
-                if structured && request.ask.is_read() {
-                    return Some(Err(
-                        "a simple reply to a read, although structured replies were negotiated".to_owned()
-                    ));
+    fn reply(&mut self, input: &mut &[u8], witness: &mut Witness) -> Result<Option<()>, String> {
+        let form = if self.structured { ReplyForm::Structured } else { ReplyForm::Simple };
+        let Some(header) = ReplyHeader::read(input, form).map_err(|error| error.to_string())? else { return Ok(None) };
+        let unexpected = |cookie| format!("a reply to request {cookie}, which was never sent or was already answered");
+        let chunk = match header {
+            ReplyHeader::Chunk(chunk) => chunk,
+            ReplyHeader::Simple { error, cookie } => {
+                let request = self.pending.get(&cookie).ok_or_else(|| unexpected(cookie))?;
+                if self.structured && request.ask.is_read() {
+                    return Err("a simple reply to a read, although structured replies were negotiated".to_owned());
                 }
                 let length = if error == 0 { request.data.len() } else { 0 };
-                let data = reader.bytes(length)?;
+                let Some((data, rest)) = input.split_at_checked(length) else { return Ok(None) };
+                *input = rest;
                 let result = if error == 0 { Ok(data) } else { Err(error) };
                 if let Some(request) = self.pending.remove(&cookie) {
                     witness.answer(&request.ask, result);
                 }
-                Some(Ok(()))
+                return Ok(Some(()));
             }
-            (wire::STRUCTURED_REPLY_MAGIC, true) => self.chunk(reader, witness),
-            (magic, _) => Some(Err(format!("magic {magic:#x}"))),
-        }
-    }
-
-    fn chunk(&mut self, reader: &mut Reader<'_>, witness: &mut Witness) -> Option<Result<(), String>> {
-        let (flags, kind, cookie, length) = (reader.u16()?, reader.u16()?, reader.u64()?, reader.u32()?);
-        let payload = reader.bytes(length as usize)?;
-        let Some(request) = self.pending.get_mut(&cookie) else {
-            return Some(Err(format!("a reply to request {cookie}, which was never sent or was already answered")));
         };
-        if let Err(what) = request.take(kind, payload) {
-            return Some(Err(what));
+        let Some((payload, rest)) = input.split_at_checked(chunk.length as usize) else { return Ok(None) };
+        *input = rest;
+        let request = self.pending.get_mut(&chunk.cookie).ok_or_else(|| unexpected(chunk.cookie))?;
+        request.take(chunk.kind, payload)?;
+        if !chunk.is_last() {
+            return Ok(Some(()));
         }
-        if flags & wire::REPLY_FLAG_DONE == 0 {
-            return Some(Ok(()));
-        }
-        let Some(PendingRequest { ask, data, came, error }) = self.pending.remove(&cookie) else { return Some(Ok(())) };
+        let Some(PendingRequest { ask, data, came, error }) = self.pending.remove(&chunk.cookie) else {
+            return Ok(Some(()));
+        };
         match error {
             Some(error) => witness.answer(&ask, Err(error)),
             None if came.iter().all(|&came| came) => witness.answer(&ask, Ok(&data)),
-            None => return Some(Err(format!("the reply to {ask:?} is incomplete"))),
+            None => return Err(format!("the reply to {ask:?} is incomplete")),
         }
-        Some(Ok(()))
+        Ok(Some(()))
     }
 }
 
 impl PendingRequest {
     fn take(&mut self, kind: u16, payload: &[u8]) -> Result<(), String> {
-        let mut reader = Reader(payload);
-        let short = || "a chunk that is too short".to_owned();
-        match kind {
-            wire::REPLY_TYPE_NONE => Ok(()),
-            wire::REPLY_TYPE_ERROR => {
-                self.error = Some(reader.u32().ok_or_else(short)?);
+        match Payload::read(kind, payload).map_err(|error| error.to_string())? {
+            Payload::None => Ok(()),
+            Payload::Error { error, .. } => {
+                self.error = Some(error);
                 Ok(())
             }
-            wire::REPLY_TYPE_OFFSET_DATA => {
-                let offset = reader.u64().ok_or_else(short)?;
+            Payload::Data { offset, data } => {
                 let from = offset.checked_sub(self.ask.offset).map(|from| from as usize);
-                let place = from.map(|from| from..from + reader.0.len());
+                let place = from.map(|from| from..from + data.len());
                 let room = place.clone().and_then(|place| self.data.get_mut(place));
                 let (Some(room), Some(place)) = (room, place) else { return Err("data beyond the read".to_owned()) };
-                room.copy_from_slice(reader.0);
+                room.copy_from_slice(data);
                 if self.came[place.clone()].contains(&true) {
                     return Err("data twice".to_owned());
                 }
                 self.came[place].fill(true);
                 Ok(())
             }
-            kind => Err(format!("a chunk of type {kind}")),
+            other => Err(format!("an unexpected chunk: {other:?}")),
         }
     }
 }

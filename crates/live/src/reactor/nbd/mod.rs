@@ -1,4 +1,4 @@
-//! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`crate::nbd`].
+//! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`iosched_nbd`].
 
 mod account;
 mod connection;
@@ -11,12 +11,13 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use iosched::{IoPriority, Time};
+use iosched_nbd::{LENGTH_MAX, Offer, ReplyTo, RequestKind, TlsMode};
 use iosched_system::{Call, Memory, call};
 use slab::Slab;
 
 use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk, SyncWrites};
-use crate::nbd::{Exports, LENGTH_MAX, Offer, ReplyTo, RequestKind, ServerConfig, TlsMode};
+use crate::nbd::{Exports, ServerConfig};
 use crate::ring::{Calls, Completed, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
@@ -118,13 +119,11 @@ struct Catalogue {
 impl Catalogue {
     fn new(exports: Arc<Exports>, disk: &LiveDisk) -> Self {
         let size_bytes = disk.capacity_bytes();
-        let offer = Offer {
-            rotational: disk.is_rotational(),
-            fast_zero: disk.has_fast_zeroes(),
-            preferred_block_bytes: disk.block_bytes().max(4096),
-            length_max: length_max(disk.budget_bytes()),
-            ..Offer::new(disk.name(), size_bytes)
-        };
+        let mut offer = Offer::new(disk.name(), size_bytes);
+        offer.rotational = disk.is_rotational();
+        offer.fast_zero = disk.has_fast_zeroes();
+        offer.preferred_block_bytes = disk.block_bytes().max(4096);
+        offer.length_max = length_max(disk.budget_bytes());
         let offers = exports.offers(&offer);
         Self { exports, offers, size_bytes }
     }

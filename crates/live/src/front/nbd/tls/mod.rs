@@ -1,6 +1,6 @@
 //! TLS below the protocol: bytes received to plain bytes, plain bytes to bytes to send, both bounded.
 //!
-//! Decides nothing of when TLS starts: that is the handshake's ([`super::Progress::StartTls`]). Needs the feature
+//! Decides nothing of when TLS starts: that is the handshake's ([`iosched_nbd::Progress::StartTls`]). Needs the feature
 //! `tls`: without it, certificates cannot be loaded, and [`TlsFiles::load`] says so.
 
 #[cfg(feature = "tls")]

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use iosched::Time;
+use iosched_nbd::{Closed, Decoder, Event, Handshake, Negotiated, Progress, Refusal, Replies, Request};
 use iosched_system::Memory;
 use rustix::net::Shutdown;
 use slab::Slab;
@@ -20,7 +21,7 @@ use super::output::Output;
 use super::{Catalogue, Door, PendingOperation, Standing};
 use crate::Messages;
 use crate::disk::{ClientId, Identity, LiveDisk};
-use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
+use crate::nbd::{Received, Transport};
 use crate::ring::Submissions;
 use transfer::{Arriving, Parted, Reading};
 
@@ -305,9 +306,9 @@ impl Connection {
                 }
                 self.hand_over_if_arrived(with);
             }
-            Event::Refused(Refusal { to, errno, message }) => {
+            Event::Refused(Refusal { to, code, message }) => {
                 self.progress.ended();
-                self.say(with, |out| replies.failed(out, to, errno, message));
+                self.say(with, |out| replies.failed(out, to, code, message));
             }
             Event::Disconnect => self.finish(with),
             Event::Broken(broken) => {
@@ -333,7 +334,7 @@ impl Connection {
             }
             Progress::Negotiated(negotiated) => self.begin_transmission(negotiated, with),
             Progress::Close(why) => {
-                if why != crate::nbd::Closed::Aborted {
+                if why != Closed::Aborted {
                     self.tell("bad handshakes", why, with);
                 }
                 self.finish(with);

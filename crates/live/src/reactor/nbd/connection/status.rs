@@ -3,9 +3,11 @@
 //! The back end is asked between two turns of the disk, so that what was answered before has been done. A connection has
 //! one such request at a time, and a reply is bounded: whoever asks for much waits for others in between.
 
+use iosched_nbd::wire::{STATE_HOLE, STATE_ZERO};
+use iosched_nbd::{Extent, Replies, Request};
+
 use super::{Connection, ConnectionStage, With};
-use crate::backend::{Backend, Extent};
-use crate::nbd::{Replies, Request};
+use crate::backend::Backend;
 
 /// Most extents in one reply: each may take two system calls. The client asks for what is behind them.
 const EXTENTS_MAX: usize = 128;
@@ -18,7 +20,8 @@ fn extents(request: &Request, backend: &dyn Backend) -> Vec<Extent> {
     while at < end && extents.len() < count_max {
         let extent = backend.extent(at..end);
         at += extent.length;
-        extents.push(extent);
+        let state = if extent.is_hole { STATE_HOLE | STATE_ZERO } else { 0 };
+        extents.push(Extent { length: extent.length, state });
     }
     extents
 }
@@ -40,7 +43,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         self.progress.ended();
-        self.say(with, |out| replies.extents(out, request.reply_to(), &extents(&request, backend)));
+        self.say(with, |out| replies.extents(out, request.reply_to(), extents(&request, backend).into_iter()));
         if self.leaving && !self.closed {
             self.finish(with);
         }

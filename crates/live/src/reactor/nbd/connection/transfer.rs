@@ -4,6 +4,7 @@
 //! piece, and the rest follows; the client hears of it once, after all of it. A read for which there is no room is
 //! done piece by piece while nothing else of its client is under way, and so is its answer.
 
+use iosched_nbd::{ErrorCode, Refusal, Replies, ReplyTo, Request, RequestKind};
 use iosched_system::Segment;
 
 use super::super::account::LEAST_BYTES;
@@ -11,7 +12,7 @@ use super::super::output::COPIED_BYTES_MAX;
 use super::super::{COOKIES, Part, PendingOperation};
 use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
-use crate::nbd::{Refusal, Replies, ReplyTo, Request, RequestKind, Transport};
+use crate::nbd::Transport;
 use crate::{Buffer, Errno};
 
 /// Pieces are no longer than this, bytes.
@@ -101,6 +102,18 @@ fn to_block(offset: u64, length: u64) -> u64 {
     length.saturating_sub((offset + length) % BLOCK_BYTES)
 }
 
+/// The disk's action for a request; `None` for block status, which the back end answers.
+const fn action_of(kind: RequestKind) -> Option<Action> {
+    match kind {
+        RequestKind::Read | RequestKind::Cache => Some(Action::Read),
+        RequestKind::Write => Some(Action::Write),
+        RequestKind::Flush => Some(Action::Flush),
+        RequestKind::Trim => Some(Action::Trim),
+        RequestKind::WriteZeroes => Some(Action::WriteZeroes),
+        RequestKind::BlockStatus => None,
+    }
+}
+
 impl Connection {
     pub(super) fn room_bytes(&self, with: &With<'_>) -> u64 {
         with.account.room(self.held_bytes(), self.charged)
@@ -109,7 +122,7 @@ impl Connection {
     /// Begins what is asked for; whether there is room for it.
     pub(super) fn take(&mut self, request: Request, with: &mut With<'_>) -> bool {
         let Request { kind, offset, length, .. } = request;
-        let action = match (kind, kind.action()) {
+        let action = match (kind, action_of(kind)) {
             (RequestKind::Write, _) => {
                 self.arriving = Some(Arriving::new(request));
                 return true;
@@ -201,8 +214,8 @@ impl Connection {
         }
         self.forget_if_done(arriving.parted, with);
         if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
-            let (to, errno) = (arriving.request.reply_to(), Errno::ENOMEM);
-            decoder.refuse(Refusal { to, errno, message: "the server is out of memory for data" });
+            let (to, code) = (arriving.request.reply_to(), ErrorCode::OutOfMemory);
+            decoder.refuse(Refusal { to, code, message: "the server is out of memory for data" });
         }
     }
 
@@ -219,7 +232,7 @@ impl Connection {
         let Some(mut data) = arriving.data.take() else { return };
         let length = arriving.filled as u64;
         data.narrow(0, arriving.filled);
-        let request = Request { offset: arriving.offset(), length, ..arriving.request };
+        let request = arriving.request.part(arriving.offset(), length);
         let is_last = length == arriving.left();
         if is_last {
             self.progress.ended();
@@ -261,7 +274,7 @@ impl Connection {
         match result {
             _ if is_answered => {}
             Ok(()) => self.say(with, |out| replies.done(out, to)),
-            Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
+            Err(errno) => self.say(with, |out| replies.failed(out, to, errno.into(), &errno.to_string())),
         }
     }
 
@@ -284,7 +297,7 @@ impl Connection {
             return;
         }
         reading.is_submitted = true;
-        let request = Request { offset, length, ..reading.request };
+        let request = reading.request.part(offset, length);
         self.ask(request, None, Part::Read, with);
     }
 
@@ -301,7 +314,7 @@ impl Connection {
                 self.tell("reads that failed after their reply had begun", what, with);
                 return self.close(with);
             }
-            Err(errno) => return self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
+            Err(errno) => return self.say(with, |out| replies.failed(out, to, errno.into(), &errno.to_string())),
         };
         (reading.at, reading.is_submitted) = (at + length, false);
         let is_last = reading.at == whole;
@@ -338,7 +351,7 @@ impl Connection {
         let client = *client;
         let Request { kind, offset, length, fua, no_hole, .. } = request;
         let to = request.reply_to();
-        let Some(action) = kind.action() else { return };
+        let Some(action) = action_of(kind) else { return };
         self.progress.ended();
         if with.ending {
             // It is not answered: an error would be for good, and who connects to the next server asks again.
@@ -392,7 +405,7 @@ impl Connection {
                 self.say(with, |out| replies.data(out, to, operation.length));
                 self.send_data(data, with);
             }
-            Err(errno) => self.say(with, |out| replies.failed(out, to, errno, &errno.to_string())),
+            Err(errno) => self.say(with, |out| replies.failed(out, to, errno.into(), &errno.to_string())),
         }
     }
 }

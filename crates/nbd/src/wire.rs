@@ -4,8 +4,6 @@
 //! of its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
 //! big-endian on the wire.
 
-use crate::Errno;
-
 /// First magic of a server's greeting: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
 /// Second magic of a newstyle greeting, and the magic before each option: `IHAVEOPT`.
@@ -148,6 +146,8 @@ pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
 /// Flag of a chunk: the last one of the reply.
 pub const REPLY_FLAG_DONE: u16 = 1 << 0;
+/// Set in the type of every chunk that is an error.
+pub const REPLY_TYPE_FLAG_ERROR: u16 = 1 << 15;
 /// Type of a chunk: nothing but its flags.
 pub const REPLY_TYPE_NONE: u16 = 0;
 /// Type of a chunk: an offset, and the data there.
@@ -159,14 +159,16 @@ pub const REPLY_TYPE_BLOCK_STATUS: u16 = 5;
 /// Type of a chunk: the same with 64-bit numbers, and how many extents there are.
 pub const REPLY_TYPE_BLOCK_STATUS_EXT: u16 = 6;
 /// Type of a chunk: an error and what a person should know of it.
-pub const REPLY_TYPE_ERROR: u16 = (1 << 15) + 1;
+pub const REPLY_TYPE_ERROR: u16 = REPLY_TYPE_FLAG_ERROR + 1;
+/// Type of a chunk: the same, and the offset where the error occurred.
+pub const REPLY_TYPE_ERROR_OFFSET: u16 = REPLY_TYPE_FLAG_ERROR + 2;
 
 /// The metadata context that tells what is allocated.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 /// State in [`BASE_ALLOCATION`]: no room is allocated.
-pub const STATE_HOLE: u32 = 1 << 0;
+pub const STATE_HOLE: u64 = 1 << 0;
 /// State in [`BASE_ALLOCATION`]: it reads as zeroes.
-pub const STATE_ZERO: u32 = 1 << 1;
+pub const STATE_ZERO: u64 = 1 << 1;
 
 /// Longest string in the protocol (names, descriptions, messages), bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
@@ -221,6 +223,11 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(bytes)
     }
+}
+
+/// A length as the 32 bits of the wire; what they cannot hold is the longest.
+pub(crate) fn length_of(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// An option as a client sends it, before its data.
@@ -332,7 +339,20 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// A simple reply; `error` is 0 or of [`error_number`]. A read's data follows if it is 0.
+/// The server's handshake flags, `FLAG_*`, of a newstyle greeting; `None` if the bytes are another greeting.
+///
+/// ```
+/// # use iosched_nbd::wire;
+/// assert_eq!(wire::read_greeting(&wire::greeting()), Some(wire::FLAG_FIXED_NEWSTYLE | wire::FLAG_NO_ZEROES));
+/// ```
+#[must_use]
+pub fn read_greeting(bytes: &[u8; GREETING_BYTES]) -> Option<u16> {
+    let mut reader = Reader(bytes);
+    let is_newstyle = reader.u64() == Some(GREETING_MAGIC) && reader.u64() == Some(OPTION_MAGIC);
+    reader.u16().filter(|_| is_newstyle)
+}
+
+/// A simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A read's data follows if it is 0.
 #[must_use]
 #[inline]
 pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
@@ -374,16 +394,4 @@ pub fn extended_chunk_header(
     bytes[16..24].copy_from_slice(&offset.to_be_bytes());
     bytes[24..32].copy_from_slice(&length.to_be_bytes());
     bytes
-}
-
-/// The error of the protocol that says most nearly what `errno` says: a reply can carry only EPERM, EIO, ENOMEM,
-/// EINVAL, ENOSPC, EOVERFLOW, ENOTSUP and ESHUTDOWN. What has no likeness among them is an I/O error.
-#[must_use]
-pub fn error_number(errno: Errno) -> u32 {
-    /// Errnos of Linux whose sense one of the protocol's has: EACCES, EROFS; EFBIG, EDQUOT; ENOSYS.
-    const LIKE: &[(i32, u32)] = &[(13, 1), (30, 1), (27, 28), (122, 28), (38, 95)];
-    match errno.0 {
-        number @ (1 | 5 | 12 | 22 | 28 | 75 | 95 | 108) => number.unsigned_abs(),
-        number => LIKE.iter().find(|(from, _)| *from == number).map_or(5, |&(_, to)| to),
-    }
 }

@@ -4,14 +4,13 @@
 //! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
 //! caller is handed it where it lies, or receives it straight into its own buffer and says so.
 
-use super::super::offer::Offer;
-use super::super::terms::{ReplyForm, Terms};
-use super::super::wire::{self, EXTENDED_REQUEST_BYTES, REQUEST_BYTES, RequestHeader};
-use super::ReplyTo;
-use crate::Errno;
-use crate::disk::Action;
+use crate::ErrorCode;
+use crate::offer::Offer;
+use crate::reply::ReplyTo;
+use crate::terms::{ReplyForm, Terms};
+use crate::wire::{self, EXTENDED_REQUEST_BYTES, REQUEST_BYTES, RequestHeader};
 
-/// What a client asks for.
+/// What a client asks for. A server must handle every kind, so a new kind is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
     /// Bytes.
@@ -31,19 +30,6 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// What a disk does for it, if anything.
-    #[must_use]
-    pub const fn action(self) -> Option<Action> {
-        match self {
-            Self::Read | Self::Cache => Some(Action::Read),
-            Self::Write => Some(Action::Write),
-            Self::Flush => Some(Action::Flush),
-            Self::Trim => Some(Action::Trim),
-            Self::WriteZeroes => Some(Action::WriteZeroes),
-            Self::BlockStatus => None,
-        }
-    }
-
     /// Whether it changes what is on the export.
     const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::Trim | Self::WriteZeroes)
@@ -52,6 +38,7 @@ impl RequestKind {
 
 /// A request that can be carried out: the export has what it asks for and allows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// What is to be done.
     pub kind: RequestKind,
@@ -73,6 +60,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The same request for another part of the export. A server that serves a request in pieces uses it.
+    #[must_use]
+    #[inline]
+    pub const fn part(self, offset: u64, length: u64) -> Self {
+        Self { offset, length, ..self }
+    }
+
     /// What its reply names it by.
     #[must_use]
     pub const fn reply_to(&self) -> ReplyTo {
@@ -80,19 +74,20 @@ impl Request {
     }
 }
 
-/// A request that is not carried out, and what to answer ([`super::Replies::failed`]).
+/// A request that is not carried out, and what to answer ([`Replies::failed`](crate::Replies::failed)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// Which request.
     pub to: ReplyTo,
     /// The error.
-    pub errno: Errno,
+    pub code: ErrorCode,
     /// What a person should know of it.
     pub message: &'static str,
 }
 
 /// What broke the stream of requests: where the next one begins is not known any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Broken {
     /// Not a request where one is due.
     #[error("expected the magic number of a request, {due:#010x}, found {magic:#010x}")]
@@ -112,7 +107,7 @@ pub enum Broken {
     },
 }
 
-/// What comes next in the stream.
+/// What comes next in the stream. A server must handle every event, so a new one is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// The input is used up; more is to be received.
@@ -279,8 +274,8 @@ impl Decoder {
         self.data_left = if has_data { length as u32 } else { 0 };
         match self.rules.check(header) {
             Ok(request) => Event::Request(request),
-            Err((errno, message)) => {
-                let refusal = Refusal { to: ReplyTo { cookie, offset }, errno, message };
+            Err((code, message)) => {
+                let refusal = Refusal { to: ReplyTo { cookie, offset }, code, message };
                 if self.data_left == 0 {
                     return Event::Refused(refusal);
                 }
@@ -309,7 +304,7 @@ struct Rules {
 }
 
 /// An error and what it says to a person.
-type Wrong = (Errno, &'static str);
+type Wrong = (ErrorCode, &'static str);
 
 impl Rules {
     fn new(offer: &Offer, terms: Terms) -> Self {
@@ -335,7 +330,7 @@ impl Rules {
         let &RequestHeader { flags, cookie, offset, length, .. } = header;
         let (kind, flags_known) = self.kind(header.command)?;
         if flags & !flags_known != 0 {
-            return Err((Errno::EINVAL, "a flag is unknown for this command or was not offered"));
+            return Err((ErrorCode::Invalid, "a flag is unknown for this command or was not offered"));
         }
         let mut request = Request {
             kind,
@@ -349,26 +344,30 @@ impl Rules {
         };
         if kind == RequestKind::Flush {
             let whole = offset == 0 && length == 0;
-            return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush must have offset and length 0")) };
+            return if whole {
+                Ok(request)
+            } else {
+                Err((ErrorCode::Invalid, "a flush must have offset and length 0"))
+            };
         }
         if self.read_only && kind.writes() {
-            return Err((Errno::EPERM, "the export is read-only"));
+            return Err((ErrorCode::NotPermitted, "the export is read-only"));
         }
         if length == 0 {
-            return Err((Errno::EINVAL, "the request has no bytes"));
+            return Err((ErrorCode::Invalid, "the request has no bytes"));
         }
         self.check_range(&request)?;
         match kind {
             RequestKind::Read if length > self.length_max.into() => {
-                let errno = if request.unfragmented { Errno::EOVERFLOW } else { Errno::EINVAL };
-                return Err((errno, "the read is longer than the maximum block size"));
+                let code = if request.unfragmented { ErrorCode::Overflow } else { ErrorCode::Invalid };
+                return Err((code, "the read is longer than the maximum block size"));
             }
             RequestKind::Cache => request.length = request.length.min(self.length_max.into()),
             _ => {}
         }
         // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
-            return Err((Errno::ENOTSUP, "writing zeroes is not faster than writing data here"));
+            return Err((ErrorCode::NotSupported, "writing zeroes is not faster than writing data here"));
         }
         Ok(request)
     }
@@ -394,8 +393,8 @@ impl Rules {
             wire::CMD_BLOCK_STATUS if self.terms.block_status => {
                 Ok((RequestKind::BlockStatus, fua | wire::CMD_FLAG_REQ_ONE))
             }
-            wire::CMD_BLOCK_STATUS => Err((Errno::EINVAL, "no metadata context was negotiated for this export")),
-            _ => Err((Errno::EINVAL, "the command was not offered")),
+            wire::CMD_BLOCK_STATUS => Err((ErrorCode::Invalid, "no metadata context was negotiated for this export")),
+            _ => Err((ErrorCode::Invalid, "the command was not offered")),
         }
     }
 
@@ -405,10 +404,10 @@ impl Rules {
         if end.is_some_and(|end| end <= self.size_bytes) {
             return Ok(());
         }
-        let errno = match request.kind {
-            RequestKind::Write | RequestKind::WriteZeroes => Errno::ENOSPC,
-            _ => Errno::EINVAL,
+        let code = match request.kind {
+            RequestKind::Write | RequestKind::WriteZeroes => ErrorCode::NoSpace,
+            _ => ErrorCode::Invalid,
         };
-        Err((errno, "the request goes beyond the end of the export"))
+        Err((code, "the request goes beyond the end of the export"))
     }
 }

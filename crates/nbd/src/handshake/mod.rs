@@ -4,17 +4,15 @@
 //! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of
 //! data in all.
 
-mod context;
 mod option;
 
 use std::sync::Arc;
 
-use super::offer::{Offer, find};
-use super::terms::{ReplyForm, Terms};
-use super::wire::{self, OptionHeader};
-pub(super) use context::ALLOCATION_ID;
-use context::ContextsRequest;
-use option::InfoRequest;
+use crate::offer::{Offer, find};
+use crate::terms::{ReplyForm, Terms};
+use crate::wire::{self, OptionHeader};
+pub(crate) use option::ALLOCATION_ID;
+use option::{ContextsRequest, InfoRequest};
 
 /// Most options of one connection. Clients that look at every export of a long list stay below it.
 pub const OPTIONS_MAX: u32 = 1024;
@@ -25,6 +23,7 @@ const NO_SUCH_EXPORT: &str = "there is no export with this name; NBD_OPT_LIST li
 
 /// What a server makes of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum TlsMode {
     /// There is none: `STARTTLS` gets `ERR_POLICY`.
     #[default]
@@ -62,6 +61,7 @@ pub struct Negotiated {
 
 /// Why a handshake ended without transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Closed {
     /// The client asked for the end.
     #[error("the client ended the handshake")]
@@ -371,7 +371,7 @@ impl Handshake {
             return refuse(out, wire::OPT_LIST, wire::REP_ERR_INVALID, "NBD_OPT_LIST has no data");
         }
         for Offer { name, description, .. } in self.offers.iter() {
-            let length = length_of(name.len()).to_be_bytes();
+            let length = wire::length_of(name.len()).to_be_bytes();
             let parts: [&[u8]; 3] = [&length, name.as_bytes(), description.as_bytes()];
             reply(out, wire::OPT_LIST, wire::REP_SERVER, &parts);
         }
@@ -379,13 +379,9 @@ impl Handshake {
     }
 }
 
-fn length_of(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
 /// One reply to an option, its data in parts.
 fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
-    let length = length_of(data.iter().map(|part| part.len()).sum());
+    let length = wire::length_of(data.iter().map(|part| part.len()).sum());
     out.extend_from_slice(&wire::OPTION_REPLY_MAGIC.to_be_bytes());
     for number in [option, kind, length] {
         out.extend_from_slice(&number.to_be_bytes());

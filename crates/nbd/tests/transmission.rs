@@ -1,24 +1,31 @@
 //! Every request, every flag, every refusal; and the replies.
 
-use iosched_live::Errno;
-use iosched_live::backend::Extent;
-use iosched_live::nbd::wire::{self, Reader};
-use iosched_live::nbd::{
-    Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, ReplyForm, ReplyTo, Request, RequestKind, Terms,
+use iosched_nbd::client::Messages;
+use iosched_nbd::wire;
+use iosched_nbd::{
+    Broken, Decoder, ErrorCode, Event, Extent, LENGTH_MAX, Offer, Refusal, Replies, ReplyForm, ReplyTo, Request,
+    RequestKind, Terms,
 };
 
-use super::client::{self, OFFSET, Reply, Sent};
+use super::client::{self, OFFSET, Reply};
 
 const SIZE: u64 = 1 << 40;
-const SIMPLE: Terms = Terms { form: ReplyForm::Simple, block_status: false };
-const STRUCTURED: Terms = Terms { form: ReplyForm::Structured, block_status: false };
+const SIMPLE: Terms = Terms::new(ReplyForm::Simple);
+const STRUCTURED: Terms = Terms::new(ReplyForm::Structured);
 /// With extended headers.
-const EXTENDED: Terms = Terms { form: ReplyForm::Extended, block_status: true };
+const EXTENDED: Terms = Terms::new(ReplyForm::Extended).with_block_status();
 /// With the metadata context that tells what is allocated.
-const STATUS: Terms = Terms { block_status: true, ..STRUCTURED };
+const STATUS: Terms = STRUCTURED.with_block_status();
 
 fn offer() -> Offer {
     Offer::new("disk", SIZE)
+}
+
+/// The same with a change.
+fn offer_with(change: impl FnOnce(&mut Offer)) -> Offer {
+    let mut offer = offer();
+    change(&mut offer);
+    offer
 }
 
 fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
@@ -30,8 +37,8 @@ fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
 /// The one event that a request is on a connection of its own.
 fn event(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u64) -> Event<'static> {
     let sent = match terms.form {
-        ReplyForm::Extended => Sent::default().extended(command, flags, 7, offset, length).0,
-        _ => Sent::default().request(command, flags, 7, offset, u32::try_from(length).unwrap()).0,
+        ReplyForm::Extended => Messages::default().extended_request(command, flags, 7, offset, length).0,
+        _ => Messages::default().request(command, flags, 7, offset, u32::try_from(length).unwrap()).0,
     };
     match only(&mut Decoder::new(offer, terms), &sent) {
         Event::Data(_) => panic!("data of no write"),
@@ -50,11 +57,19 @@ fn accepted(command: u16, flags: u16, offset: u64, length: u32) -> Request {
     }
 }
 
-fn refused(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> Errno {
+fn refused(offer: &Offer, terms: Terms, command: u16, flags: u16, offset: u64, length: u32) -> ErrorCode {
     match event(offer, terms, command, flags, offset, length.into()) {
-        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, errno, message }) if !message.is_empty() => errno,
+        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, code, message }) if !message.is_empty() => code,
         other => panic!("{other:?}"),
     }
+}
+
+fn parts(request: &Request) -> (RequestKind, u64, u64, u64) {
+    (request.kind, request.cookie, request.offset, request.length)
+}
+
+fn flags(request: &Request) -> [bool; 4] {
+    [request.fua, request.no_hole, request.unfragmented, request.one_extent]
 }
 
 #[test]
@@ -68,30 +83,14 @@ fn every_command() {
         (wire::CMD_BLOCK_STATUS, RequestKind::BlockStatus),
     ];
     for (number, kind) in commands {
-        let request = Request {
-            kind,
-            cookie: 7,
-            offset: 4097,
-            length: 511,
-            fua: false,
-            no_hole: false,
-            unfragmented: false,
-            one_extent: false,
-        };
-        assert_eq!(accepted(number, 0, 4097, 511), request);
-        assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
+        let mut request = accepted(number, 0, 4097, 511);
+        assert_eq!(parts(&request), (kind, 7, 4097, 511));
+        assert_eq!(flags(&request), [false; 4]);
+        request.fua = true;
+        assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), request);
     }
-    let flush = Request {
-        kind: RequestKind::Flush,
-        cookie: 7,
-        offset: 0,
-        length: 0,
-        fua: false,
-        no_hole: false,
-        unfragmented: false,
-        one_extent: false,
-    };
-    assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
+    let flush = accepted(wire::CMD_FLUSH, 0, 0, 0);
+    assert_eq!((parts(&flush), flags(&flush)), ((RequestKind::Flush, 7, 0, 0), [false; 4]));
     assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
     assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);
     assert!(accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).unfragmented);
@@ -100,7 +99,7 @@ fn every_command() {
 
 #[test]
 fn a_disconnect_ends_the_stream() {
-    let sent = Sent::default().request(wire::CMD_DISC, 0, 0, 0, 0).request(wire::CMD_READ, 0, 1, 0, 1).0;
+    let sent = Messages::default().request(wire::CMD_DISC, 0, 0, 0, 0).request(wire::CMD_READ, 0, 1, 0, 1).0;
     let (mut decoder, mut input) = (Decoder::new(&offer(), SIMPLE), &sent[..]);
     assert_eq!(decoder.advance(&mut input), Event::Disconnect);
     assert_eq!(decoder.advance(&mut input), Event::Disconnect);
@@ -110,11 +109,11 @@ fn a_disconnect_ends_the_stream() {
 #[test]
 fn commands_that_are_not_offered() {
     for command in [wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
-        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 0, 512), Errno::EINVAL);
+        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 0, 512), ErrorCode::Invalid);
     }
-    let plain = Offer { trim: false, write_zeroes: false, ..offer() };
-    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_TRIM, 0, 0, 512), Errno::EINVAL);
-    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_WRITE_ZEROES, 0, 0, 512), Errno::EINVAL);
+    let plain = offer_with(|offer| (offer.trim, offer.write_zeroes) = (false, false));
+    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_TRIM, 0, 0, 512), ErrorCode::Invalid);
+    assert_eq!(refused(&plain, STRUCTURED, wire::CMD_WRITE_ZEROES, 0, 0, 512), ErrorCode::Invalid);
 }
 
 #[test]
@@ -125,7 +124,7 @@ fn flags_belong_to_commands() {
         wire::CMD_BLOCK_STATUS => wire::CMD_FLAG_FUA | wire::CMD_FLAG_REQ_ONE,
         _ => wire::CMD_FLAG_FUA,
     };
-    let fast = Offer { fast_zero: true, ..offer() };
+    let fast = offer_with(|offer| offer.fast_zero = true);
     let commands = [
         wire::CMD_READ,
         wire::CMD_FLUSH,
@@ -140,7 +139,7 @@ fn flags_belong_to_commands() {
             let event = event(&fast, STATUS, command, flag, 0, length);
             let expected = allowed(command) & flag != 0;
             assert_eq!(matches!(event, Event::Request(_)), expected, "{command} with {flag:#x}: {event:?}");
-            let einval = matches!(event, Event::Refused(Refusal { errno: Errno::EINVAL, .. }));
+            let einval = matches!(event, Event::Refused(Refusal { code: ErrorCode::Invalid, .. }));
             assert_eq!(einval, !expected);
         }
     }
@@ -148,15 +147,18 @@ fn flags_belong_to_commands() {
 
 #[test]
 fn df_needs_structured_replies() {
-    assert_eq!(refused(&offer(), SIMPLE, wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&offer(), SIMPLE, wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512), ErrorCode::Invalid);
 }
 
 #[test]
 fn fast_zero_where_zeroes_are_not_fast() {
-    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512), Errno::ENOTSUP);
-    let fast = Offer { fast_zero: true, ..offer() };
+    assert_eq!(
+        refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512),
+        ErrorCode::NotSupported
+    );
+    let fast = offer_with(|offer| offer.fast_zero = true);
     let flags = wire::CMD_FLAG_FAST_ZERO | wire::CMD_FLAG_NO_HOLE;
-    assert_eq!(refused(&fast, STRUCTURED, wire::CMD_WRITE_ZEROES, flags, 0, 512), Errno::ENOTSUP);
+    assert_eq!(refused(&fast, STRUCTURED, wire::CMD_WRITE_ZEROES, flags, 0, 512), ErrorCode::NotSupported);
 }
 
 #[test]
@@ -165,13 +167,13 @@ fn the_end_of_the_export() {
         assert_eq!(accepted(command, 0, SIZE - 512, 512).offset, SIZE - 512);
     }
     for (offset, length) in [(SIZE - 511, 512), (SIZE, 1), (u64::MAX, 1), (u64::MAX - 511, 512)] {
-        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, offset, length), Errno::EINVAL);
-        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_TRIM, 0, offset, length), Errno::EINVAL);
-        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, 0, offset, length), Errno::ENOSPC);
-        let sent = Sent::default().write(0, 7, offset, &vec![0; length as usize]).0;
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, offset, length), ErrorCode::Invalid);
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_TRIM, 0, offset, length), ErrorCode::Invalid);
+        assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_WRITE_ZEROES, 0, offset, length), ErrorCode::NoSpace);
+        let sent = Messages::default().write(0, 7, offset, &vec![0; length as usize]).0;
         let refusal = Refusal {
             to: ReplyTo { cookie: 7, offset },
-            errno: Errno::ENOSPC,
+            code: ErrorCode::NoSpace,
             message: "the request goes beyond the end of the export",
         };
         assert_eq!(only(&mut Decoder::new(&offer(), STRUCTURED), &sent), Event::Refused(refusal));
@@ -184,14 +186,14 @@ fn the_longest_requests() {
         assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, u64::from(LENGTH_MAX));
     }
     assert_eq!(accepted(wire::CMD_CACHE, 0, 0, u32::MAX).length, u64::from(LENGTH_MAX), "of much the first part");
-    let large = Offer { length_max: 2 * LENGTH_MAX, ..offer() };
+    let large = offer_with(|offer| offer.length_max = 2 * LENGTH_MAX);
     for command in [wire::CMD_READ, wire::CMD_WRITE] {
         let event = event(&large, STRUCTURED, command, 0, 0, u64::from(2 * LENGTH_MAX));
         assert!(matches!(event, Event::Request(_)), "{event:?}");
     }
     let longer = LENGTH_MAX + 1;
-    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
-    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, 0, 0, longer), ErrorCode::Invalid);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), ErrorCode::Overflow);
     assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u64::from(u32::MAX));
     assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u64::from(u32::MAX));
     let broken = Event::Broken(Broken::TooLong { length: longer.into(), length_max: LENGTH_MAX });
@@ -201,30 +203,30 @@ fn the_longest_requests() {
 #[test]
 fn requests_of_nothing() {
     for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 512, 0), Errno::EINVAL);
+        assert_eq!(refused(&offer(), STRUCTURED, command, 0, 512, 0), ErrorCode::Invalid);
     }
-    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 512, 0), Errno::EINVAL);
-    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 512, 0), ErrorCode::Invalid);
+    assert_eq!(refused(&offer(), STRUCTURED, wire::CMD_FLUSH, 0, 0, 512), ErrorCode::Invalid);
 }
 
 #[test]
 fn a_read_only_export() {
-    let offer = Offer { read_only: true, ..offer() };
+    let offer = offer_with(|offer| offer.read_only = true);
     for command in [wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
-        assert_eq!(refused(&offer, STRUCTURED, command, 0, 0, 512), Errno::EPERM);
+        assert_eq!(refused(&offer, STRUCTURED, command, 0, 0, 512), ErrorCode::NotPermitted);
     }
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
     assert!(matches!(event(&offer, STRUCTURED, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
 
     // The refused write's data is skipped before it is answered, and is not taken for a request.
-    let sent = Sent::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
+    let sent = Messages::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
     let (mut decoder, mut input) = (Decoder::new(&offer, STRUCTURED), &sent[..300]);
     assert_eq!(decoder.advance(&mut input), Event::NeedMore);
     assert_eq!((decoder.data_wanted(), decoder.between_requests()), (0, false));
     input = &sent[300..];
     assert!(matches!(
         decoder.advance(&mut input),
-        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, errno: Errno::EPERM, .. })
+        Event::Refused(Refusal { to: ReplyTo { cookie: 7, .. }, code: ErrorCode::NotPermitted, .. })
     ));
     assert!(matches!(decoder.advance(&mut input), Event::Request(Request { cookie: 8, .. })));
     assert_eq!((decoder.advance(&mut input), decoder.between_requests()), (Event::NeedMore, true));
@@ -237,14 +239,14 @@ fn bytes_that_are_no_request_close_the_connection() {
     let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET "), due: wire::REQUEST_MAGIC });
     let mut input = &garbage[..];
     assert_eq!(decoder.advance(&mut input), broken);
-    let mut good = &Sent::default().request(wire::CMD_READ, 0, 1, 0, 512).0[..];
+    let mut good = &Messages::default().request(wire::CMD_READ, 0, 1, 0, 512).0[..];
     assert_eq!(decoder.advance(&mut good), broken);
 }
 
 #[test]
 fn a_writes_data_in_pieces() {
     let data: Vec<u8> = (0..=255).cycle().take(5000).collect();
-    let sent = Sent::default().write(wire::CMD_FLAG_FUA, 1, 512, &data).request(wire::CMD_FLUSH, 0, 2, 0, 0).0;
+    let sent = Messages::default().write(wire::CMD_FLAG_FUA, 1, 512, &data).request(wire::CMD_FLUSH, 0, 2, 0, 0).0;
     let (mut decoder, mut received) = (Decoder::new(&offer(), SIMPLE), Vec::new());
     let mut requests = Vec::new();
     for piece in sent.chunks(77) {
@@ -264,7 +266,7 @@ fn a_writes_data_in_pieces() {
 
 #[test]
 fn a_writes_data_received_by_the_caller() {
-    let sent = Sent::default().write(0, 1, 512, &[1; 100]).0;
+    let sent = Messages::default().write(0, 1, 512, &[1; 100]).0;
     let mut decoder = Decoder::new(&offer(), SIMPLE);
     let mut input = &sent[..wire::REQUEST_BYTES + 30];
     assert!(matches!(decoder.advance(&mut input), Event::Request(_)));
@@ -274,14 +276,14 @@ fn a_writes_data_received_by_the_caller() {
     decoder.data_received(40);
     decoder.data_received(30);
     assert!(decoder.between_requests());
-    let mut next = &Sent::default().request(wire::CMD_READ, 0, 2, 0, 1).0[..];
+    let mut next = &Messages::default().request(wire::CMD_READ, 0, 2, 0, 1).0[..];
     assert!(matches!(decoder.advance(&mut next), Event::Request(Request { cookie: 2, .. })));
 }
 
 #[test]
 fn a_write_that_the_caller_refuses() {
-    let sent = Sent::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
-    let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, errno: Errno::ENOMEM, message: "no room" };
+    let sent = Messages::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
+    let refusal = Refusal { to: ReplyTo { cookie: 1, offset: 512 }, code: ErrorCode::OutOfMemory, message: "no room" };
     // Whether some, all or nothing of the data has arrived.
     for arrived in [0, 30, 100] {
         let mut decoder = Decoder::new(&offer(), SIMPLE);
@@ -300,21 +302,22 @@ fn a_write_that_the_caller_refuses() {
 /// What replies of the tests are to.
 const TO: ReplyTo = ReplyTo { cookie: 9, offset: OFFSET };
 
+fn extent(length: u64, is_hole: bool) -> Extent {
+    Extent { length, state: if is_hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 } }
+}
+
 /// What a client reads of what `write` wrote.
 fn replied(terms: Terms, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
     let mut out = Vec::new();
     write(Replies::new(terms), &mut out);
-    let mut reader = Reader(&out);
-    let reply = client::reply(&mut reader);
-    assert!(reader.0.is_empty(), "{reply:?}");
-    reply
+    client::reply(&out, terms.form)
 }
 
 #[test]
 fn simple_replies() {
     assert_eq!(replied(SIMPLE, |replies, out| replies.done(out, TO)), Reply::Simple { error: 0, cookie: 9 });
     assert_eq!(replied(SIMPLE, |replies, out| replies.data(out, TO, 1)), Reply::Simple { error: 0, cookie: 9 });
-    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::ENOSPC, "full");
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, ErrorCode::NoSpace, "full");
     assert_eq!(replied(SIMPLE, failed), Reply::Simple { error: 28, cookie: 9 });
 }
 
@@ -330,21 +333,21 @@ fn structured_replies() {
         u16::from_be_bytes([out[4], out[5]])
     };
     assert_eq!((flags_of(false), flags_of(true)), (0, wire::REPLY_FLAG_DONE), "the last piece is the end of the reply");
-    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::EIO, "voilà");
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, ErrorCode::Io, "voilà");
     assert_eq!(replied(STRUCTURED, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
 }
 
 #[test]
 fn extents_of_a_reply_belong_to_one_context() {
     let given = [(512, true), (u64::from(u32::MAX) - 512, false)];
-    let extents = given.map(|(length, is_hole)| Extent { length, is_hole });
-    let reply = replied(STATUS, |replies, out| replies.extents(out, TO, &extents));
+    let extents = given.map(|(length, is_hole)| extent(length, is_hole));
+    let reply = replied(STATUS, |replies, out| replies.extents(out, TO, extents.into_iter()));
     assert_eq!(
         reply,
         Reply::Extents { cookie: 9, context: 1, extents: vec![(512, 3), (u64::from(u32::MAX) - 512, 0)] }
     );
     let mut out = Vec::new();
-    Replies::new(STATUS).extents(&mut out, TO, &extents);
+    Replies::new(STATUS).extents(&mut out, TO, extents.into_iter());
     assert!(out.len() <= Replies::extents_bytes_max(extents.len()));
 }
 
@@ -353,15 +356,15 @@ fn with_extended_headers_every_reply_is_a_chunk() {
     assert_eq!(replied(EXTENDED, |replies, out| replies.done(out, TO)), Reply::Nothing { cookie: 9 });
     let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, TO, 512);
     assert_eq!(replied(EXTENDED, data), Reply::Data { cookie: 9, offset: OFFSET, length: 512 });
-    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, Errno::EIO, "voilà");
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, TO, ErrorCode::Io, "voilà");
     assert_eq!(replied(EXTENDED, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
-    let extents = [Extent { length: 1 << 40, is_hole: true }, Extent { length: 512, is_hole: false }];
-    let reply = replied(EXTENDED, |replies, out| replies.extents(out, TO, &extents));
+    let extents = [extent(1 << 40, true), extent(512, false)];
+    let reply = replied(EXTENDED, |replies, out| replies.extents(out, TO, extents.into_iter()));
     assert_eq!(reply, Reply::Extents { cookie: 9, context: 1, extents: vec![(1 << 40, 3), (512, 0)] });
 }
 
 /// What a decoder makes of requests with extended headers.
-fn extended(sent: &Sent) -> Vec<Event<'_>> {
+fn extended(sent: &Messages) -> Vec<Event<'_>> {
     let (mut decoder, mut input) = (Decoder::new(&offer(), EXTENDED), &sent.0[..]);
     let mut events = Vec::new();
     loop {
@@ -382,27 +385,27 @@ fn extended_requests_have_long_lengths() {
     }
     // Not as if it were what 32 bits hold of it.
     for length in [u64::from(LENGTH_MAX) + 1, (1 << 32) + 512] {
-        assert!(matches!(event(wire::CMD_READ, 0, length), Event::Refused(Refusal { errno: Errno::EINVAL, .. })));
+        assert!(matches!(event(wire::CMD_READ, 0, length), Event::Refused(Refusal { code: ErrorCode::Invalid, .. })));
     }
 }
 
 #[test]
 fn announced_data_is_a_writes_or_skipped() {
     for flags in [wire::CMD_FLAG_PAYLOAD_LEN, 0] {
-        let mut sent = Sent::default().extended(wire::CMD_WRITE, flags, 7, 0, 3);
+        let mut sent = Messages::default().extended_request(wire::CMD_WRITE, flags, 7, 0, 3);
         sent.0.extend_from_slice(b"abc");
         let events = extended(&sent);
         assert!(matches!(events[..], [Event::Request(_), Event::Data(b"abc"), Event::NeedMore]), "{events:?}");
     }
     for command in [wire::CMD_READ, wire::CMD_TRIM, wire::CMD_BLOCK_STATUS, 99] {
-        let mut sent = Sent::default().extended(command, wire::CMD_FLAG_PAYLOAD_LEN, 7, 0, 3);
+        let mut sent = Messages::default().extended_request(command, wire::CMD_FLAG_PAYLOAD_LEN, 7, 0, 3);
         sent.0.extend_from_slice(b"abc");
-        let sent = sent.extended(wire::CMD_READ, 0, 8, 0, 512);
+        let sent = sent.extended_request(wire::CMD_READ, 0, 8, 0, 512);
         let events = extended(&sent);
         let expected = matches!(
             events[..],
             [
-                Event::Refused(Refusal { errno: Errno::EINVAL, .. }),
+                Event::Refused(Refusal { code: ErrorCode::Invalid, .. }),
                 Event::Request(Request { cookie: 8, .. }),
                 Event::NeedMore
             ]
@@ -416,18 +419,20 @@ fn announced_data_is_a_writes_or_skipped() {
 
 #[test]
 fn each_kind_of_header_has_its_own_magic() {
-    let compact = Sent::default().request(wire::CMD_READ, 0, 7, 0, 512).request(wire::CMD_READ, 0, 7, 0, 512);
+    let compact = Messages::default().request(wire::CMD_READ, 0, 7, 0, 512).request(wire::CMD_READ, 0, 7, 0, 512);
     let due = wire::EXTENDED_REQUEST_MAGIC;
     assert_eq!(extended(&compact), [Event::Broken(Broken::Magic { magic: wire::REQUEST_MAGIC, due })]);
-    let sent = Sent::default().extended(wire::CMD_READ, 0, 7, 0, 512).0;
+    let sent = Messages::default().extended_request(wire::CMD_READ, 0, 7, 0, 512).0;
     let event = Decoder::new(&offer(), STRUCTURED).advance(&mut &sent[..]);
     assert_eq!(event, Event::Broken(Broken::Magic { magic: due, due: wire::REQUEST_MAGIC }));
 }
 
 #[test]
 fn extended_headers_that_arrive_in_pieces() {
-    let sent =
-        Sent::default().extended(wire::CMD_READ, 0, 7, OFFSET, 512).extended(wire::CMD_READ, 0, 8, OFFSET, 512).0;
+    let sent = Messages::default()
+        .extended_request(wire::CMD_READ, 0, 7, OFFSET, 512)
+        .extended_request(wire::CMD_READ, 0, 8, OFFSET, 512)
+        .0;
     for length in 1..wire::EXTENDED_REQUEST_BYTES {
         let (mut decoder, mut cookies) = (Decoder::new(&offer(), EXTENDED), Vec::new());
         for mut piece in sent.chunks(length) {
@@ -443,7 +448,8 @@ fn extended_headers_that_arrive_in_pieces() {
 #[test]
 fn a_message_is_cut_at_a_character() {
     let long = format!("x{}", "é".repeat(3000));
-    let Reply::Error { message, .. } = replied(STRUCTURED, |replies, out| replies.failed(out, TO, Errno::EIO, &long))
+    let Reply::Error { message, .. } =
+        replied(STRUCTURED, |replies, out| replies.failed(out, TO, ErrorCode::Io, &long))
     else {
         panic!("no error");
     };
@@ -456,6 +462,6 @@ fn errnos_that_the_protocol_does_not_have() {
     let numbers = [(1, 1), (5, 5), (12, 12), (22, 22), (28, 28), (75, 75), (95, 95), (108, 108)];
     let like = [(13, 1), (30, 1), (27, 28), (122, 28), (38, 95), (110, 5), (0, 5), (-1, 5)];
     for (errno, number) in numbers.into_iter().chain(like) {
-        assert_eq!(wire::error_number(Errno(errno)), number, "{errno}");
+        assert_eq!(ErrorCode::from_errno(errno).number(), number, "{errno}");
     }
 }

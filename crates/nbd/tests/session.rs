@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use iosched_live::backend::Extent;
-use iosched_live::nbd::{
-    Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, RequestKind, TlsMode,
+use iosched_nbd::{
+    Decoder, Event, Extent, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, RequestKind,
+    TlsMode,
 };
 
 /// No answer to one option or request is longer here, bytes: three names and descriptions, and what frames them.
@@ -30,15 +30,10 @@ pub(crate) struct SessionRecord {
 /// What `choice` says that the server offers.
 fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
     let bit = |bit: u8| choice & (1 << bit) != 0;
-    let offer = Offer {
-        description: "what it is for".into(),
-        read_only: bit(0),
-        rotational: bit(1),
-        trim: !bit(2),
-        write_zeroes: !bit(3),
-        fast_zero: bit(4),
-        ..Offer::new("db", 1 << 20)
-    };
+    let mut offer = Offer::new("db", 1 << 20);
+    offer.description = "what it is for".into();
+    (offer.read_only, offer.rotational, offer.trim) = (bit(0), bit(1), !bit(2));
+    (offer.write_zeroes, offer.fast_zero) = (!bit(3), bit(4));
     let tls = match choice >> 6 {
         0 | 3 => TlsMode::Off,
         1 => TlsMode::Available,
@@ -127,7 +122,7 @@ impl Connection {
                 match request.kind {
                     RequestKind::Read => replies.data(&mut self.record.answers, to, length),
                     RequestKind::BlockStatus => {
-                        replies.extents(&mut self.record.answers, to, &[Extent { length, is_hole: true }]);
+                        replies.extents(&mut self.record.answers, to, [Extent { length, state: 3 }].into_iter());
                     }
                     _ => replies.done(&mut self.record.answers, to),
                 }
@@ -135,7 +130,7 @@ impl Connection {
             }
             Event::Refused(refusal) => {
                 let before = self.record.answers.len();
-                replies.failed(&mut self.record.answers, refusal.to, refusal.errno, refusal.message);
+                replies.failed(&mut self.record.answers, refusal.to, refusal.code, refusal.message);
                 assert!(self.record.answers.len() <= before + ANSWER_BYTES_MAX);
                 self.record.requests.push(Err(refusal));
             }

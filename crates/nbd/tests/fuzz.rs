@@ -1,27 +1,29 @@
 //! Random and damaged conversations.
 
-use iosched_check::Random;
-use iosched_live::nbd::{
-    Decoder, Event, Export, Exports, Handshake, Offer, Progress, ReplyForm, Terms, TlsMode, wire, wire::OptionHeader,
+use std::path::Path;
+
+use iosched_nbd::client::{FLAGS, Messages};
+use iosched_nbd::{
+    Decoder, Event, Handshake, Offer, Progress, ReplyForm, Terms, TlsMode, wire, wire::OptionHeader,
     wire::RequestHeader,
 };
+use iosched_testing::Random;
+use iosched_testing::fuzzing::{bytes, damage, inputs, replay_corpus};
 use proptest::prelude::*;
 
-use super::client::{self, Sent};
-use super::fuzzing::{bytes, damage, inputs, replay_corpus};
 use super::session::{self, fuzz_nbd};
 
-const STRUCTURED: Terms = Terms { form: ReplyForm::Structured, block_status: true };
+const STRUCTURED: Terms = Terms::new(ReplyForm::Structured).with_block_status();
 
-fn add_option(sent: Sent, random: &mut Random) -> Sent {
+fn add_option(sent: Messages, random: &mut Random) -> Messages {
     let name = random.pick(&["db", "backup", "", "nothing"]);
     let facts = [0, 1, 2, 3, 9];
     let facts = &facts[random.index(5)..];
     match random.index(10) {
         8 => sent.contexts(wire::OPT_LIST_META_CONTEXT, name, &["base:", "", "qemu:"][..random.index(4)]),
         9 => sent.contexts(wire::OPT_SET_META_CONTEXT, name, &["x:y", wire::BASE_ALLOCATION][..random.index(3)]),
-        0 => sent.ask(wire::OPT_INFO, name, facts),
-        1 => sent.ask(wire::OPT_GO, name, facts),
+        0 => sent.info(wire::OPT_INFO, name, facts),
+        1 => sent.info(wire::OPT_GO, name, facts),
         2 => sent.option(wire::OPT_LIST, &[]),
         3 => sent.option(random.pick(&[wire::OPT_STRUCTURED_REPLY, wire::OPT_EXTENDED_HEADERS]), &[]),
         4 => sent.option(wire::OPT_STARTTLS, &[]),
@@ -32,16 +34,16 @@ fn add_option(sent: Sent, random: &mut Random) -> Sent {
 }
 
 /// A request with extended headers.
-fn add_extended(sent: Sent, random: &mut Random) -> Sent {
+fn add_extended(sent: Messages, random: &mut Random) -> Messages {
     let flags = random.pick(&[0, 0, wire::CMD_FLAG_PAYLOAD_LEN, 1, 4, 8, 0xffff]);
     let offset = random.pick(&[0, 512, 1 << 19, u64::MAX]);
     let length = random.pick(&[0, 1, 512, 1 << 19, 32 << 20, 1 << 32, u64::MAX]);
-    let mut sent = sent.extended(random.index(10) as u16, flags, random.next_word(), offset, length);
+    let mut sent = sent.extended_request(random.index(10) as u16, flags, random.next_word(), offset, length);
     sent.0.extend_from_slice(&[0x21; 512][..random.pick(&[0, 0, 1, 512])]);
     sent
 }
 
-fn add_request(sent: Sent, random: &mut Random) -> Sent {
+fn add_request(sent: Messages, random: &mut Random) -> Messages {
     if random.index(4) == 0 {
         return add_extended(sent, random);
     }
@@ -72,9 +74,9 @@ fn add_request(sent: Sent, random: &mut Random) -> Sent {
 
 /// A conversation as a client might have it, behind the two bytes that set it up.
 fn conversation(random: &mut Random) -> Vec<u8> {
-    let mut sent = Sent(bytes(2, random));
+    let mut sent = Messages(bytes(2, random));
     sent.0[0] &= random.pick(&[0x3f, 0x20, 0xff]);
-    let flags = random.pick(&[client::FLAGS, client::FLAGS, client::FLAGS, 1, 1, 0, 2]);
+    let flags = random.pick(&[FLAGS, FLAGS, FLAGS, 1, 1, 0, 2]);
     sent.0.extend_from_slice(&flags.to_be_bytes());
     for _ in 0..random.index(4) {
         sent = add_option(sent, random);
@@ -128,13 +130,13 @@ fn random_and_damaged_conversations() {
 
 #[test]
 fn the_corpus() {
-    replay_corpus("nbd", fuzz_nbd);
+    replay_corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/nbd"), fuzz_nbd);
 }
 
 #[test]
 fn requests_allocate_nothing() {
     let offer = Offer::new("disk", 1 << 40);
-    let mut sent = Sent::default();
+    let mut sent = Messages::default();
     for index in 0..1000 {
         sent = sent.write(0, index, index << 12, &[1; 4096]).request(wire::CMD_READ, 0, index, 0, 4096);
         sent = sent.request(wire::CMD_READ, 0xff, index, 0, 4096);
@@ -157,7 +159,7 @@ fn requests_allocate_nothing() {
 fn an_announced_length_allocates_nothing() {
     let mut out = Vec::with_capacity(100);
     let mut handshake = Handshake::new([Offer::new("db", 1)].into(), TlsMode::Off, &mut out);
-    let mut sent = Sent::hello(client::FLAGS).0;
+    let mut sent = Messages::flags(FLAGS).0;
     OptionHeader { magic: wire::OPTION_MAGIC, option: wire::OPT_GO, length: 64 << 10 }.write(&mut sent);
     let used = allocation_counter::measure(|| {
         assert_eq!(handshake.advance(&mut &sent[..], &mut out), Progress::NeedMore);
@@ -201,13 +203,5 @@ proptest! {
         let (mut bytes, header) = (Vec::new(), OptionHeader { magic: cookie, option: magic, length });
         header.write(&mut bytes);
         prop_assert_eq!(OptionHeader::read(&bytes), Some(header));
-    }
-
-    #[test]
-    fn any_text_declares_exports_or_is_refused(text in "\\PC{0,80}", field in "(class|level|weight|read-only)=\\PC{0,4}") {
-        let _ = Export::from_option(&text);
-        let _ = Export::from_option(&format!("db,{field}"));
-        let _ = Exports::from_toml("f", &text);
-        let _ = Exports::from_toml("f", &format!("[export.db]\n{field}"));
     }
 }

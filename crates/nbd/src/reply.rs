@@ -1,9 +1,7 @@
 //! Replies: what goes before a read's data, and all of every other reply.
 
-use super::super::handshake::ALLOCATION_ID;
-use super::super::{ReplyForm, Terms, wire};
-use crate::Errno;
-use crate::backend::Extent;
+use crate::handshake::ALLOCATION_ID;
+use crate::{ErrorCode, ReplyForm, Terms, wire};
 
 /// What a reply names its request by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +10,15 @@ pub struct ReplyTo {
     pub cookie: u64,
     /// The request's first byte on the export.
     pub offset: u64,
+}
+
+/// A part of an export with one state in a metadata context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Bytes, at least 1.
+    pub length: u64,
+    /// In [`wire::BASE_ALLOCATION`]: [`wire::STATE_HOLE`] and [`wire::STATE_ZERO`], or 0 for data.
+    pub state: u64,
 }
 
 /// Writes the replies of one connection.
@@ -87,7 +94,7 @@ impl Replies {
 
     /// What is allocated: `extents`, at least one, from the request's offset on, none longer than it. Not with simple
     /// replies.
-    pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: &[Extent]) {
+    pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: impl ExactSizeIterator<Item = Extent>) {
         let (is_long, count) = (self.form == ReplyForm::Extended, extents.len() as u32);
         let (kind, length) = if is_long {
             (wire::REPLY_TYPE_BLOCK_STATUS_EXT, 8 + 16 * u64::from(count))
@@ -100,21 +107,20 @@ impl Replies {
             out.extend_from_slice(&count.to_be_bytes());
         }
         for extent in extents {
-            let state = if extent.is_hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 };
             if is_long {
                 out.extend_from_slice(&extent.length.to_be_bytes());
-                out.extend_from_slice(&u64::from(state).to_be_bytes());
+                out.extend_from_slice(&extent.state.to_be_bytes());
             } else {
                 out.extend_from_slice(&(extent.length as u32).to_be_bytes());
-                out.extend_from_slice(&state.to_be_bytes());
+                out.extend_from_slice(&(extent.state as u32).to_be_bytes());
             }
         }
     }
 
     /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing
     /// with simple replies.
-    pub fn failed(self, out: &mut Vec<u8>, to: ReplyTo, errno: Errno, message: &str) {
-        let error = wire::error_number(errno);
+    pub fn failed(self, out: &mut Vec<u8>, to: ReplyTo, code: ErrorCode, message: &str) {
+        let error = code.number();
         if self.form == ReplyForm::Simple {
             out.extend_from_slice(&wire::simple_reply(error, to.cookie));
             return;

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use iosched_live::nbd::wire::{self, Reader};
-use iosched_live::nbd::{
+use iosched_nbd::wire::{self, Reader};
+use iosched_nbd::{
     Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Offer, Progress, ReplyForm, Terms, TlsMode,
 };
 
-use super::client::{self, OptionReply, Sent};
+use iosched_nbd::client::{FLAGS, Messages, OptionReply, contexts_data, info_data};
+
+use super::client;
 
 fn offers() -> Arc<[Offer]> {
-    let backup = Offer { description: "only at night".into(), ..Offer::new("backup", 1 << 30) };
-    let archive = Offer { read_only: true, rotational: true, ..Offer::new("archive", 4096) };
+    let mut backup = Offer::new("backup", 1 << 30);
+    backup.description = "only at night".into();
+    let mut archive = Offer::new("archive", 4096);
+    (archive.read_only, archive.rotational) = (true, true);
     Arc::new([backup, archive])
 }
 
@@ -35,23 +39,23 @@ fn feed<'a>(handshake: &mut Handshake, mut sent: &'a [u8]) -> (Progress, Vec<u8>
 }
 
 /// What a new handshake without TLS makes of `sent`.
-fn run(sent: &Sent) -> (Progress, Vec<u8>) {
+fn run(sent: &Messages) -> (Progress, Vec<u8>) {
     let (progress, out, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
     assert!(left.is_empty());
     (progress, out)
 }
 
-fn hello() -> Sent {
-    Sent::hello(client::FLAGS)
+fn hello() -> Messages {
+    Messages::flags(FLAGS)
 }
 
 /// Of each reply its kind.
-fn kinds(replies: &[OptionReply]) -> Vec<u32> {
+fn kinds(replies: &[OptionReply<'_>]) -> Vec<u32> {
     replies.iter().map(|reply| reply.kind).collect()
 }
 
 /// The only reply to an option that leaves the handshake where it was.
-fn refused(sent: &Sent) -> u32 {
+fn refused(sent: &Messages) -> u32 {
     let (progress, out) = run(sent);
     assert_eq!(progress, Progress::NeedMore);
     let replies = client::option_replies(&out);
@@ -70,7 +74,7 @@ const WRITABLE: u16 = wire::TRANS_HAS_FLAGS
 
 fn negotiated(offer: usize, structured_replies: bool) -> Progress {
     let form = if structured_replies { ReplyForm::Structured } else { ReplyForm::Simple };
-    Progress::Negotiated(Negotiated { offer, terms: Terms { form, block_status: false } })
+    Progress::Negotiated(Negotiated { offer, terms: Terms::new(form) })
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn export_name_with_and_without_zeroes() {
     assert_eq!(out, [&(1u64 << 30).to_be_bytes()[..], &WRITABLE.to_be_bytes()].concat());
 
     for flags in [0, wire::FLAG_C_FIXED_NEWSTYLE] {
-        let (progress, out) = run(&Sent::hello(flags).option(wire::OPT_EXPORT_NAME, b"backup"));
+        let (progress, out) = run(&Messages::flags(flags).option(wire::OPT_EXPORT_NAME, b"backup"));
         assert_eq!(progress, negotiated(0, false));
         assert_eq!((out.len(), &out[10..]), (134, &[0; 124][..]));
     }
@@ -101,7 +105,7 @@ fn go_tells_size_and_flags_and_enters_transmission() {
     let replies = client::option_replies(&out);
     assert_eq!(kinds(&replies), [wire::REP_INFO, wire::REP_ACK]);
     assert!(replies.iter().all(|reply| reply.option == wire::OPT_GO));
-    let mut facts = Reader(&replies[0].data);
+    let mut facts = Reader(replies[0].data);
     assert_eq!((facts.u16(), facts.u64()), (Some(wire::INFO_EXPORT), Some(4096)));
     let flags = wire::TRANS_HAS_FLAGS
         | wire::TRANS_READ_ONLY
@@ -116,7 +120,7 @@ fn go_tells_size_and_flags_and_enters_transmission() {
 #[test]
 fn info_tells_what_is_asked_for_and_goes_on() {
     let facts = [wire::INFO_BLOCK_SIZE, wire::INFO_NAME, wire::INFO_DESCRIPTION, 77];
-    let (progress, out) = run(&hello().ask(wire::OPT_INFO, "backup", &facts).go("backup"));
+    let (progress, out) = run(&hello().info(wire::OPT_INFO, "backup", &facts).go("backup"));
     assert_eq!(progress, negotiated(0, false));
     let replies = client::option_replies(&out);
     let info = wire::REP_INFO;
@@ -124,15 +128,17 @@ fn info_tells_what_is_asked_for_and_goes_on() {
     assert_eq!(replies[1].data, b"\x00\x01backup");
     assert_eq!(replies[2].data, b"\x00\x02only at night");
     assert_eq!(replies[3].data, b"\x00\x03\x00\x00\x00\x01\x00\x00\x10\x00\x02\x00\x00\x00");
-    let large: Arc<[Offer]> = Arc::new([Offer { length_max: 128 << 20, ..Offer::new("db", 1 << 30) }]);
-    let sent = hello().ask(wire::OPT_GO, "db", &[wire::INFO_BLOCK_SIZE]);
+    let mut large = Offer::new("db", 1 << 30);
+    large.length_max = 128 << 20;
+    let large: Arc<[Offer]> = Arc::new([large]);
+    let sent = hello().info(wire::OPT_GO, "db", &[wire::INFO_BLOCK_SIZE]);
     let (_, out, _) = feed(&mut start(large, TlsMode::Off), &sent.0);
     assert_eq!(client::option_replies(&out)[1].data[10..], (128_u32 << 20).to_be_bytes());
 }
 
 #[test]
 fn no_description_where_there_is_none() {
-    let (_, out) = run(&hello().ask(wire::OPT_GO, "archive", &[wire::INFO_DESCRIPTION]));
+    let (_, out) = run(&hello().info(wire::OPT_GO, "archive", &[wire::INFO_DESCRIPTION]));
     assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_INFO, wire::REP_ACK]);
 }
 
@@ -140,7 +146,7 @@ fn no_description_where_there_is_none() {
 fn go_and_info_of_an_unknown_export() {
     for option in [wire::OPT_GO, wire::OPT_INFO] {
         for name in ["nothing", ""] {
-            assert_eq!(refused(&hello().ask(option, name, &[])), wire::REP_ERR_UNKNOWN);
+            assert_eq!(refused(&hello().info(option, name, &[])), wire::REP_ERR_UNKNOWN);
         }
     }
 }
@@ -151,7 +157,7 @@ fn the_empty_name_means_the_only_export() {
     for sent in [hello().go(""), hello().option(wire::OPT_EXPORT_NAME, b""), hello().go("sda")] {
         assert_eq!(feed(&mut start(Arc::clone(&only), TlsMode::Off), &sent.0).0, negotiated(0, false));
     }
-    let (_, out, _) = feed(&mut start(only, TlsMode::Off), &hello().ask(wire::OPT_GO, "", &[wire::INFO_NAME]).0);
+    let (_, out, _) = feed(&mut start(only, TlsMode::Off), &hello().info(wire::OPT_GO, "", &[wire::INFO_NAME]).0);
     assert_eq!(client::option_replies(&out)[1].data, b"\x00\x01sda");
 }
 
@@ -163,7 +169,7 @@ fn the_empty_name_means_the_export_declared_under_it() {
 
 #[test]
 fn go_with_lengths_that_do_not_add_up() {
-    let right = client::info_request(b"backup", &[wire::INFO_NAME]);
+    let right = info_data(b"backup", &[wire::INFO_NAME]);
     let mut long = right.clone();
     long.push(0);
     let huge = [&u32::MAX.to_be_bytes(), &right[4..]].concat();
@@ -180,7 +186,7 @@ fn names_up_to_the_longest() {
     let long: Arc<[Offer]> = Arc::new([Offer::new(name.clone(), 512)]);
     assert_eq!(feed(&mut start(long, TlsMode::Off), &hello().go(&name).0).0, negotiated(0, false));
     assert_eq!(refused(&hello().go(&format!("{name}x"))), wire::REP_ERR_TOO_BIG);
-    assert_eq!(refused(&hello().option(wire::OPT_GO, &client::info_request(b"\xff\xfe", &[]))), wire::REP_ERR_INVALID);
+    assert_eq!(refused(&hello().option(wire::OPT_GO, &info_data(b"\xff\xfe", &[]))), wire::REP_ERR_INVALID);
 }
 
 #[test]
@@ -205,7 +211,8 @@ fn fast_zeroes_are_offered_where_they_are_fast() {
     for (fast_zero, read_only, write_zeroes) in
         [(true, false, true), (false, false, true), (true, true, true), (true, false, false)]
     {
-        let offer = Offer { fast_zero, read_only, write_zeroes, ..Offer::new("db", 1 << 20) };
+        let mut offer = Offer::new("db", 1 << 20);
+        (offer.fast_zero, offer.read_only, offer.write_zeroes) = (fast_zero, read_only, write_zeroes);
         let offered = offer.flags(Terms::default()) & wire::TRANS_SEND_FAST_ZERO != 0;
         assert_eq!(offered, fast_zero && !read_only && write_zeroes);
     }
@@ -221,9 +228,9 @@ fn structured_replies_are_agreed_on_and_bring_df() {
 }
 
 /// A client's structured replies, and then `ask`.
-fn structured(ask: impl FnOnce(Sent) -> Sent) -> (Progress, Vec<OptionReply>) {
+fn structured(ask: impl FnOnce(Messages) -> Messages) -> (Progress, Vec<OptionReply<'static>>) {
     let (progress, out) = run(&ask(hello().option(wire::OPT_STRUCTURED_REPLY, &[])));
-    (progress, client::option_replies(&out).split_off(1))
+    (progress, client::option_replies(out.leak()).split_off(1))
 }
 
 /// Whether block status was agreed on, and with which export.
@@ -258,11 +265,11 @@ fn the_last_chosen_context_holds() {
         assert_eq!(has_status(progress), (0, expected), "{queries:?}");
         assert_eq!(replies[0].kind == wire::REP_META_CONTEXT, expected);
         let again =
-            |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "backup", queries);
+            |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "backup", queries);
         assert_eq!(has_status(structured(|sent| again(sent).go("backup")).0), (0, expected));
     }
     // A choice that is refused ends the one before.
-    let refused = |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "nothing", &[]);
+    let refused = |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]).contexts(SET, "nothing", &[]);
     let (progress, replies) = structured(|sent| refused(sent).go("backup"));
     assert_eq!(has_status(progress), (0, false));
     assert_eq!(replies[2].kind, wire::REP_ERR_UNKNOWN);
@@ -270,15 +277,15 @@ fn the_last_chosen_context_holds() {
 
 #[test]
 fn a_context_is_of_one_export_and_of_what_was_said_inside_tls() {
-    let chosen = |sent: Sent| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
+    let chosen = |sent: Messages| sent.contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
     assert_eq!(has_status(structured(|sent| chosen(sent).go("archive")).0), (1, false));
-    let by_name = |sent: Sent| chosen(sent).option(wire::OPT_EXPORT_NAME, b"backup");
+    let by_name = |sent: Messages| chosen(sent).option(wire::OPT_EXPORT_NAME, b"backup");
     let (progress, _) = run(&by_name(hello().option(wire::OPT_STRUCTURED_REPLY, &[])));
     assert_eq!(has_status(progress), (0, true));
     let mut handshake = start(offers(), TlsMode::Available);
     let before = chosen(hello().option(wire::OPT_STRUCTURED_REPLY, &[])).option(wire::OPT_STARTTLS, &[]);
     assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
-    let after = Sent::default().option(wire::OPT_STRUCTURED_REPLY, &[]).go("backup");
+    let after = Messages::default().option(wire::OPT_STRUCTURED_REPLY, &[]).go("backup");
     assert_eq!(has_status(feed(&mut handshake, &after.0).0), (0, false));
 }
 
@@ -287,7 +294,7 @@ fn contexts_that_cannot_be_had() {
     for option in [SET, LIST] {
         let early = hello().contexts(option, "backup", &[wire::BASE_ALLOCATION]);
         assert_eq!(refused(&early), wire::REP_ERR_INVALID, "without structured replies");
-        let right = client::contexts("backup", &["base:", wire::BASE_ALLOCATION]);
+        let right = contexts_data("backup", &["base:", wire::BASE_ALLOCATION]);
         let long = [&right[..], &[0]].concat();
         let many = [&right[..10], &u32::MAX.to_be_bytes(), &right[14..]].concat();
         for data in [&right[..right.len() - 1], &long, &many, &right[..10], &right[..3], &[]] {
@@ -304,14 +311,14 @@ fn extended_headers_are_agreed_on_and_stay() {
     let sent = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_EXTENDED_HEADERS, &[]);
     let sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).contexts(SET, "backup", &[wire::BASE_ALLOCATION]);
     let (progress, out) = run(&sent.go("backup"));
-    let terms = Terms { form: ReplyForm::Extended, block_status: true };
+    let terms = Terms::new(ReplyForm::Extended).with_block_status();
     assert_eq!(progress, Progress::Negotiated(Negotiated { offer: 0, terms }));
     let kinds = kinds(&client::option_replies(&out));
     assert_eq!(kinds[..3], [wire::REP_ACK, wire::REP_ACK, wire::REP_ERR_EXT_HEADER_REQD]);
     let mut handshake = start(offers(), TlsMode::Available);
     let before = hello().option(wire::OPT_EXTENDED_HEADERS, &[]).option(wire::OPT_STARTTLS, &[]);
     assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
-    assert_eq!(feed(&mut handshake, &Sent::default().go("backup").0).0, negotiated(0, false));
+    assert_eq!(feed(&mut handshake, &Messages::default().go("backup").0).0, negotiated(0, false));
 }
 
 #[test]
@@ -352,7 +359,8 @@ fn tls_starts_when_asked_for_and_only_once() {
         assert_eq!((progress, left.len()), (Progress::StartTls, wire::OPTION_HEADER_BYTES));
         assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_ACK]);
 
-        let (progress, out, _) = feed(&mut handshake, &Sent::default().option(wire::OPT_STARTTLS, &[]).go("backup").0);
+        let (progress, out, _) =
+            feed(&mut handshake, &Messages::default().option(wire::OPT_STARTTLS, &[]).go("backup").0);
         assert_eq!(progress, negotiated(0, false));
         assert_eq!(client::option_replies(&out)[0].kind, wire::REP_ERR_INVALID);
     }
@@ -363,12 +371,12 @@ fn agreements_before_tls_are_forgotten() {
     let mut handshake = start(offers(), TlsMode::Available);
     let before = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_STARTTLS, &[]);
     assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
-    assert_eq!(feed(&mut handshake, &Sent::default().go("backup").0).0, negotiated(0, false));
+    assert_eq!(feed(&mut handshake, &Messages::default().go("backup").0).0, negotiated(0, false));
 }
 
 #[test]
 fn required_tls_allows_only_starttls_and_abort_before_it() {
-    let mut sent = hello().go("backup").ask(wire::OPT_INFO, "backup", &[]).option(wire::OPT_LIST, &[]);
+    let mut sent = hello().go("backup").info(wire::OPT_INFO, "backup", &[]).option(wire::OPT_LIST, &[]);
     sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).option(99, &[]).option(wire::OPT_ABORT, &[]);
     let (progress, out, _) = feed(&mut start(offers(), TlsMode::Required), &sent.0);
     assert_eq!(progress, Progress::Close(Closed::Aborted));
@@ -384,13 +392,13 @@ fn required_tls_allows_only_starttls_and_abort_before_it() {
 #[test]
 fn client_flags_that_were_not_offered() {
     for flags in [4, 0x8000_0001] {
-        assert_eq!(run(&Sent::hello(flags)).0, Progress::Close(Closed::ClientFlags { flags }));
+        assert_eq!(run(&Messages::flags(flags)).0, Progress::Close(Closed::ClientFlags { flags }));
     }
 }
 
 #[test]
 fn a_client_without_fixed_newstyle_can_only_choose() {
-    let (progress, out) = run(&Sent::hello(0).option(wire::OPT_LIST, &[]));
+    let (progress, out) = run(&Messages::flags(0).option(wire::OPT_LIST, &[]));
     assert_eq!((progress, out.len()), (Progress::Close(Closed::NotFixed { option: wire::OPT_LIST }), 0));
 }
 
@@ -405,7 +413,7 @@ fn anything_but_an_option_closes() {
 fn a_closed_handshake_stays_closed() {
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().option(wire::OPT_ABORT, &[]).0);
-    let again = Sent::default().go("backup");
+    let again = Messages::default().go("backup");
     let (progress, out, left) = feed(&mut handshake, &again.0);
     assert_eq!((progress, out.len(), left.len()), (Progress::Close(Closed::Aborted), 0, again.0.len()));
 }
@@ -414,7 +422,7 @@ fn a_closed_handshake_stays_closed() {
 fn options_are_counted() {
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().0);
-    let option = Sent::default().option(99, &[]).0;
+    let option = Messages::default().option(99, &[]).0;
     for _ in 0..OPTIONS_MAX {
         assert_eq!(feed(&mut handshake, &option).0, Progress::NeedMore);
     }
@@ -429,7 +437,7 @@ fn the_data_of_all_options_is_bounded() {
     // It closes at the header already: nothing of the rest is waited for or kept.
     let mut handshake = start(offers(), TlsMode::Off);
     feed(&mut handshake, &hello().option(99, &half).option(99, &half).0);
-    let header = Sent::default().option(99, b"x").0;
+    let header = Messages::default().option(99, b"x").0;
     let (progress, ..) = feed(&mut handshake, &header[..wire::OPTION_HEADER_BYTES]);
     assert_eq!(progress, Progress::Close(Closed::TooMuchData));
 }

@@ -1,21 +1,25 @@
-//! Inputs that are random, or were right before some harm was done to them.
+//! Inputs that are random, or valid inputs with damage.
 
 use std::path::Path;
 
 use iosched_check::Random;
 
-/// How many inputs a test tries: `IOSCHED_FUZZ_INPUTS`, or so few as take no time.
-pub(crate) fn inputs(few: u64) -> u64 {
+/// The number of inputs that a test tries: `IOSCHED_FUZZ_INPUTS`, or `few`, which take little time.
+///
+/// # Panics
+/// If the variable is not a number.
+#[must_use]
+pub fn inputs(few: u64) -> u64 {
     std::env::var("IOSCHED_FUZZ_INPUTS").ok().map_or(few, |text| text.parse().expect("a number"))
 }
 
-/// Any bytes.
-pub(crate) fn bytes(count: usize, random: &mut Random) -> Vec<u8> {
+/// Random bytes.
+pub fn bytes(count: usize, random: &mut Random) -> Vec<u8> {
     (0..count).map(|_| random.next_word() as u8).collect()
 }
 
-/// Does some harm to a conversation.
-pub(crate) fn damage(data: &mut Vec<u8>, random: &mut Random) {
+/// Damages an input in one to four places.
+pub fn damage(data: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.index(4) {
         if data.is_empty() {
             return;
@@ -35,11 +39,13 @@ pub(crate) fn damage(data: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Hands each file of a fuzz target's corpus to `fuzz`.
-pub(crate) fn replay_corpus(target: &str, fuzz: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+/// Passes each file of a corpus folder to `fuzz`.
+///
+/// # Panics
+/// If the folder cannot be read or has fewer than four files.
+pub fn replay_corpus(folder: &Path, fuzz: impl Fn(&[u8])) {
     let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 4);
+    assert!(files.len() >= 4, "{} files in {}", files.len(), folder.display());
     for file in files {
         fuzz(&std::fs::read(file).unwrap());
     }

@@ -8,6 +8,7 @@ pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Offer {
     /// The name clients ask for; at most [`wire::STRING_BYTES_MAX`] bytes.
     pub name: String,

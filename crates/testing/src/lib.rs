@@ -1,0 +1,13 @@
+//! Set-up that tests of several crates share.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`fuzzing`] | random and damaged inputs, corpora of fuzz targets |
+//! | [`machine`] | programs and features that the machine may lack |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod fuzzing;
+pub mod machine;
+
+pub use iosched_check::Random;
