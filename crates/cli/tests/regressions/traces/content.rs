@@ -1,4 +1,4 @@
-//! Odd records.
+//! Case records.
 
 use super::{info, table};
 use crate::list::{Sandbox, of_repository};

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::common::{Loop, Mount, Server, available, has_program, image, is_root, sh, wait_for};
-use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
+use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n";
 /// What a comparison prints.
@@ -70,14 +70,14 @@ fn sample() -> String {
     of_repository(SAMPLE).to_string_lossy().into_owned()
 }
 
-pub(crate) const CASES: &[Odd] = &[
-    odd("a report into /dev/null leaves /dev/null a device", |place| {
+pub(crate) const CASES: &[Case] = &[
+    case("a report into /dev/null leaves /dev/null a device", |place| {
         compare(place, &["--report", "/dev/null"]).code(0).says(&[TABLE]);
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
         compare(place, &["--decisions", "/dev/null", "--records", "/dev/null"]).code(0);
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     }),
-    odd("a named pipe gets the report and stays a pipe", |place| {
+    case("a named pipe gets the report and stays a pipe", |place| {
         let pipe = place.path("pipe");
         sh("mkfifo \"$1\"", &[&pipe]);
         let reader = thread::spawn({
@@ -88,7 +88,7 @@ pub(crate) const CASES: &[Odd] = &[
         is_page(&reader.join().unwrap());
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }),
-    odd("a symbolic link stays one, and its target is written", |place| {
+    case("a symbolic link stays one, and its target is written", |place| {
         fs::create_dir(place.path("elsewhere")).unwrap();
         place.file("elsewhere/page.html", "");
         symlink("elsewhere/page.html", place.path("link.html")).unwrap();
@@ -96,19 +96,19 @@ pub(crate) const CASES: &[Odd] = &[
         assert!(fs::symlink_metadata(place.path("link.html")).unwrap().is_symlink());
         is_page(&place.read("elsewhere/page.html"));
     }),
-    odd("a symbolic link to nothing makes its target", |place| {
+    case("a symbolic link to nothing makes its target", |place| {
         symlink("b", place.path("a")).unwrap();
         symlink("target.html", place.path("b")).unwrap();
         compare(place, &["--report", "a"]).code(0);
         is_page(&place.read("target.html"));
         assert!(fs::symlink_metadata(place.path("b")).unwrap().is_symlink());
     }),
-    odd("links in a circle are refused", |place| {
+    case("links in a circle are refused", |place| {
         symlink("b", place.path("a")).unwrap();
         symlink("a", place.path("b")).unwrap();
         compare(place, &["--report", "a"]).refused(2, &["a: has too many symbolic links"]);
     }),
-    odd("standard output by its other names is not replaced either", |place| {
+    case("standard output by its other names is not replaced either", |place| {
         place.file("tasks.toml", TASKS);
         compare(place, &[]).code(0);
         for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
@@ -120,7 +120,7 @@ pub(crate) const CASES: &[Odd] = &[
             is_page(&place.read("out"));
         }
     }),
-    odd("another descriptor that a shell opened gets what is written", |place| {
+    case("another descriptor that a shell opened gets what is written", |place| {
         compare(place, &[]).code(0);
         let script = "\"$2\" report --last -o /dev/fd/3 3>\"$1\"/three; \"$2\" report --last -o /dev/fd/4 4>&1 | cat >\"$1\"/four";
         let state = place.path("state");
@@ -129,19 +129,19 @@ pub(crate) const CASES: &[Odd] = &[
         is_page(&place.read("three"));
         is_page(&place.read("four"));
     }),
-    odd("two outputs do not both go to standard output", |place| {
+    case("two outputs do not both go to standard output", |place| {
         for option in ["--report", "--decisions", "--records"] {
             compare(place, &[option, "-"]).refused(2, &[option, "standard output already gets"]).never(&[TABLE]);
         }
         compare(place, &["--report", "/dev/stdout"]).refused(2, &["standard output already gets"]);
         place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["standard output already gets"]);
     }),
-    odd("two outputs do not go to one file", |place| {
+    case("two outputs do not go to one file", |place| {
         let told = compare(place, &["--report", "one", "--decisions", "./one"]);
         told.refused(2, &["--report", "--decisions"]);
         only(place, &[]);
     }),
-    odd("a directory and a socket are refused before anything runs", |place| {
+    case("a directory and a socket are refused before anything runs", |place| {
         let _socket = UnixListener::bind(place.path("socket")).unwrap();
         fs::create_dir(place.path("directory")).unwrap();
         for (name, what) in [("socket", "is a socket"), ("directory", "is a directory")] {
@@ -151,7 +151,7 @@ pub(crate) const CASES: &[Odd] = &[
         }
         only(place, &["directory", "socket"]);
     }),
-    odd("a block device is refused, also by force", |place| {
+    case("a block device is refused, also by force", |place| {
         let disk = image(&place.here, "disk.img", 1 << 20);
         if !is_root() {
             return;
@@ -163,33 +163,33 @@ pub(crate) const CASES: &[Odd] = &[
         assert!(fs::metadata(&device.device).unwrap().file_type().is_block_device());
         assert!(fs::read(&disk).unwrap().iter().all(|&byte| byte == 0));
     }),
-    odd("a directory that is not there is told before anything runs", |place| {
+    case("a directory that is not there is told before anything runs", |place| {
         for option in ["--report", "--decisions", "--records"] {
             compare(place, &[option, "no/such/file"]).refused(2, &["no/such/file", "no directory no/such"]);
         }
     }),
-    odd("a file of somebody else's is no report and is left alone", |place| {
+    case("a file of somebody else's is no report and is left alone", |place| {
         place.file("tasks.toml", TASKS);
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "notes.html"];
         asks_for_force(place, "notes.html", &args);
         place.file("page.html", "<!DOCTYPE html><html><head><title>mine</title></head></html>");
         compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--overwrite"]).never(&[TABLE]);
     }),
-    odd("decisions and records of somebody else's are left alone", |place| {
+    case("decisions and records of somebody else's are left alone", |place| {
         place.file("tasks.toml", TASKS);
         let base = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"];
         asks_for_force(place, "d.jsonl", &[&base[..], &["--decisions", "d.jsonl"]].concat());
         asks_for_force(place, "r.jsonl", &[&base[..], &["--records", "r.jsonl"]].concat());
         compare(place, &["--decisions", "d.jsonl", "--records", "r.jsonl"]).code(0);
     }),
-    odd("records are not replaced by a report, nor by records of another kind", |place| {
+    case("records are not replaced by a report, nor by records of another kind", |place| {
         compare(place, &["--records", "r.jsonl"]).code(0);
         compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--overwrite"]);
         let told = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
         told.refused(2, &["r.jsonl", "not a file of measurements"]);
         place.iosched(&["report", "r.jsonl"]).code(0);
     }),
-    odd("what iosched made, and an empty file, may be replaced", |place| {
+    case("what iosched made, and an empty file, may be replaced", |place| {
         place.file("empty.html", "");
         for _ in 0..2 {
             compare(place, &["--report", "empty.html", "--decisions", "d", "--records", "r"]).code(0);
@@ -197,7 +197,7 @@ pub(crate) const CASES: &[Odd] = &[
         is_page(&place.read("empty.html"));
         only(place, &["d", "empty.html", "r"]);
     }),
-    odd("a trace that is there is replaced by force only, whoever made it", |place| {
+    case("a trace that is there is replaced by force only, whoever made it", |place| {
         let convert = ["trace", "convert", &sample(), "out.csv"];
         asks_for_force(place, "out.csv", &convert);
         place.iosched(&convert).refused(2, &["out.csv", "--overwrite"]);
@@ -207,12 +207,12 @@ pub(crate) const CASES: &[Odd] = &[
             place.iosched(&args).refused(2, &["out.csv", "--overwrite"]);
         }
     }),
-    odd("block traces of an earlier comparison are replaced by force only", |place| {
+    case("block traces of an earlier comparison are replaced by force only", |place| {
         compare(place, &["--blktrace", "traces"]).code(0);
         compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--overwrite"]).never(&[TABLE]);
         compare(place, &["--blktrace", "traces", "--overwrite"]).code(0);
     }),
-    odd("a served disk's recordings replace files with --overwrite only", |place| {
+    case("a served disk's recordings replace files with --overwrite only", |place| {
         let [data, link] = ["data", "link"].map(|name| place.path(name));
         symlink("data", &link).unwrap();
         for option in ["--record", "--record-driver"] {
@@ -230,7 +230,7 @@ pub(crate) const CASES: &[Odd] = &[
         let serve = ["serve", "data", "--name", "d", "--unix", "no/s", "--overwrite", "--record", "link"];
         place.iosched(&serve).refused(2, &["link: this command reads it, as data"]);
     }),
-    odd("a profile of somebody else's is left alone", |place| {
+    case("a profile of somebody else's is left alone", |place| {
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
         place.file("mine.toml", &text);
         let args = ["calibrate", "sata-ssd", "--quick", "-o", "mine.toml"];
@@ -238,7 +238,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert_eq!(place.read("mine.toml"), text);
         only(place, &["mine.toml"]);
     }),
-    odd("pages for man replace pages for man only", |place| {
+    case("pages for man replace pages for man only", |place| {
         for _ in 0..2 {
             place.iosched(&["man", "--dir", "man"]).code(0);
         }
@@ -246,7 +246,7 @@ pub(crate) const CASES: &[Odd] = &[
         place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--overwrite"]);
         assert_eq!(place.read("man/iosched-ls.1"), PRECIOUS);
     }),
-    odd("what is read is never replaced, under no other name and not by force", |place| {
+    case("what is read is never replaced, under no other name and not by force", |place| {
         place.iosched(&["trace", "convert", &sample(), "in.csv"]).code(0);
         let before = place.read("in.csv");
         symlink("in.csv", place.path("link.csv")).unwrap();
@@ -260,7 +260,7 @@ pub(crate) const CASES: &[Odd] = &[
         compare(place, &["--records", "r.jsonl"]).code(0);
         place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"]).refused(2, &["this command reads it"]);
     }),
-    odd("owner, group and mode of a file that is replaced are kept", |place| {
+    case("owner, group and mode of a file that is replaced are kept", |place| {
         let page = place.file("page.html", "");
         fs::set_permissions(&page, Permissions::from_mode(0o640)).unwrap();
         let root = is_root();
@@ -272,21 +272,21 @@ pub(crate) const CASES: &[Odd] = &[
         assert_eq!(after.mode() & 0o7777, 0o640);
         assert!(!root || (after.uid(), after.gid()) == (12345, 54321));
     }),
-    odd("a new file has the mode that the umask leaves", |place| {
+    case("a new file has the mode that the umask leaves", |place| {
         compare(place, &[]).code(0);
         let state = place.path("state");
         let script = "umask 027; cd \"$1\"; IOSCHED_STATE_DIR=\"$2\" \"$3\" report --last -o page.html";
         sh(script, &[&place.here, &state, Path::new(crate::common::IOSCHED)]);
         assert_eq!(fs::metadata(place.path("page.html")).unwrap().mode() & 0o7777, 0o640);
     }),
-    odd("a full device keeps nobody from the table", |place| {
+    case("a full device keeps nobody from the table", |place| {
         for option in ["--report", "--decisions", "--records"] {
             let told = compare(place, &[option, "/dev/full"]);
             told.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
         }
         assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     }),
-    odd("on a full file system nothing half-written is left, and the table is printed", |place| {
+    case("on a full file system nothing half-written is left, and the table is printed", |place| {
         if !is_root() {
             return;
         }
@@ -299,7 +299,7 @@ pub(crate) const CASES: &[Odd] = &[
         told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
         assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
     }),
-    odd("without permission the file is named, and nothing is run or left", |place| {
+    case("without permission the file is named, and nothing is run or left", |place| {
         if !(is_root() && has_program("setpriv")) {
             return;
         }
@@ -324,7 +324,7 @@ pub(crate) const CASES: &[Odd] = &[
         nobody(&["calibrate", "sata-ssd", "--quick", "-o", "new"]).refused(2, &["new: cannot be written"]);
         only(place, &["kept.html"]);
     }),
-    odd("what can only be read is told before anything runs, to root, too", |place| {
+    case("what can only be read is told before anything runs, to root, too", |place| {
         if !is_root() {
             return;
         }
@@ -337,13 +337,13 @@ pub(crate) const CASES: &[Odd] = &[
             }
         }
     }),
-    odd("a comparison leaves nothing where one stands, and says where its records are", |place| {
+    case("a comparison leaves nothing where one stands, and says where its records are", |place| {
         compare(place, &[]).code(0).says(&["records: ", "state/last.jsonl", "next: iosched report --last"]);
         only(place, &[]);
         place.iosched(&["report", "--last"]).code(0).says(&["last.html"]);
         is_page(&place.read("last.html"));
     }),
-    odd("records go where XDG says, and to the home directory otherwise", |place| {
+    case("records go where XDG says, and to the home directory otherwise", |place| {
         place.file("tasks.toml", TASKS);
         let with = |name: &str, value: &Path| {
             let mut command = place.command(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"]);
@@ -355,7 +355,7 @@ pub(crate) const CASES: &[Odd] = &[
         with("HOME", &place.path("home"));
         assert!(place.path("home/.local/state/iosched/last.jsonl").exists());
     }),
-    odd("where no state can be kept, one warning and the comparison", |place| {
+    case("where no state can be kept, one warning and the comparison", |place| {
         place.file("state", PRECIOUS);
         let told = compare(place, &[]);
         told.code(0).says(&[TABLE, "records are not kept"]);
@@ -363,7 +363,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert_eq!(place.read("state"), PRECIOUS);
         place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);
     }),
-    odd("a comparison that is killed keeps its finished runs", |place| {
+    case("a comparison that is killed keeps its finished runs", |place| {
         let last = place.path("state/last.jsonl");
         let mut child = long(place, &[]);
         wait_for(|| lines(&last) > 5);
@@ -374,7 +374,7 @@ pub(crate) const CASES: &[Odd] = &[
         let names: Vec<_> = fs::read_dir(place.path("state")).unwrap().map(|own| own.unwrap().file_name()).collect();
         assert_eq!(names, ["last.jsonl"], "what was left over is gone");
     }),
-    odd("of two comparisons at a time none gets into the other's records, and the one finished last stays", |place| {
+    case("of two comparisons at a time none gets into the other's records, and the one finished last stays", |place| {
         let last = place.path("state/last.jsonl");
         let child = long(place, &["--seed", "77"]);
         wait_for(|| lines(&last) > 5);
@@ -386,7 +386,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert!(text.contains("--seed 77") && !text.contains("--seed 88"));
         place.iosched(&["report", "--last"]).code(0);
     }),
-    odd("a file that another comparison writes its records to is refused", |place| {
+    case("a file that another comparison writes its records to is refused", |place| {
         let child = long(place, &["--records", "r.jsonl"]);
         wait_for(|| lines(&place.path("r.jsonl")) > 5);
         compare(place, &["--records", "r.jsonl"]).refused(2, &["r.jsonl", "another iosched"]);
@@ -395,7 +395,7 @@ pub(crate) const CASES: &[Odd] = &[
         compare(place, &["--records", "r.jsonl"]).code(0);
         only(place, &["r.jsonl"]);
     }),
-    odd("a conversion that is killed leaves what was there, and nothing else", |place| {
+    case("a conversion that is killed leaves what was there, and nothing else", |place| {
         let pipe = place.path("in.csv");
         sh("mkfifo \"$1\"", &[&pipe]);
         place.file("out.csv", PRECIOUS);
@@ -410,14 +410,14 @@ pub(crate) const CASES: &[Odd] = &[
             assert_eq!(place.read("out.csv"), PRECIOUS);
         }
     }),
-    odd("standard output on a full device is an error that says so", |place| {
+    case("standard output on a full device is an error that says so", |place| {
         for args in [&["device", "list"][..], &["trace", "convert", &sample(), "-", "--format", "csv"]] {
             let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
             let output = place.command(args).stdout(full).stderr(Stdio::piped()).output().unwrap();
             Answer::of(output, args).refused(1, &["standard output: cannot be written: No space left"]);
         }
     }),
-    odd("a reader of a pipe that goes is told of, unless it read standard output", |place| {
+    case("a reader of a pipe that goes is told of, unless it read standard output", |place| {
         compare(place, &[]).code(0);
         let pipe = place.path("pipe");
         sh("mkfifo \"$1\"", &[&pipe]);

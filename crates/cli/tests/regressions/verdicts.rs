@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::quick_disk;
-use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
+use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
@@ -56,8 +56,8 @@ fn verdicts(document: &Value) -> Vec<String> {
     settings.filter_map(|own| own["comparison"]["verdict"].as_str().map(str::to_owned)).collect()
 }
 
-pub(crate) const CASES: &[Odd] = &[
-    odd("three devices by four schedulers are told in less than forty lines", |place| {
+pub(crate) const CASES: &[Case] = &[
+    case("three devices by four schedulers are told in less than forty lines", |place| {
         place.file("tasks.toml", TASKS);
         let devices = ["-d", "sata-7200", "-d", "sata-ssd", "-d", "nvme"];
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
@@ -66,7 +66,7 @@ pub(crate) const CASES: &[Odd] = &[
         told.code(0).says(&["the best on each device", "reservations, the weightiest first:", "--details"]);
         assert!(told.out.lines().count() < 45, "{}", told.out);
     }),
-    odd("the decision is first, the table, three reservations and the next command follow", |place| {
+    case("the decision is first, the table, three reservations and the next command follow", |place| {
         let told = compare(place, &["-n", "3"]);
         let heads = ["- ", "tasks ", "finish ", "difference from ", "reservations, ", "records:", "next:"];
         let mut found: Vec<&str> =
@@ -80,7 +80,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert_eq!(told.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", told.out);
         told.says(&["3 simulated runs of each setting, with 95 % confidence"]);
     }),
-    odd("a goal for one of several tasks is ready to paste", |place| {
+    case("a goal for one of several tasks is ready to paste", |place| {
         let told = compare(place, &["-n", "3"]);
         let goal =
             told.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
@@ -88,12 +88,12 @@ pub(crate) const CASES: &[Odd] = &[
         let told = compare(place, &["-n", "3", "--goal", &goal]);
         told.says(&[&format!("The goal {goal} decides.")]).never(&["To let another metric decide"]);
     }),
-    odd("no table marks what cannot be told as if it were sure", |place| {
+    case("no table marks what cannot be told as if it were sure", |place| {
         for format in ["text", "markdown"] {
             compare(place, &["-n", "5", "--output-format", format]).never(&[" *\n", " \\*", "outside the standard"]);
         }
     }),
-    odd("the answer speaks of the goals that are named, and of nothing else", |place| {
+    case("the answer speaks of the goals that are named, and of nothing else", |place| {
         let told = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
         told.says(&["p99(lookup)"]);
         let judged = told.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
@@ -105,7 +105,7 @@ pub(crate) const CASES: &[Odd] = &[
         again.code(0);
         assert!(place.read("page.html").contains("p99(lookup)"));
     }),
-    odd("a goal that the workload has no metric for is refused with what there is", |place| {
+    case("a goal that the workload has no metric for is refused with what there is", |place| {
         place.file("tasks.toml", TASKS);
         let common = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "records.jsonl", "--goal"];
         place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
@@ -114,7 +114,7 @@ pub(crate) const CASES: &[Odd] = &[
             .refused(2, &["does not use bounds", "p99(scan)"]);
         place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
     }),
-    odd("two tasks have a row each, and of many the busiest have", |place| {
+    case("two tasks have a row each, and of many the busiest have", |place| {
         compare(place, &["-n", "2"]).says(&["scan p99", "lookup p99", "scan IOPS"]).never(&["more tasks"]);
         let task = |pid: u32| {
             let total = 40 + pid;
@@ -128,19 +128,19 @@ pub(crate) const CASES: &[Odd] = &[
         let told = place.iosched(&[&common[..], &["--details"]].concat());
         told.code(0).says(&["t4 p99", "and 3 more tasks: --goal"]).never(&["t3 p99"]);
     }),
-    odd("details tell every doubt, and without them three are told and the rest counted", |place| {
+    case("details tell every doubt, and without them three are told and the rest counted", |place| {
         let all = compare(place, &["-n", "2", "--details"]);
         let doubts = all.out.lines().filter(|line| line.starts_with("  - ")).count();
         assert!(doubts > 3, "{}", all.out);
         compare(place, &["-n", "2"]).says(&[&format!("  and {} more: --details", doubts - 3)]);
     }),
-    odd("a setting that changes nothing is equal, not better", |place| {
+    case("a setting that changes nothing is equal, not better", |place| {
         let told = compare(place, &["-s", "noop", "-s", "noop:nr_requests=256", "-n", "3", "--json"]);
         let document = json(&told);
         assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", told.out);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
-    odd("what few runs do not tell cannot be told, with how many would", |place| {
+    case("what few runs do not tell cannot be told, with how many would", |place| {
         // Where the platters are at the start decides much: three runs say little of some figures.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
         let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
@@ -153,12 +153,12 @@ pub(crate) const CASES: &[Odd] = &[
         let told = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
         told.code(0).says(&["too few runs (3), ", " would do"]).never(&["cannot tell ("]);
     }),
-    odd("one run decides nothing", |place| {
+    case("one run decides nothing", |place| {
         let told = compare(place, &["-n", "1"]);
         told.says(&[": one run of each setting is too few to decide.", "--runs 10"]);
         told.never(&["better by", "worse by", "Set "]);
     }),
-    odd("what is within a bound that matters is equal, whatever the bound", |place| {
+    case("what is within a bound that matters is equal, whatever the bound", |place| {
         let told = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
         let document = json(&told);
         assert_eq!(document["plan"]["equal_within_percent"], 100.0);
@@ -166,14 +166,14 @@ pub(crate) const CASES: &[Odd] = &[
         let of = |verdict: &str| verdicts(&document).iter().filter(|own| *own == verdict).count();
         assert!(of("equal") > of("better") + of("worse"), "{}", told.out);
     }),
-    odd("a bound that is none is refused", |place| {
+    case("a bound that is none is refused", |place| {
         for bound in ["0", "-3", "lots", "nan", "1000"] {
             place
                 .iosched(&["compare", &format!("--equal-within={bound}")])
                 .refused(2, &["percentage from 0.01 to 100"]);
         }
     }),
-    odd("no best is named where the device was idle nearly all the time", |place| {
+    case("no best is named where the device was idle nearly all the time", |place| {
         place.file(
             "sparse.toml",
             "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = [400000000, 500000000]\ntotal = 60\n",
@@ -185,7 +185,7 @@ pub(crate) const CASES: &[Odd] = &[
         assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
-    odd("no best is named by a model that is known to be wrong by more", |place| {
+    case("no best is named by a model that is known to be wrong by more", |place| {
         let device = profile(place, 400);
         let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
         told.says(&["the model is off by 400 %", "  - the model of ./fitted.toml does not fit the device", "--on"]);
@@ -193,14 +193,14 @@ pub(crate) const CASES: &[Odd] = &[
         let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
         assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");
     }),
-    odd("a report made of records knows how wrong the model is", |place| {
+    case("a report made of records knows how wrong the model is", |place| {
         let device = profile(place, 400);
         compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
         let page = place.read("page.html");
         assert!(page.contains("does not fit the device") && page.contains("cannot tell"), "{page}");
     }),
-    odd("nothing is recommended by a model that is known to be wrong by more", |place| {
+    case("nothing is recommended by a model that is known to be wrong by more", |place| {
         place.file("tasks.toml", TASKS);
         let device = profile(place, 400);
         let args =
@@ -208,8 +208,8 @@ pub(crate) const CASES: &[Odd] = &[
         let told = place.iosched(&args);
         told.code(0).says(&["eep `cfq` for now: ", "does not fit the device"]).never(&["Set "]);
     }),
-    odd("advice that rests on a model that does not fit says so", |place| {
-        let Some((_, disk)) = quick_disk("odd-advised", 64 << 20) else { return };
+    case("advice that rests on a model that does not fit says so", |place| {
+        let Some((_, disk)) = quick_disk("advised-disk", 64 << 20) else { return };
         place.file(
             "reads.toml",
             "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 100000]\niodepth = 4\n",
@@ -223,7 +223,7 @@ pub(crate) const CASES: &[Odd] = &[
             .code(0)
             .says(&["does not fit the device", "no model fits the device"]);
     }),
-    odd("how wrong a profile is cannot be less than nothing", |place| {
+    case("how wrong a profile is cannot be less than nothing", |place| {
         place.file("tasks.toml", TASKS);
         let text = std::fs::read_to_string(of_repository(PROFILE)).unwrap();
         place.file("bad.toml", text + "\n[fit]\nfits = true\nrate_error_percent = -1.0\ntail_error_percent = 0.0\n");
@@ -231,14 +231,14 @@ pub(crate) const CASES: &[Odd] = &[
             .iosched(&["compare", "-w", "tasks.toml", "-d", "bad.toml"])
             .refused(2, &["bad.toml", "fit.rate_error_percent"]);
     }),
-    odd("records of before are read", |place| {
+    case("records of before are read", |place| {
         compare(place, &["-n", "3"]);
         // As they were before they told of bounds and fits.
         let text = place.read("records.jsonl");
         assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
     }),
-    odd("a search begins with its decision, too", |place| {
+    case("a search begins with its decision, too", |place| {
         place.file("tasks.toml", TASKS);
         let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
         let told = place.iosched(&args);
@@ -251,7 +251,7 @@ pub(crate) const CASES: &[Odd] = &[
             told.out
         );
     }),
-    odd("every format tells the three answers by the same names", |place| {
+    case("every format tells the three answers by the same names", |place| {
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
@@ -273,7 +273,7 @@ pub(crate) const CASES: &[Odd] = &[
         }
         compare(place, &[&common[..], &["--markdown"]].concat()).never(&["no difference", "undecided"]);
     }),
-    odd("a trace whose tails are thin says so before its other doubts that concern less", |place| {
+    case("a trace whose tails are thin says so before its other doubts that concern less", |place| {
         let sample = of_repository(SAMPLE);
         let args = [
             "compare",

@@ -1,32 +1,38 @@
-//! A case of the list, the place where it happens, and what the command answered.
+//! A case, the directory where it runs, and the answer of the command.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::common::{IOSCHED, directory};
 
-/// One odd input or hostile client.
-pub(crate) struct Odd {
-    /// What must hold, in a few words.
+/// An input or a client that once made the command fail.
+pub(crate) struct Case {
+    /// The property, in a few words.
     pub(crate) name: &'static str,
-    /// Makes it happen, and panics where it does not hold.
+    /// Panics if the property does not hold.
     pub(crate) check: fn(&Sandbox),
 }
 
-pub(crate) const fn odd(name: &'static str, check: fn(&Sandbox)) -> Odd {
-    Odd { name, check }
+pub(crate) const fn case(name: &'static str, check: fn(&Sandbox)) -> Case {
+    Case { name, check }
 }
 
-/// A directory of a case's own, empty.
+impl Case {
+    /// Checks the property in a directory of this name.
+    pub(crate) fn run(&self, name: &str) {
+        (self.check)(&Sandbox { here: directory(name) });
+    }
+}
+
+/// The directory of one case, empty at the start.
 pub(crate) struct Sandbox {
     pub(crate) here: PathBuf,
 }
 
-/// What the command answered.
+/// The answer of the command.
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -34,40 +40,27 @@ pub(crate) struct Answer {
     args: String,
 }
 
-/// Tries every case of a list; what does not hold is told at the end.
-#[track_caller]
-pub(crate) fn hold(list: &str, cases: &[Odd]) {
-    let mut failed = Vec::new();
-    for (number, odd) in cases.iter().enumerate() {
-        let place = Sandbox { here: directory(&format!("odd-{list}-{number}")) };
-        if panic::catch_unwind(AssertUnwindSafe(|| (odd.check)(&place))).is_err() {
-            failed.push(odd.name);
-        }
-    }
-    assert!(failed.is_empty(), "{} of {} do not hold: {failed:#?}", failed.len(), cases.len());
-}
-
 impl Sandbox {
-    /// A path in it.
+    /// A path in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.here.join(name)
     }
 
-    /// A file in it.
+    /// Writes a file in the directory.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
         path
     }
 
-    /// What a file in it holds.
+    /// The content of a file in the directory.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}")))
             .into_owned()
     }
 
-    /// The command in this directory, with everything that outlives it kept here, too.
+    /// The command in this directory. It keeps its state here, too.
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(IOSCHED);
         command.args(args).current_dir(&self.here).stdin(Stdio::null());
@@ -75,7 +68,7 @@ impl Sandbox {
         command
     }
 
-    /// What it answers; it must end by itself and not panic.
+    /// Runs the command, which must exit and not panic.
     #[track_caller]
     pub(crate) fn iosched(&self, args: &[&str]) -> Answer {
         Answer::of(self.command(args).output().unwrap(), args)
@@ -96,36 +89,36 @@ impl Answer {
         Self { code, out, err, args }
     }
 
-    /// It must have ended so.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn code(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{}: {}{}", self.args, self.out, self.err);
         self
     }
 
-    /// It must have said each of these, on standard output or standard error; where lines are broken does not count.
+    /// Checks that standard output or standard error has each of these parts. Line breaks do not count.
     #[track_caller]
     pub(crate) fn says(&self, parts: &[&str]) -> &Self {
         let unbroken = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (out, err) = (unbroken(&self.out), unbroken(&self.err));
         for part in parts {
-            let said = [&self.out, &self.err, &out, &err].into_iter().any(|text| text.contains(part));
-            assert!(said, "{} should say {part:?}:\n{}{}", self.args, self.out, self.err);
+            let is_there = [&self.out, &self.err, &out, &err].into_iter().any(|text| text.contains(part));
+            assert!(is_there, "{} should say {part:?}:\n{}{}", self.args, self.out, self.err);
         }
         self
     }
 
-    /// It must have said none of these.
+    /// Checks that neither output has any of these parts.
     #[track_caller]
     pub(crate) fn never(&self, parts: &[&str]) -> &Self {
         for part in parts {
-            let said = self.out.contains(part) || self.err.contains(part);
-            assert!(!said, "{} should not say {part:?}:\n{}{}", self.args, self.out, self.err);
+            let is_there = self.out.contains(part) || self.err.contains(part);
+            assert!(!is_there, "{} should not say {part:?}:\n{}{}", self.args, self.out, self.err);
         }
         self
     }
 
-    /// It is an error, with this exit code, that says each of these.
+    /// Checks that the answer is an error with this exit code and each of these parts.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, parts: &[&str]) -> &Self {
         assert!(self.err.starts_with("error: "), "{}: {}{}", self.args, self.out, self.err);

@@ -1,6 +1,6 @@
 //! Input that is longer than anybody writes by hand.
 
-use crate::list::{Odd, Sandbox, odd};
+use crate::list::{Case, Sandbox, case};
 
 /// Characters of a message about one error at most, with its quotes, its hints and lists of what is known.
 const MESSAGE_CHARS_MAX: usize = 4_500;
@@ -28,8 +28,8 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
     assert!(!told.err.contains(&"x y ".repeat(56)), "{name}: {args:?}: {beginning}");
 }
 
-pub(crate) const CASES: &[Odd] = &[
-    odd("a TOML file with one long line is refused in few words", |place| {
+pub(crate) const CASES: &[Case] = &[
+    case("a TOML file with one long line is refused in few words", |place| {
         let [brackets, words] = ["[".repeat(300_000), format!("a = [{}", "\"b\" ".repeat(75_000))];
         let texts = [brackets.as_str(), words.as_str()];
         quotes_little(place, "x.toml", &texts, &["compare", "--device", "./x.toml"]);
@@ -38,7 +38,7 @@ pub(crate) const CASES: &[Odd] = &[
         quotes_little(place, "x.toml", &texts, &["sweep", "x.toml", "--dry-run"]);
         quotes_little(place, "x.toml", &texts, &["serve", "memory:1M", "--exports", "x.toml"]);
     }),
-    odd("a trace or job file with one long line is refused in few words", |place| {
+    case("a trace or job file with one long line is refused in few words", |place| {
         let [word, words] = ["x".repeat(300_000), "x y ".repeat(75_000)];
         let texts = [word.as_str(), words.as_str()];
         quotes_little(place, "x.csv", &texts, &["trace", "info", "x.csv"]);
@@ -65,7 +65,7 @@ pub(crate) const CASES: &[Odd] = &[
         }
         quotes_little(place, "s", &texts, &["import", "disksim", "s", "m", "d"]);
     }),
-    odd("a long argument is refused in few words", |place| {
+    case("a long argument is refused in few words", |place| {
         let [word, words] = ["x".repeat(100_000), "x y ".repeat(25_000)];
         for text in [word.as_str(), words.as_str()] {
             for args in [
@@ -84,7 +84,7 @@ pub(crate) const CASES: &[Odd] = &[
             }
         }
     }),
-    odd("a job name of 66,000 characters is shown", |place| {
+    case("a job name of 66,000 characters is shown", |place| {
         let name = "j".repeat(66_000);
         place.file("x.fio", format!("[{name}]\nrw=read\nsize=64k\nbs=4k\ndirect=1\n[other]\nrw=read\nsize=64k\n"));
         let told =

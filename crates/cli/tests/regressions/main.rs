@@ -1,0 +1,63 @@
+//! Inputs and clients that once made the command fail: each one is a case that must not fail again.
+//!
+//! A case has a name, which states the property, and a function that runs in a directory of its own. Each case is a
+//! test; its name is that of its list and its own: `cargo test --test regressions -- "traces: a truncated"`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod list;
+mod long;
+mod nbd;
+
+mod outputs;
+mod settings;
+mod small;
+mod traces;
+mod verdicts;
+
+mod clients;
+mod servers;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+use list::Case;
+
+/// All lists.
+const LISTS: [(&str, &[Case]); 8] = [
+    ("clients", clients::CASES),
+    ("long", long::CASES),
+    ("outputs", outputs::CASES),
+    ("servers", servers::CASES),
+    ("settings", settings::CASES),
+    ("small", small::CASES),
+    ("traces", traces::CASES),
+    ("verdicts", verdicts::CASES),
+];
+
+fn names_are_unique() {
+    let mut names = BTreeSet::new();
+    for (list, cases) in LISTS {
+        for case in cases {
+            assert!(names.insert(case.name), "{list}: {} is listed twice", case.name);
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let trials = LISTS.into_iter().flat_map(|(list, cases)| {
+        let trial = move |(number, case): (usize, &'static Case)| {
+            Trial::test(format!("{list}: {}", case.name), move || {
+                case.run(&format!("regression-{list}-{number}"));
+                Ok(())
+            })
+        };
+        cases.iter().enumerate().map(trial)
+    });
+    let unique = Trial::test("names are unique", || {
+        names_are_unique();
+        Ok(())
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.chain([unique]).collect()).exit_code()
+}
