@@ -1,24 +1,12 @@
 //! Applications from outside: compared like any workload, and the published experiments.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
+
+use std::path::Path;
+
+use common::{directory, run_in as run};
 
 const IOZONE: &str = "iozone -s 64 -e -i 0";
-
-/// A directory of the test's own, empty.
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
-    command.current_dir(directory).args(args).env("IOSCHED_STATE_DIR", directory).stdin(Stdio::null());
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
 
 #[track_caller]
 fn refused(directory: &Path, args: &[&str], said: &[&str]) {

@@ -1,28 +1,19 @@
 //! Inputs that people bring, with the values that are right for them.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::path::Path;
+
+use common::{directory, run_in};
 use serde_json::Value;
-
-/// An empty directory for one test.
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
 
 /// Writes `text` to `file` and compares it as a workload.
 #[track_caller]
 fn compare(here: &Path, (file, text): (&str, &str), more: &[&str]) -> Value {
     std::fs::write(here.join(file), text).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
-    command.args(["compare", "--json", "-j", "1", "-w", file]).args(more);
-    command.current_dir(here).env("IOSCHED_STATE_DIR", here).stdin(Stdio::null());
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    serde_json::from_slice(&stdout).unwrap()
+    let (code, out, err) = run_in(here, &[&["compare", "--json", "-j", "1", "-w", file], more].concat());
+    assert_eq!(code, 0, "{err}");
+    serde_json::from_str(&out).unwrap()
 }
 
 /// The means of a metric, one for each setting.

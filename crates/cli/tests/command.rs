@@ -1,32 +1,16 @@
 //! The command as a person meets it: what it says, and with which exit code it ends.
 
+mod common;
+
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{IOSCHED, command_in as iosched, directory, interrupt, run_in as run};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/samples/pgbench.blktrace.0.zst");
 const TASKS: &str =
     "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 50\n";
-
-/// A directory of the test's own, empty.
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn iosched(directory: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
-    command.current_dir(directory).args(args).stdin(Stdio::null()).env_remove("NO_COLOR");
-    command.env("IOSCHED_STATE_DIR", directory);
-    command
-}
-
-fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = iosched(directory, args).output().unwrap();
-    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
 
 /// The arguments must fail with `code`, nothing on standard output, no record written, and say each of `said`.
 #[track_caller]
@@ -338,7 +322,7 @@ fn help_man_page_and_completions_know_every_option() {
     assert_eq!(man, "");
     let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
     // What a shell is told when it asks for options.
-    let mut asked = Command::new(env!("CARGO_BIN_EXE_iosched"));
+    let mut asked = Command::new(IOSCHED);
     asked.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
     let bash = String::from_utf8(asked.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();
     for option in
@@ -448,12 +432,6 @@ fn whoever_stops_reading_is_not_complained_to() {
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
-}
-
-/// Sends SIGINT to our own child.
-#[cfg(unix)]
-fn interrupt(child: &std::process::Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
 
 #[cfg(unix)]

@@ -4,19 +4,17 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
-use common::{IOSCHED, directory, iosched, wait_for};
+use common::{command_in, directory, interrupt, iosched, wait_for};
 
 fn start(here: &Path, args: &[&str]) -> Child {
-    let mut command = Command::new(IOSCHED);
-    command.current_dir(here).args(args).env("IOSCHED_STATE_DIR", here);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command_in(here, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Sends SIGINT; what it printed, and what it said.
-fn interrupt(child: Child) -> (String, String) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+/// Sends SIGINT. Returns standard output and standard error.
+fn interrupted(child: Child) -> (String, String) {
+    interrupt(&child);
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     assert_eq!(status.code(), Some(130), "{out}{err}");
@@ -30,7 +28,7 @@ fn reproduced_experiments_say_where_they_were_stopped_and_their_records_make_the
     let child = start(&here, &args);
     let lines = || fs::read_to_string(here.join("dd.jsonl")).map_or(0, |text| text.lines().count());
     wait_for(|| lines() > 8);
-    let (out, err) = interrupt(child);
+    let (out, err) = interrupted(child);
     assert!(err.contains("stopping after the current runs"), "{err}");
     let stopped = format!("stopped after {} of ", lines() - 1);
     assert!(out.contains(&format!("dd: {stopped}")) && out.contains(" of 1000000 runs each"), "{out}");
@@ -52,7 +50,7 @@ fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
     fs::write(here.join("plan.toml"), plan).unwrap();
     let child = start(&here, &["sweep", "plan.toml", "-o", "out", "-j", "1"]);
     wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|made| made.count() > 2));
-    let (out, err) = interrupt(child);
+    let (out, err) = interrupted(child);
     assert!(err.contains("stopping after the current comparisons; a second Ctrl-C stops them too"), "{err}");
     assert!(out.contains("are missing; to continue, run the same command"), "{out}");
 }

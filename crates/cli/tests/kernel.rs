@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{IOSCHED, Loop, Mount, available, directory, has_program, image, is_root};
+use common::{IOSCHED, Loop, Mount, answer, available, directory, has_program, image, is_root};
 use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
@@ -33,9 +33,7 @@ fn run(args: &[&str]) -> (i32, String, String) {
 }
 
 fn iosched(state: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(IOSCHED).args(args).env("IOSCHED_STATE_DIR", state).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    answer(Command::new(IOSCHED).args(args).env("IOSCHED_STATE_DIR", state))
 }
 
 /// What `iosched restore` prints, with its state in a place of its own.

@@ -8,7 +8,6 @@
 //! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two `...` keeps its number of lines and
 //! moves to the most similar lines of the output.
 
-#[path = "common/mod.rs"]
 mod common;
 
 use std::fs;

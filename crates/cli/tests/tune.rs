@@ -124,7 +124,7 @@ fn ctrl_c_keeps_the_runs_that_are_finished_and_recommends_nothing() {
         assert!(begun.elapsed() < common::PATIENCE, "nothing happens");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    common::interrupt(&child);
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{out}");

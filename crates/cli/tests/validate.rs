@@ -1,7 +1,10 @@
 //! `iosched import disksim` and `iosched validate disk`, from outside, on a small disk that nobody built.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
+
+use std::path::PathBuf;
+
+use common::run_in as run;
 
 const MODEL: &str = "dm_disk Small_model {
    Number of data surfaces = 2, # both sides
@@ -71,25 +74,11 @@ R Hit 150008 4 500.0 50000.0
 ";
 
 fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
+    let path = common::directory(name);
     for (file, text) in [("a.model", MODEL), ("a.seek", SEEK), ("a.diskspecs", SPECS), ("a.trace", TRACE)] {
         std::fs::write(path.join(file), text).unwrap();
     }
     path
-}
-
-fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
-    let Output { status, stdout, stderr } = command
-        .current_dir(directory)
-        .args(args)
-        .env("IOSCHED_STATE_DIR", directory)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
 const IMPORT: [&str; 7] = ["import", "disksim", "a.model", "a.seek", "a.diskspecs", "-o", "a.toml"];

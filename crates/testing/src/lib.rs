@@ -2,11 +2,13 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`command`] | commands that tests run, and their directories |
 //! | [`fuzzing`] | random and damaged inputs, corpora of fuzz targets |
 //! | [`machine`] | programs and features that the machine may lack |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod command;
 pub mod fuzzing;
 pub mod machine;
 

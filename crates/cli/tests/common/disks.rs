@@ -10,16 +10,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{IOSCHED, Loop, PATIENCE, available, directory, image};
+use super::{Loop, PATIENCE, answer, available, command_in, directory, image};
 
-/// What it prints; it must end with `code`.
+/// Runs the command with its state in `here/state`. It must exit with `code`.
 #[track_caller]
 pub(crate) fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String) {
-    let mut command = Command::new(IOSCHED);
-    command.args(args).env("IOSCHED_STATE_DIR", here.join("state")).current_dir(here).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
+    let (found, out, err) = answer(command_in(here, args).env("IOSCHED_STATE_DIR", here.join("state")));
+    assert_eq!(found, code, "{args:?}: {out}{err}");
     (out, err)
 }
 

@@ -1,4 +1,4 @@
-//! What tests of live disks from outside have in common.
+//! Set-up that several tests of the command share.
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod disks;
@@ -9,12 +9,13 @@ mod shaker;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(crate) use disks::{
     FuseDisk, Running, TWO_CLASSES, alone, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
 };
+pub(crate) use iosched_testing::command::{answer, empty_directory, interrupt};
 pub(crate) use iosched_testing::machine::{available, has_minutes, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};
 pub(crate) use mounted::{Mounted, has_fuse};
@@ -25,12 +26,9 @@ pub(crate) const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
 /// Nothing takes as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory of the test's own, empty.
+/// An empty directory for one test.
 pub(crate) fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
+    empty_directory(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
 }
 
 /// An image to serve, all zeroes.
@@ -46,10 +44,23 @@ pub(crate) fn has_openssl() -> bool {
     available(command.arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()), "openssl")
 }
 
-/// The command itself: its exit code and what it prints.
+/// Runs the command. Returns its exit code, standard output and standard error.
+#[track_caller]
 pub(crate) fn run(args: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = Command::new(IOSCHED).args(args).stdin(Stdio::null()).output().unwrap();
-    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    answer(Command::new(IOSCHED).args(args))
+}
+
+/// The command in a directory, where it also keeps its state.
+pub(crate) fn command_in(here: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(IOSCHED);
+    command.current_dir(here).args(args).env("IOSCHED_STATE_DIR", here).env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+/// Runs the command in a directory, where it also keeps its state.
+#[track_caller]
+pub(crate) fn run_in(here: &Path, args: &[&str]) -> (i32, String, String) {
+    answer(&mut command_in(here, args))
 }
 
 /// A script that must succeed, with its arguments.

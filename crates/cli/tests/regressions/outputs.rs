@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use crate::common::{Loop, Mount, Server, available, has_program, image, is_root, sh, wait_for};
+use crate::common::{Loop, Mount, Server, available, has_program, image, interrupt, is_root, sh, wait_for};
 use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n";
@@ -35,10 +35,6 @@ fn long(place: &Sandbox, more: &[&str]) -> Child {
 
 fn lines(path: &Path) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())
-}
-
-fn interrupt(child: &Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
 
 /// No file of ours but those that were named is left.
