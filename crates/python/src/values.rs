@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iosched::Registry;
 use iosched_disk::Profile;
-use iosched_lab::asked;
+use iosched_lab::asked::{self, RUN_SECONDS, SPEEDS, is_warm_up};
 use iosched_trace::{Columns, Format, ReadOptions};
 use iosched_workload::{TaskSet, Workload as Inner};
 use pyo3::prelude::*;
@@ -516,9 +516,11 @@ pub(crate) fn within(name: &str, value: f64, range: RangeInclusive<f64>, unit: &
 
 /// Whether runs can be so long, and a replay so fast.
 pub(crate) fn check_length(warm_up: f64, run_for: Option<f64>, speed: Option<f64>) -> PyResult<()> {
-    within("warm_up", warm_up, 0.0..=1e6, "seconds")?;
-    run_for.map_or(Ok(()), |run_for| within("run_for", run_for, 0.0..=1e6, "seconds"))?;
-    speed.map_or(Ok(()), |speed| within("speed", speed, 1e-6..=1e6, "a factor"))
+    if !is_warm_up(warm_up) {
+        within("warm_up", warm_up, RUN_SECONDS, "0, or seconds")?;
+    }
+    run_for.map_or(Ok(()), |run_for| within("run_for", run_for, RUN_SECONDS, "seconds"))?;
+    speed.map_or(Ok(()), |speed| within("speed", speed, SPEEDS, "a factor"))
 }
 
 /// One, or a list of them.

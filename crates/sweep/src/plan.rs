@@ -1,10 +1,11 @@
 //! Plans: which workloads, devices, settings and seeds are crossed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, AskedError};
+use iosched_lab::asked::{self, AskedError, RUN_SECONDS, SPEEDS, is_warm_up};
 use iosched_trace::{Columns, Format, Ionice, TimeUnit};
 use serde::{Deserialize, Serialize};
 
@@ -308,16 +309,16 @@ impl Axes {
         if let Some(replay) = self.replay.as_deref().filter(|own| !["open", "closed"].contains(own)) {
             return Err(format!("replay is {replay:?}; it must be \"closed\" or \"open\""));
         }
-        let positive = |name: &str, value: Option<f64>| match value {
-            Some(value) if !(value.is_finite() && value > 0.0) => {
-                Err(format!("{name} is {value}; it must be more than 0"))
+        let within = |name: &str, value: Option<f64>, range: RangeInclusive<f64>| match value {
+            Some(value) if !range.contains(&value) => {
+                Err(format!("{name} is {value}; it must be from {} to {}", range.start(), range.end()))
             }
             _ => Ok(()),
         };
-        positive("speed", self.speed)?;
-        positive("equal_within_percent", self.equal_within_percent)?;
-        positive("run_for_s", self.run_for_s)?;
-        positive("warm_up_s", self.warm_up_s)?;
+        within("speed", self.speed, SPEEDS)?;
+        within("equal_within_percent", self.equal_within_percent, 0.01..=100.0)?;
+        within("run_for_s", self.run_for_s, RUN_SECONDS)?;
+        within("warm_up_s", self.warm_up_s.filter(|seconds| !is_warm_up(*seconds)), RUN_SECONDS)?;
         let seeds = self.seeds.map_or_else(|| Ok(vec![1]), |seeds| seeds.values())?;
         if seeds.is_empty() {
             return Err("seeds: names none".to_owned());

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use iosched_lab::asked::{RUN_SECONDS, SPEEDS, is_warm_up};
+
 /// How well differences are to be known if nothing else is said, per cent.
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
@@ -17,7 +19,7 @@ pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, 
 }
 
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && (1e-6..=1e6).contains(speed));
+    let speed = text.parse::<f64>().ok().filter(|speed| SPEEDS.contains(speed));
     speed.ok_or_else(|| "a speed is a number from 0.000001 to 1000000, such as 2 or 0.5".to_owned())
 }
 
@@ -26,20 +28,19 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "give a percentage from 0.01 to 100, such as 3".to_owned())
 }
 
-/// A duration in seconds: a number of seconds, or of a unit behind the number.
+/// A duration in seconds: a number of seconds, or of a unit behind the number. One that is not 0 has at least 1 ns.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = any_duration(text).filter(|seconds| (0.0..=1e6).contains(seconds));
+    let seconds = any_duration(text).filter(|seconds| is_warm_up(*seconds));
     seconds.ok_or_else(|| {
-        "give seconds from 0 to 1000000, such as 60 or 0.5, or a time such as 500ms, 90s, 5m or 2h".to_owned()
+        "give 0, or a time from 1ns to 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned()
     })
 }
 
-/// The same, longer than 0.
+/// The same without 0.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
-    let above = any_duration(text).filter(|seconds| *seconds > 0.0 && *seconds <= 1e6);
-    above.ok_or_else(|| {
-        "give more than 0 and at most 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned()
-    })
+    let above = any_duration(text).filter(|seconds| RUN_SECONDS.contains(seconds));
+    above
+        .ok_or_else(|| "give a time from 1ns to 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned())
 }
 
 /// The same, in `range` of seconds.
@@ -100,7 +101,8 @@ mod tests {
         ] {
             assert!((seconds(text).unwrap() - expected).abs() < 1e-12, "{text}");
         }
-        for wrong in ["", "s", "m", "1x", "1mm", "-1", "-1s", "inf", "NaN", "1000001", "300h", "1 2"] {
+        for wrong in ["", "s", "m", "1x", "1mm", "-1", "-1s", "inf", "NaN", "1000001", "300h", "1 2", "1e-12", "0.1ns"]
+        {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
         assert_eq!(whole_seconds("2m"), Ok(120));
@@ -111,8 +113,9 @@ mod tests {
         for wrong in ["0", "0.09", "2h", "-1", "NaN", "nothing"] {
             assert!(interval(wrong).unwrap_err().starts_with("give seconds from 0.1 to 3600,"), "{wrong}");
         }
-        for wrong in ["0", "0s", "-1", "nothing"] {
-            assert!(seconds_above_0(wrong).unwrap_err().starts_with("give more than 0 and"), "{wrong}");
+        assert_eq!((seconds("0"), seconds_above_0("1ns")), (Ok(0.0), Ok(1e-9)));
+        for wrong in ["0", "0s", "-1", "nothing", "1e-12", "1e-320", "0.9ns", "0.0001 us"] {
+            assert!(seconds_above_0(wrong).unwrap_err().starts_with("give a time from 1ns"), "{wrong}");
         }
     }
 }

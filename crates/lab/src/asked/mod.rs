@@ -10,6 +10,7 @@ mod scan;
 mod settings;
 
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -281,10 +282,22 @@ impl Asked {
     }
 }
 
-/// Seconds in ns.
+/// Lengths of time that a run can have, s: at least 1 ns, because a shorter one is none in whole ns.
+pub const RUN_SECONDS: RangeInclusive<f64> = 1e-9..=1e6;
+
+/// Whether a length of time can be left out of a run, s: none, or one of [`RUN_SECONDS`].
+#[must_use]
+pub fn is_warm_up(seconds: f64) -> bool {
+    seconds == 0.0 || RUN_SECONDS.contains(&seconds)
+}
+
+/// Factors by which a replay can be faster than its recording.
+pub const SPEEDS: RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Seconds in whole ns.
 #[must_use]
 pub fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9) as u64
+    (seconds * 1e9).round() as u64
 }
 
 /// A file, `-` for standard input, or an application's command line; the sample if there is none.
