@@ -119,7 +119,7 @@ fn with_short_arguments(message: &str) -> String {
     let mut short = message.to_owned();
     for argument in std::env::args_os().filter(|argument| argument.len() > QUOTED_CHARS_MAX) {
         let argument = argument.to_string_lossy();
-        short = short.replace(argument.trim(), &cut(&argument, QUOTED_CHARS_MAX));
+        short = short.replace(argument.trim(), &cut(argument.trim(), QUOTED_CHARS_MAX));
     }
     short
 }

@@ -332,7 +332,7 @@ mod tests {
         messages.say(&format!("\"{}\" is no number", "9 ".repeat(QUEUED_BYTES_MAX)));
         assert!(messages.finish(PATIENCE));
         let said = sent.try_iter().collect::<String>();
-        assert!(said.ends_with("characters) is no number\n") && said.len() < 300, "{said}");
+        assert!(said.ends_with("characters)\" is no number\n") && said.len() < 300, "{said}");
     }
 
     #[test]

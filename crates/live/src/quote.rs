@@ -5,6 +5,9 @@ use std::borrow::Cow;
 /// Characters of input that a message quotes at most: of a text in quotes or backticks, of a word, and of a line of a
 /// file that is shown behind its number.
 pub const QUOTED_CHARS_MAX: usize = 200;
+/// Characters of the note on what was left out, at most. A text that is longer than [`QUOTED_CHARS_MAX`] by no more than
+/// that stays whole: cut, it would be as long, and one that was cut before would be cut once more.
+const NOTE_CHARS_MAX: usize = 40;
 /// Characters of one line of a message at most.
 const LINE_CHARS_MAX: usize = 4000;
 /// What begins and ends a quote.
@@ -45,10 +48,23 @@ fn line_of(line: &str) -> String {
     let mut rest = line;
     while !rest.is_empty() {
         let (part, after) = rest.split_at(part_of(rest, &mut marks));
-        short += &cut(part, QUOTED_CHARS_MAX);
+        short += &short_part(part);
         rest = after;
     }
     cut(&short, LINE_CHARS_MAX).into_owned()
+}
+
+/// A quote with its marks, or a word with what stands behind it: of the text between them, the first characters.
+fn short_part(part: &str) -> Cow<'_, str> {
+    if part.chars().nth(QUOTED_CHARS_MAX + NOTE_CHARS_MAX).is_none() {
+        return part.into();
+    }
+    let quote = part.chars().next().filter(|mark| QUOTES.contains(mark) && part.len() > 1 && part.ends_with(*mark));
+    let (begin, end) = match quote {
+        Some(mark) => (mark.len_utf8(), part.len() - mark.len_utf8()),
+        None => (0, part.trim_end_matches([':', ';', ',']).len()),
+    };
+    format!("{}{}{}", &part[..begin], cut(&part[begin..end], QUOTED_CHARS_MAX), &part[end..]).into()
 }
 
 /// The length in bytes of the first part of a line: a quote, blanks, or a word. `marks` begin quotes; one that has no end
@@ -102,11 +118,13 @@ mod tests {
         let (long, words) = ("x".repeat(300_000), "a \\\"b\\\" ".repeat(50_000));
         let cases = [
             (format!("seek:3: {long} is no number; write one"), "(300000 characters) is no number; write one"),
-            (format!("seek:3: \"{words}\" is no number"), "(400002 characters) is no number"),
+            (format!("seek:3: \"{words}\" is no number"), "(400000 characters)\" is no number"),
             (format!("a: 1\n  |\n1 | {}\n  |{}^\nbad", "y z ".repeat(9), " ".repeat(30_000)), "\n  |\nbad"),
             (format!("12 | {words}\nwrong"), "(400005 characters)\nwrong"),
-            (format!("invalid value '{words}' for '--run-for <S>'"), "(400002 characters) for '--run-for <S>'"),
-            (format!("unknown field `{words}`, expected `name`"), "(400002 characters), expected `name`"),
+            (format!("invalid value '{words}' for '--run-for <S>'"), "(400000 characters)' for '--run-for <S>'"),
+            (format!("unknown field `{words}`, expected `name`"), "(400000 characters)`, expected `name`"),
+            (format!("{long}: there is no such disk"), "… (300000 characters): there is no such disk"),
+            (format!("'-- --{long}'"), "… (300005 characters)'"),
             (format!("\"{long}"), "(300001 characters)"),
             (words, "characters)"),
             ("line\n".repeat(300_000), "… (299900 more lines)"),
@@ -114,6 +132,20 @@ mod tests {
         for (text, end) in cases {
             let short = shortened(&text);
             assert!(short.ends_with(end) && short.chars().count() < 4200, "{short}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_cut_is_not_cut_again() {
+        let (long, words) = ("x".repeat(300_000), "a \\\"b\\\" ".repeat(50_000));
+        for text in [&long, &words] {
+            let short = cut(text, QUOTED_CHARS_MAX);
+            for message in [format!("{short}: no such file"), format!("'-- --{short}'"), format!("no {short}.zst")] {
+                assert_eq!(shortened(&message), message);
+            }
+            let message = format!("invalid value '{text}' for \"{text}\"");
+            let once = shortened(&message);
+            assert_eq!(shortened(&once), once);
         }
     }
 
