@@ -18,6 +18,7 @@
 //! | `held` | directories held by descriptor, in which files are made and removed |
 //! | [`execute`] | workloads carried out with real system calls |
 //! | [`mod@record`] | what a device is asked, recorded with the kernel's block tracer |
+//! | `process` | whether a process is about to end |
 //! | [`quiet`] | a device that does nothing, and nothing of it in memory |
 //! | [`settings`] | settings that are changed for a while and put back, whatever ends us |
 //! | [`state`] | where what must outlive us is kept |
@@ -42,6 +43,7 @@ pub mod file;
 mod held;
 mod ioprio;
 pub mod knobs;
+mod process;
 pub mod quiet;
 pub mod record;
 #[cfg(test)]

@@ -8,17 +8,30 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::held::{FileId, Held};
+use crate::process;
 
 /// The variable that says where, instead of the usual place.
 const VARIABLE: &str = "IOSCHED_STATE_DIR";
 /// Where root keeps it: it must be there after a reboot.
 const OF_ROOT: &str = "/var/lib/iosched";
+
+/// How long a process may take to end after it was killed: its last I/Os are waited for. One that takes longer hangs.
+const DYING_MAX: Duration = Duration::from_secs(10);
+/// How often a lock is tried again.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Whose an entry is: all kinds of entries name the process.
+#[derive(Deserialize)]
+struct Owner {
+    pid: u32,
+}
 
 /// A directory that outlives us.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,8 +134,8 @@ impl StateDirectory {
         let failed = |error| StateError::Io { path: path.clone(), error };
         loop {
             let mut file = place.make_file(&name, OFlags::RDWR).map_err(failed)?;
-            if !lock(&file).map_err(failed)? {
-                return Ok(Locked::ByAnother(contents(&mut file).map_err(failed)?));
+            if let Some(text) = lock_after_the_dying(&mut file).map_err(failed)? {
+                return Ok(Locked::ByAnother(text));
             }
             // Whoever had it may have removed it before we had the lock.
             let ours = FileId::of_file(&file).map_err(failed)?;
@@ -130,6 +143,23 @@ impl StateDirectory {
                 return Ok(Locked::ByUs(Entry { place, name, path, file }));
             }
         }
+    }
+}
+
+/// Takes a file for us alone, or gives what it holds if somebody else has it. Of a process that was killed, the kernel
+/// closes files a moment later: the lock of such a process is waited for.
+fn lock_after_the_dying(file: &mut File) -> io::Result<Option<String>> {
+    let until = Instant::now() + DYING_MAX;
+    loop {
+        if lock(file)? {
+            return Ok(None);
+        }
+        let text = contents(file)?;
+        let is_dying = parse::<Owner>(&text).is_some_and(|owner| process::is_ending(owner.pid));
+        if !is_dying || Instant::now() >= until {
+            return Ok(Some(text));
+        }
+        std::thread::sleep(TICK);
     }
 }
 
@@ -232,6 +262,33 @@ mod tests {
             assert_eq!(refused, rustix::process::geteuid().is_root());
             fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
         }
+    }
+
+    #[test]
+    fn the_lock_of_a_killed_process_is_waited_for() {
+        use std::process::{Command, Stdio};
+        let here = tempfile::tempdir().unwrap();
+        let state = StateDirectory::at(here.path());
+        let mut child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let entry = || match state.lock("kind", "a").unwrap() {
+            Locked::ByUs(mut entry) => {
+                entry.write(&serde_json::json!({ "pid": child.id() })).unwrap();
+                entry
+            }
+            Locked::ByAnother(text) => panic!("{text}"),
+        };
+        let of_the_living = entry();
+        assert!(matches!(state.lock("kind", "a"), Ok(Locked::ByAnother(_))));
+        drop(of_the_living);
+        // Killed, and nobody has taken notice: its files are here, as if they were still open there.
+        let of_the_dying = entry();
+        child.kill().unwrap();
+        let waiting = state.clone();
+        let waiting = std::thread::spawn(move || matches!(waiting.lock("kind", "a"), Ok(Locked::ByUs(_))));
+        std::thread::sleep(Duration::from_millis(100));
+        drop(of_the_dying);
+        assert!(waiting.join().unwrap());
+        child.wait().unwrap();
     }
 
     #[test]
