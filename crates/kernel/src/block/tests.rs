@@ -93,6 +93,34 @@ fn the_disk_under_root_is_known_through_device_mapper() {
 }
 
 #[test]
+fn the_disks_under_root_are_known_through_raid_loop_devices_and_btrfs() {
+    let machine = Recorded::new();
+    machine.disk("md0", "9:0", 1_000_000, None);
+    machine.partition("md0", "md0p1", "259:7");
+    machine.link("sys/devices/md0/slaves/sdb1", "sys/devices/sdb/sdb1");
+    machine.link("sys/devices/md0/slaves/sdc", "sys/devices/sdc");
+    for name in ["sda2", "nvme0n1"] {
+        machine.write(&format!("sys/fs/btrfs/0b5e7a3c/devices/{name}"), "");
+    }
+    machine.write("sys/fs/btrfs/features/raid1c34", "0\n");
+    // As dm-0 of device mapper has sda2, md0 of RAID has sdb1 and sdc, and loop1 is over sdd.
+    for (number, source, expected) in [
+        ("9:0", "/dev/md0", &["sdb", "sdb1", "sdc", "md0", "md0p1"][..]),
+        ("259:7", "/dev/md0p1", &["sdb", "sdb1", "sdc", "md0", "md0p1"]),
+        ("8:2", "/dev/root", &["sda", "sda1", "sda2", "nvme0n1"]),
+        ("7:1", "/dev/loop1", &["sdd", "loop1"]),
+        ("0:40", "/dev/nvme0n1", &["sda", "sda1", "sda2", "nvme0n1"]),
+    ] {
+        machine.write("proc/self/mountinfo", &format!("27 1 {number} / / rw - any {source} rw\n"));
+        let all = ["sda", "sda1", "sda2", "sdb", "sdb1", "sdc", "sdd", "md0", "md0p1", "dm-0", "loop1", "nvme0n1"];
+        let found: Vec<_> = all.into_iter().filter(|name| machine.device(name).is_under_root()).collect();
+        let mut expected = expected.to_vec();
+        expected.sort_by_key(|name| all.iter().position(|known| known == name));
+        assert_eq!(found, expected, "{source}");
+    }
+}
+
+#[test]
 fn a_stack_that_goes_in_a_circle_ends() {
     let machine = Recorded::new();
     machine.write("sys/devices/loop0/loop/backing_file", "/dev/loop1\n");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{BlockDevice, DeviceNumber};
-use crate::roots::{Roots, read};
+use crate::roots::{Roots, names, read};
 
 /// A mounted file system, as `/proc/self/mountinfo` tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,8 +149,18 @@ impl BlockDevice {
             by_number.or_else(|| Self::of_device_file(&self.roots, Path::new(&root.source)))
         });
         let Some(device) = device else { return false };
-        let disk = self.disk_name();
-        device.disk_name() == disk || device.stack().iter().any(|below| below.disk_name() == disk)
+        let (disk, others) = (self.disk_name(), device.in_the_same_btrfs());
+        let is_on =
+            |device: &Self| device.disk_name() == disk || device.stack().iter().any(|below| below.disk_name() == disk);
+        others.iter().any(is_on) || is_on(&device)
+    }
+
+    /// All devices of the btrfs that this one is part of: its mount names one of them.
+    fn in_the_same_btrfs(&self) -> Vec<Self> {
+        let all = self.roots.sys("fs/btrfs");
+        let members = names(&all).into_iter().map(|id| names(&all.join(id).join("devices")));
+        let here = members.into_iter().find(|members| members.contains(&self.name)).unwrap_or_default();
+        here.iter().filter_map(|name| Self::named(&self.roots, name).ok()).collect()
     }
 
     /// Opens it so that nobody can mount, map or swap to it as long as the file is open.

@@ -94,7 +94,7 @@ impl Recorded {
         fs::read_to_string(self.root.path().join(path)).unwrap().trim().to_owned()
     }
 
-    fn link(&self, path: &str, to: &str) {
+    pub(crate) fn link(&self, path: &str, to: &str) {
         let path = self.root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(self.root.path().join(to), path).unwrap();
@@ -108,7 +108,7 @@ impl Recorded {
         self.write(&format!("dev/{name}"), "");
     }
 
-    fn disk(&self, name: &str, number: &str, sectors: u64, schedulers: Option<&str>) {
+    pub(crate) fn disk(&self, name: &str, number: &str, sectors: u64, schedulers: Option<&str>) {
         let directory = format!("sys/devices/{name}");
         self.node(name, number, &directory);
         self.link(&format!("sys/block/{name}"), &directory);
@@ -133,7 +133,7 @@ impl Recorded {
         }
     }
 
-    fn partition(&self, disk: &str, name: &str, number: &str) {
+    pub(crate) fn partition(&self, disk: &str, name: &str, number: &str) {
         let directory = format!("sys/devices/{disk}/{name}");
         self.node(name, number, &directory);
         self.write(&format!("{directory}/partition"), "1\n");
