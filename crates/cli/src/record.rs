@@ -36,7 +36,8 @@ const TICK: Duration = Duration::from_millis(5);
 ///
 /// After Ctrl-C, the recording ends early, iosched keeps it, and the exit status is 0. If the trace fills its file
 /// system, the recording ends early, iosched keeps it, and the exit status is 1. If there was no request, iosched
-/// writes no trace.
+/// writes no trace, and the exit status is
+/// 1.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
@@ -83,10 +84,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     drop(room);
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
-    if recorded.events() == 0 && out.is_file() && !args.json {
-        let seconds = recorded_for.as_secs_f64();
-        output::print(&format!("{}: no requests in {seconds:.1} s; no trace was written\n", device.name()))?;
-        return Ok(ExitCode::SUCCESS);
+    if recorded.events() == 0 {
+        return Err(nothing_recorded(&device, recorded_for, "no trace was written"));
     }
     out.write(|out| Ok(recorded.write(out)?))?;
     if let Some(error) = &no_room {
@@ -114,12 +113,24 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         return Ok(code);
     }
     let found = crate::trace::Found::of(&path, &ReadOptions { partial: true, ..ReadOptions::default() })?;
+    if found.summary.all.requests == 0 {
+        return Err(nothing_recorded(&device, recorded_for, &format!("{} is empty", path.display())));
+    }
     if args.json {
         output::print(&found.json()?)?;
         return Ok(code);
     }
     show::page(&page(&device, args, &path, recorded_for, &found.summary))?;
     Ok(code)
+}
+
+/// A recording without requests, which no command can use.
+fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str) -> anyhow::Error {
+    let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
+    anyhow!(
+        "{name}: there were no requests in {seconds:.1} s, so {outcome}; run the workload on {name} during the \
+         recording, or record for longer with --for. Data in the page cache are read without requests"
+    )
 }
 
 /// Records for so long, until a signal, or until there is no room; how long that was, and what says that there is none.
@@ -154,9 +165,6 @@ fn record(
 fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Duration, seen: &TraceSummary) -> String {
     let name = device.name();
     let seconds = recorded_for.as_secs_f64();
-    if seen.all.requests == 0 {
-        return format!("{name}: no requests in {seconds:.1} s; {} is empty\n", path.display());
-    }
     let mut lines = vec![format!(
         "{name}: {} requests in {seconds:.1} s ({:.0} per second): {} reads, {} writes, {} MB{}",
         grouped(seen.all.requests),

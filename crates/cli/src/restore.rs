@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_kernel::block::Identity;
 use iosched_kernel::cgroup::{self, LeftCgroup};
 use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
@@ -243,23 +244,26 @@ fn list(changes: &[Change]) -> String {
     changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// A device, as a person tells it from others: its size, and its file or serial number.
+fn described(identity: &Identity) -> String {
+    let size = crate::served::size(identity.size_bytes);
+    let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
+    let named = named.or_else(|| identity.serial.clone());
+    named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
+}
+
 fn why(reason: &LeftAlone) -> String {
     match reason {
         LeftAlone::InUse { pid } => format!("process {pid} is changing its settings now"),
         LeftAlone::Gone => "there is no such device now; --forget discards its record".to_owned(),
         LeftAlone::Another { then, now } => {
-            let of = |identity: &iosched_kernel::block::Identity| {
-                let size = crate::served::size(identity.size_bytes);
-                let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
-                let named = named.or_else(|| identity.serial.clone());
-                named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
+            let (then, now) = (described(then), described(now));
+            let differ = if then == now {
+                format!("the device ({now}) was removed and added again since, which ended the recorded settings")
+            } else {
+                format!("the record is of another device ({then}) than the present one ({now})")
             };
-            format!(
-                "the record is of another device ({}) than the present one ({}), which was not changed; --forget \
-                 discards the record",
-                of(then),
-                of(now)
-            )
+            format!("{differ}; the present device was not changed; --forget discards the record")
         }
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
@@ -272,5 +276,29 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Damaged { path } => {
             format!("the record {} cannot be understood; remove it once the settings are right", path.display())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_was_attached_again_is_described_once() {
+        let disk = |sequence, file: &str| {
+            let number = "7:0".parse().unwrap();
+            let backing_file = Some(file.into());
+            Box::new(Identity { number, size_bytes: 1 << 30, sequence: Some(sequence), serial: None, backing_file })
+        };
+        let text = |now| why(&LeftAlone::Another { then: disk(3, "/a.img"), now });
+        assert_eq!(
+            text(disk(4, "/a.img")),
+            "the device (1 GiB, /a.img) was removed and added again since, which ended the recorded settings; the \
+             present device was not changed; --forget discards the record"
+        );
+        assert!(
+            text(disk(4, "/b.img"))
+                .starts_with("the record is of another device (1 GiB, /a.img) than the present one (1 GiB, /b.img);")
+        );
     }
 }

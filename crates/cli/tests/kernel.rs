@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use common::{IOSCHED, Loop, Mount, answer, available, directory, has_program, image, is_root};
+use common::{IOSCHED, Loop, Mount, answer, Running, available, directory, has_program, image, is_root, wait_for};
 use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
@@ -293,12 +293,39 @@ fn what_was_left_is_put_back_and_told() {
         .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to restore\n"));
-    // Another disk under the same name.
-    let other = text.replace("\"sequence\": ", "\"sequence\": 9");
-    fs::write(&journal, other).unwrap();
-    let (code, out, _) = restore(&state, &[]);
-    assert!(code == 1 && out.contains("the record is of another device"), "{out}");
+    // Another disk under the same name; of the same file, it is said once.
+    let again = text.replace("\"sequence\": ", "\"sequence\": 9");
+    let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
+    for (text, expected) in [(again, "was removed and added again since"), (other, "the record is of another device")] {
+        fs::write(&journal, text).unwrap();
+        let (code, out, _) = restore(&state, &[]);
+        assert!(code == 1 && out.contains(expected), "{out}");
+    }
     assert_eq!(restore(&state, &["--force"]).1, format!("{name}: is as it was\n"));
+}
+
+#[test]
+fn a_killed_comparison_is_restored_at_once() {
+    let Some((here, _disk, device)) = disk("kernel-killed") else { return };
+    let (state, name) = (here.join("state"), device.name());
+    let job = "[r]\nrw=randread\nbs=4k\niodepth=8\nioengine=libaio\nsize=16m\ntime_based\nruntime=600\n";
+    fs::write(here.join("read.fio"), job).unwrap();
+    let recorded = Recorded::of(&device).unwrap();
+    for _ in 0..10 {
+        let mut command = Command::new(IOSCHED);
+        command.args(["compare", "--on"]).arg(device.path()).args(["--workload", "read.fio", "--scheduler"]);
+        command.args(["mq-deadline:fifo_batch=3", "--runs", "2"]).current_dir(&here).stdin(Stdio::null());
+        command.env("IOSCHED_STATE_DIR", &state).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = Running(command.spawn().unwrap());
+        wait_for(|| device.attribute("fifo_batch").is_ok_and(|own| own.value == "3"));
+        running.0.kill().unwrap();
+        // Not waited for: it ends while restore begins.
+        let (code, out, err) = restore(&state, &[]);
+        // Between two settings it is as it was.
+        let is_back = ["restored: scheduler", "is as it was"].map(|text| out.starts_with(&format!("{name}: {text}")));
+        assert!(code == 0 && is_back.contains(&true), "{out}{err}");
+        assert_eq!(Recorded::of(&device).unwrap(), recorded);
+    }
 }
 
 #[test]

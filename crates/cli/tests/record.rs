@@ -69,11 +69,14 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-ended") else { return };
     let on = device.device.to_str().unwrap();
-    let (out, _) = iosched(&here, &["record", on, "--for", "0.2", "-o", "nothing.blktrace.0"], 0);
-    assert!(out.contains("no requests in 0.2 s; no trace was written"), "{out}");
-    assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
+    for how in [&["-o", "nothing.blktrace.0"][..], &["-o", "nothing.blktrace.0", "--json"], &["-o", "-"]] {
+        let (out, err) = iosched(&here, &[&["record", on, "--for", "0.2"], how].concat(), 1);
+        assert_eq!(out, "");
+        assert!(err.contains("there were no requests in 0.2 s, so no trace was written; run the workload"), "{err}");
+        assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
+    }
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
-    assert!(err.contains("give more than 0 and at most 1000000 seconds"), "{err}");
+    assert!(err.contains("give a time from 1ns to 1000000 seconds"), "{err}");
     let mut command = Command::new(IOSCHED);
     command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
     command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
