@@ -76,7 +76,7 @@ impl MultiQueueRules {
         request.mergeable
             && request.op == bio.op
             && self.same_ioprio(request.ioprio, env.bio_ioprio)
-            && request.cgroup == env.contexts.get(bio.context).cgroup
+            && (request.cgroup == env.contexts.get(bio.context).cgroup || env.merges_cgroups)
     }
 }
 

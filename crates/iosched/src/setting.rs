@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::controllers::{self, NamedWrite};
 use crate::elevator::Registered;
+use crate::kernel::{KernelVersion, UnknownKernel};
 use crate::queue::{QueueConfig, RequestQueue};
 use crate::registry::{Registry, UnknownElevator};
 use crate::time::Time;
@@ -13,6 +14,8 @@ use crate::tunable::{Spec, TextSpec, TunableError};
 
 /// Stands for the elevator that is there.
 const PRESENT: &str = "present";
+/// Comes before the version of Linux.
+const AT_KERNEL: &str = " @ ";
 /// What a tunable's name may begin with, as in sysfs.
 const ELEVATOR: &str = "iosched/";
 
@@ -21,12 +24,13 @@ const ELEVATOR: &str = "iosched/";
 /// Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
 /// the queue. So are files of cgroups that controllers have, by the cgroups' names:
 /// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for
-/// the one that is there.
+/// the one that is there. ` @ ` and a version at the end say whose rules a simulation follows: `bfq @ 6.1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     elevator: Choice,
     tunables: Vec<Assignment>,
     attributes: Vec<Assignment>,
+    kernel: Option<KernelVersion>,
 }
 
 /// The elevator of a setting.
@@ -154,6 +158,9 @@ pub enum Owner {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
+    /// A version of Linux that is not known.
+    #[error(transparent)]
+    Kernel(#[from] UnknownKernel),
     /// No such elevator.
     #[error(transparent)]
     UnknownElevator(#[from] UnknownElevator),
@@ -229,8 +236,12 @@ impl Setting {
     /// # Errors
     /// No such elevator or name, or a value out of its declared range.
     pub fn parse(text: &str, registry: &Registry) -> Result<Self, SettingError> {
+        let (text, kernel) = match text.rsplit_once(AT_KERNEL) {
+            Some((text, kernel)) => (text, Some(kernel.parse()?)),
+            None => (text, None),
+        };
         let (elevator, values) = text.split_once(':').unwrap_or((text, ""));
-        let mut setting = Self::from(registry.get(elevator.trim())?);
+        let mut setting = Self { kernel, ..Self::from(registry.get(elevator.trim())?) };
         for part in parts(values) {
             let (name, value) = setting.assignment(text, part)?;
             setting.set(name, value)?;
@@ -290,6 +301,24 @@ impl Setting {
     #[must_use]
     pub fn is_in_linux(&self) -> bool {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
+    }
+
+    /// The version of Linux whose rules a simulation of this setting follows; `None`: that of the simulation.
+    #[must_use]
+    pub fn kernel(&self) -> Option<KernelVersion> {
+        self.kernel
+    }
+
+    /// The same setting under a version of Linux.
+    #[must_use]
+    pub fn at(self, kernel: KernelVersion) -> Self {
+        Self { kernel: Some(kernel), ..self }
+    }
+
+    /// The same setting, without a version of Linux of its own.
+    #[must_use]
+    pub fn without_kernel(self) -> Self {
+        Self { kernel: None, ..self }
     }
 
     /// What is set of the elevator, in the order it is written.
@@ -371,7 +400,8 @@ impl Setting {
     /// # Errors
     /// No such elevator, tunable or attribute, or a value that is not taken on such a device.
     pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
-        let mut queue = RequestQueue::new(now, config, self.registered()?);
+        let config = QueueConfig { kernel: self.kernel.unwrap_or(config.kernel), ..config.clone() };
+        let mut queue = RequestQueue::new(now, &config, self.registered()?);
         self.write(|of, name, value| match of {
             Owner::Queue => queue.set_attribute(now, name, value),
             Owner::Elevator => queue.set_tunable(now, name, value),
@@ -420,7 +450,7 @@ impl fmt::Display for Setting {
         for (i, assignment) in self.assignments().enumerate() {
             write!(f, "{}{}={}", if i == 0 { ':' } else { ',' }, assignment.name, assignment.text())?;
         }
-        Ok(())
+        self.kernel.map_or(Ok(()), |kernel| write!(f, "{AT_KERNEL}{kernel}"))
     }
 }
 
@@ -430,7 +460,7 @@ mod form {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Assignment, ELEVATOR, Setting, attribute};
+    use super::{Assignment, ELEVATOR, KernelVersion, Setting, attribute};
 
     #[derive(Serialize, Deserialize)]
     struct Form {
@@ -439,6 +469,8 @@ mod form {
         tunables: Vec<(String, String)>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attributes: Vec<(String, String)>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel: Option<KernelVersion>,
     }
 
     impl Serialize for Setting {
@@ -447,15 +479,16 @@ mod form {
                 all.iter().map(|assignment| (assignment.name.clone(), assignment.text())).collect()
             };
             let (tunables, attributes) = (pairs(&self.tunables), pairs(&self.attributes));
-            Form { name: self.name().to_owned(), tunables, attributes }.serialize(serializer)
+            Form { name: self.name().to_owned(), tunables, attributes, kernel: self.kernel }.serialize(serializer)
         }
     }
 
     impl<'de> Deserialize<'de> for Setting {
         /// Of whatever was recorded: whether it can be run is asked when it is.
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            let Form { name, tunables, attributes } = Form::deserialize(deserializer)?;
+            let Form { name, tunables, attributes, kernel } = Form::deserialize(deserializer)?;
             let mut setting = Self::defaults(&name);
+            setting.kernel = kernel;
             let tunable = |name: &str| setting.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name));
             let recorded = |(name, value): &(String, String)| Assignment::recorded(name, tunable(name), value);
             setting.tunables = tunables.iter().map(recorded).collect();
@@ -479,6 +512,20 @@ mod tests {
         let queue = setting.build(Time::ZERO, &QueueConfig::default()).unwrap();
         assert_eq!(queue.attribute("nr_requests").unwrap(), "512");
         assert_eq!("noop".parse::<Setting>().unwrap(), Setting::defaults("noop"));
+    }
+
+    #[test]
+    fn a_setting_may_name_its_kernel() {
+        let setting: Setting = "mq-deadline:fifo_batch=8 @ debian-12".parse().unwrap();
+        assert_eq!(setting.to_string(), "mq-deadline:fifo_batch=8 @ 6.1");
+        assert_eq!(setting, "mq-deadline:fifo_batch=8".parse::<Setting>().unwrap().at("6.1".parse().unwrap()));
+        assert_ne!(setting, "mq-deadline:fifo_batch=8".parse().unwrap());
+        let queue = setting.build(Time::ZERO, &QueueConfig::default()).unwrap();
+        assert_eq!(queue.env().kernel.to_string(), "6.1");
+        let error = "bfq @ 6.99".parse::<Setting>().unwrap_err().to_string();
+        assert!(error.starts_with("\"6.99\" is not a known kernel"), "{error}");
+        let cgroup: Setting = "none:io.max=user@1000.service:wbps=1000000".parse().unwrap();
+        assert_eq!(cgroup.kernel(), None, "a name of a cgroup may have an @");
     }
 
     #[test]

@@ -431,8 +431,8 @@ impl Adios {
 }
 
 impl Elevator for Adios {
-    fn limit_depth(&mut self, _env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
-        bio.op.is_write().then_some(nr_requests)
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        bio.op.is_write().then_some(env.limit_word.unwrap_or(nr_requests))
     }
 
     fn merged_front(&mut self, env: &mut Env, id: RequestId) {

@@ -22,7 +22,7 @@ impl Bfq {
     pub(super) fn injected(&mut self, env: &Env, id: QueueId) -> Option<QueueId> {
         let own_async = self.own_async_queue(env, id);
         let queue = &self.queues[id];
-        let (waker, woken) = (queue.waker, queue.woken.first());
+        let (waker, woken) = (queue.waker, queue.woken.first().filter(|_| self.rules.serves_woken));
         if let Some(chosen) = [own_async, waker, woken].into_iter().flatten().find(|&other| self.has_budget(env, other))
         {
             return Some(chosen);

@@ -6,6 +6,7 @@
 use super::Bfq;
 use super::data::entity::Class;
 use super::data::queue::QueueId;
+use super::rules::Together;
 use crate::context::ContextId;
 use crate::decision::BfqEvent;
 use crate::env::Env;
@@ -15,12 +16,8 @@ use crate::request::Sector;
 pub(super) const CLOSE_SECTORS: u64 = 8192;
 /// Processes that began to work within this fraction of a second may be merged.
 const LATE_FRACTION: u64 = 10;
-/// Queues of which the later came up within this time of the earlier may belong together.
-const TOGETHER_MS: u64 = 600;
-/// Within this, they do.
+/// Queues of which the later came up within this time of the earlier belong together.
 const AT_ONCE_MS: u64 = 180;
-/// How old a queue must be before it is merged with the one it came up with.
-const STABLE_MS: u64 = 600;
 
 impl Bfq {
     /// Whether the device neither seeks nor leaves its commands in order: then merging for proximity does no good.
@@ -52,8 +49,9 @@ impl Bfq {
         if !fast
             && queue.sync
             && !queue.just_created
-            && now > queue.split_at + self.milliseconds(STABLE_MS)
-            && now > queue.created_at + self.milliseconds(STABLE_MS)
+            && let Some(Together { age_ms, .. }) = self.rules.together
+            && now > queue.split_at + self.milliseconds(age_ms)
+            && now > queue.created_at + self.milliseconds(age_ms)
             && let Some(candidate) = self.process(context).and_then(|process| process.candidate)
         {
             return self.merge_stably(env, id, candidate, context);
@@ -167,7 +165,8 @@ impl Bfq {
         self.save(env, into);
         let io_bound = std::mem::take(&mut self.queues[id].io_bound);
         self.queues[into].io_bound |= io_bound;
-        if let Some(waker) = self.queues[id].waker
+        if self.rules.serves_woken
+            && let Some(waker) = self.queues[id].waker
             && self.queues[into].waker.is_none()
             && waker != into
         {
@@ -211,13 +210,14 @@ impl Bfq {
     /// A new queue meets the one that came up before it: on a fast device they are merged at once if they came up
     /// together, on others perhaps later.
     pub(super) fn meet_last_created(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> QueueId {
+        let Some(Together { window_ms, .. }) = self.rules.together else { return id };
         let now = self.jiffies(env);
         let group = self.entities[id.entity()].group;
         let last = self.groups[group].last_created;
         let alike = last.filter(|&last| {
             let [class, last_class] = [id, last].map(|id| self.entities[id.entity()].class);
             let last = &self.queues[last];
-            last.created_at + self.milliseconds(TOGETHER_MS) >= now
+            last.created_at + self.milliseconds(window_ms) >= now
                 && last.level == self.queues[id].level
                 && last_class == class
         });

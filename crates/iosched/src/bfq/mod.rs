@@ -31,6 +31,7 @@ mod position;
 mod process;
 mod queue;
 mod raising;
+mod rules;
 mod schedule;
 mod split;
 mod state;
@@ -94,6 +95,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 
 struct Bfq {
     tunables: Tuned<Tunables>,
+    rules: rules::Rules,
     /// The present moment, and the jiffy that it is in.
     clock: Cell<(Time, i64)>,
     entities: Entities,
@@ -139,6 +141,7 @@ impl Bfq {
     fn new(env: &Env) -> Self {
         Self {
             tunables: Tunables::new(env),
+            rules: rules::Rules::of(env.kernel),
             clock: Cell::new((Time::ZERO, 0)),
             entities: Entities::default(),
             queues: Queues::default(),

@@ -55,7 +55,8 @@ impl Bfq {
     pub(super) fn judge_arrival(&self, now: i64, id: QueueId, long: bool, owned: bool) -> Arrival {
         let queue = &self.queues[id];
         let in_large_burst = queue.in_large_burst;
-        let eligible = self.pending_weight(id) == WEIGHT_ELIGIBLE && !in_large_burst;
+        let has_weight = self.rules.raises_any_weight || self.pending_weight(id) == WEIGHT_ELIGIBLE;
+        let eligible = has_weight && !in_large_burst;
         let soft =
             eligible && !queue.seek.is_totally_seeky() && now > queue.raising.soft_next_start && queue.in_flight == 0;
         let interactive = eligible && long;

@@ -21,14 +21,15 @@ impl Bfq {
             (false, true) => Some(3),
             (true, true) => Some(6),
         };
-        let limit = parts.map(|parts| (u64::from(nr_requests) * parts / 16).max(1) as u32);
+        let part_of = |tags: u32| parts.map(|parts| (u64::from(tags) * parts / 16).max(1) as u32);
         if env.groups
+            && self.rules.shares_tags
             && let Some(queue) = self.queue_of(bio.context, sync)
-            && self.is_over_share(queue, limit.unwrap_or(nr_requests))
+            && self.is_over_share(queue, part_of(nr_requests).unwrap_or(nr_requests))
         {
             return Some(1);
         }
-        limit
+        part_of(env.limit_word.unwrap_or(nr_requests))
     }
 
     /// Whether a queue, or a group it is in, has as many of `tags` requests as its weight gives it.

@@ -3,31 +3,29 @@
 
 use super::Bfq;
 use super::data::queue::QueueId;
+use super::rules::Waking;
 use crate::collections::Id;
 use crate::decision::BfqEvent;
 use crate::env::Env;
-use crate::time::MILLISECOND_NS;
 
-/// A request this soon after a completion may have been caused by it, ns.
-const SOON_NS: u64 = 4 * MILLISECOND_NS;
 /// Within so many times slice_idle the detections must be made.
 const WINDOW: u64 = 128;
-/// So many make a waker.
-const DETECTIONS: u32 = 3;
 
 impl Bfq {
     /// A request comes to a sync queue whose process has no other: who woke it?
     pub(super) fn look_for_waker(&mut self, env: &mut Env, id: QueueId) {
         let Some(last) = self.last_completed.filter(|&last| last != id) else { return };
         let now_ns = env.now.as_ns();
+        let Waking { soon_ns, detections, is_limited_in_time } = self.rules.waking;
         let queue = &self.queues[id];
-        if queue.short_think || now_ns.wrapping_sub(self.last_completion_ns) >= SOON_NS {
+        if queue.short_think || now_ns.wrapping_sub(self.last_completion_ns) >= soon_ns {
             return;
         }
         let (serial, waker) = (queue.serial, self.queues[last].serial);
         let queue = &mut self.queues[id];
         let window_ns = self.tunables.slice_idle_ns.saturating_mul(WINDOW);
-        if queue.tentative_waker != waker || now_ns > queue.detection_started_ns.saturating_add(window_ns) {
+        let is_too_late = is_limited_in_time && now_ns > queue.detection_started_ns.saturating_add(window_ns);
+        if queue.tentative_waker != waker || is_too_late {
             queue.tentative_waker = waker;
             queue.detections = 1;
             queue.detection_started_ns = now_ns;
@@ -35,7 +33,7 @@ impl Bfq {
         } else {
             queue.detections += 1;
         }
-        if self.queues[id].detections == DETECTIONS {
+        if self.queues[id].detections == detections {
             self.queues[id].tentative_waker = 0;
             self.lose_waker(id);
             self.set_waker(id, last);

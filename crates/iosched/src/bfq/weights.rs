@@ -38,18 +38,20 @@ impl Bfq {
     /// Its group has requests because of this queue.
     pub(super) fn add_pending(&mut self, id: QueueId) {
         if !std::mem::replace(&mut self.queues[id].pending, true) {
-            let group = &mut self.groups[self.entities[id.entity()].group];
+            let at = self.entities[id.entity()].group;
+            let group = &mut self.groups[at];
             group.pending_queues += 1;
-            self.pending_groups += u32::from(group.pending_queues == 1);
+            self.pending_groups += u32::from(group.pending_queues == 1 && self.rules.counts(at));
         }
     }
 
     pub(super) fn remove_pending(&mut self, id: QueueId) -> bool {
         let was = std::mem::take(&mut self.queues[id].pending);
         if was {
-            let group = &mut self.groups[self.entities[id.entity()].group];
+            let at = self.entities[id.entity()].group;
+            let group = &mut self.groups[at];
             group.pending_queues -= 1;
-            self.pending_groups -= u32::from(group.pending_queues == 0);
+            self.pending_groups -= u32::from(group.pending_queues == 0 && self.rules.counts(at));
         }
         was
     }
@@ -60,7 +62,7 @@ impl Bfq {
         let weights = self.weights.smallest_of_several();
         weights.is_some_and(|weight| !id.is_some_and(|id| smallest(id, weight)))
             || self.busy_of_class.iter().filter(|&&busy| busy != 0).count() > 1
-            || self.pending_groups > 1
+            || self.pending_groups > self.rules.equal_groups
     }
 
     /// Whether waiting for the queue's next request makes the device faster.
@@ -85,7 +87,7 @@ impl Bfq {
         queue.processes > 0
             && ((raised && (self.raised_busy < self.busy as i32 || self.in_driver >= queue.in_flight + OTHERS))
                 || self.is_asymmetric(Some(id))
-                || self.busy == 1)
+                || (self.busy == 1 && self.rules.waits_for_lone))
     }
 
     /// Whether to wait for the queue's next request rather than serve another.

@@ -7,6 +7,7 @@ use super::of_linux::ControlledDevice;
 use super::site::Site;
 use super::write_error::{CgroupFileError, WriteError};
 use crate::context::{CgroupId, WeightRange};
+use crate::kernel::KernelVersion;
 use crate::time::Time;
 
 /// The file that bfq itself has.
@@ -84,6 +85,7 @@ fn check(file: &str, text: &str) -> Result<(), WriteError> {
         depth: 32,
         nr_requests: 128,
         throttles_writeback: false,
+        kernel: KernelVersion::default(),
     };
     Controllers::of_linux(site, device).write(file, group, text).unwrap_or(Err(WriteError::NoSuchFile))
 }

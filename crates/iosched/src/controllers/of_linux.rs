@@ -11,6 +11,7 @@ use super::wbt::Wbt;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
+use crate::kernel::KernelVersion;
 use crate::time::Time;
 
 /// What controllers go by of a device and its queue.
@@ -26,6 +27,8 @@ pub struct ControlledDevice {
     pub nr_requests: u32,
     /// Whether wbt is on before its file is written.
     pub throttles_writeback: bool,
+    /// The version of Linux whose rules hold.
+    pub kernel: KernelVersion,
 }
 
 impl Controllers {
@@ -34,7 +37,7 @@ impl Controllers {
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
-        let io_max = IoMax::new(&mut site);
+        let io_max = IoMax::new(&mut site).of_kernel(&site, device.kernel, device.rotational);
         let io_latency = IoLatency::new(&mut site, device.rotational, device.nr_requests);
         let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth);
         if !device.throttles_writeback {

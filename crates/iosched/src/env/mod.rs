@@ -6,6 +6,7 @@ mod merge_hash;
 
 use crate::context::{Cgroups, ContextId, Contexts, IoPriority};
 use crate::decision::{Decision, DecisionLog};
+use crate::kernel::KernelVersion;
 use crate::request::{RequestId, RequestStage, Requests};
 use crate::time::{SECOND_NS, Time};
 
@@ -39,6 +40,12 @@ pub struct Env {
     pub hw_queues: u16,
     /// The ioprio of the bio that is being submitted; only in the multi-queue layer.
     pub bio_ioprio: IoPriority,
+    /// The version of Linux whose rules hold.
+    pub kernel: KernelVersion,
+    /// Tags in a word, where a limit on tags is counted in each word; `None`: it is counted over all tags.
+    pub(crate) limit_word: Option<u32>,
+    /// Whether requests of different cgroups may be one.
+    pub(crate) merges_cgroups: bool,
     /// The hardware queue that is being run, for elevators that have a queue for each.
     pub hw_queue: u16,
     /// Where queued requests are found that a bio may join.
@@ -68,6 +75,9 @@ impl Env {
             command_queueing: None,
             hw_queues: 1,
             bio_ioprio: IoPriority::default(),
+            kernel: KernelVersion::default(),
+            limit_word: None,
+            merges_cgroups: false,
             hw_queue: 0,
             merging: MergeCache::default(),
             dispatch_list: DispatchList::default(),

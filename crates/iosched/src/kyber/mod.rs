@@ -111,6 +111,8 @@ struct Kyber {
     latencies: [Latencies; TIMED],
     hw_queues: Vec<HwQueue>,
     hz: u32,
+    /// From Linux 7.0: everything but reads has a limit on tags, and not only what is async.
+    limits_sync_writes: bool,
 }
 
 impl Kyber {
@@ -121,6 +123,7 @@ impl Kyber {
             latencies: Default::default(),
             hw_queues: (0..env.hw_queues).map(|_| HwQueue::default()).collect(),
             hz: env.hz,
+            limits_sync_writes: env.kernel.is_since(7, 0),
         }
     }
 
@@ -204,9 +207,11 @@ impl Elevator for Kyber {
         software_queue::find_merge(&hw_queue.arrived[domain_of(bio.op)], &RULES, env, bio)
     }
 
-    fn limit_depth(&mut self, _env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
-        let share = (u64::from(nr_requests) * ASYNC_PERCENT / 100) as u32;
-        (!bio.is_sync() && share > 0).then_some(share)
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let tags = env.limit_word.unwrap_or(nr_requests);
+        let share = (u64::from(tags) * ASYNC_PERCENT / 100) as u32;
+        let is_limited = if self.limits_sync_writes { bio.op != Op::Read } else { !bio.is_sync() };
+        (is_limited && share > 0).then_some(share)
     }
 
     fn absorb(&mut self, _env: &mut Env, _survivor: RequestId, _absorbed: RequestId) {

@@ -1,10 +1,11 @@
 //! mq-deadline: batches in sector order, reads before writes, three priority classes, and nobody waits much longer than
 //! a deadline.
 //!
-//! As in Linux 6.12. Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its
+//! As in Linux 6.12, or as in the version that the queue is made for ([`rules`]). Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its
 //! direction and how long writes were passed over are shared by all classes, so that looking into a class, even in
 //! vain, may end the batch of another.
 
+mod rules;
 mod tunables;
 
 use crate::collections::List;
@@ -17,6 +18,7 @@ use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector};
 use crate::time::Time;
 use crate::tunable::{TunableSet, Tuned};
+use rules::{Classes, Limit, Onward, Rules};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
@@ -51,6 +53,8 @@ struct Direction {
     fifo: List<Fifo>,
     /// Where the last one given out began.
     position: Sector,
+    /// The request that continues the batch, unless the position says so.
+    next: Option<RequestId>,
 }
 
 /// One class.
@@ -63,6 +67,7 @@ struct Class {
 
 struct MqDeadline {
     tunables: Tuned<Tunables>,
+    rules: Rules,
     classes: [Class; CLASSES],
     /// The direction of the present batch.
     direction: usize,
@@ -80,13 +85,6 @@ fn class_of(class: IoClass) -> usize {
     }
 }
 
-/// Class and direction of a request.
-#[inline]
-fn place(env: &Env, id: RequestId) -> (usize, usize) {
-    let request = &env.requests[id];
-    (class_of(request.ioprio.class), usize::from(request.op.is_write()))
-}
-
 /// The jiffy at which a request is late.
 #[inline]
 fn deadline(env: &Env, id: RequestId) -> u64 {
@@ -95,12 +93,31 @@ fn deadline(env: &Env, id: RequestId) -> u64 {
 
 impl MqDeadline {
     fn new(env: &Env) -> Self {
-        Self { tunables: Tunables::new(env.hz), classes: Default::default(), direction: WRITE, batch: 0, starved: 0 }
+        Self {
+            tunables: Tunables::new(env.hz),
+            rules: Rules::of(env.kernel),
+            classes: Default::default(),
+            direction: WRITE,
+            batch: 0,
+            starved: 0,
+        }
+    }
+
+    #[inline]
+    fn class_of(&self, class: IoClass) -> usize {
+        if self.rules.classes == Classes::None { BEST_EFFORT } else { class_of(class) }
+    }
+
+    /// Class and direction of a request.
+    #[inline]
+    fn place(&self, env: &Env, id: RequestId) -> (usize, usize) {
+        let request = &env.requests[id];
+        (self.class_of(request.ioprio.class), usize::from(request.op.is_write()))
     }
 
     #[inline]
     fn direction_of(&mut self, env: &Env, id: RequestId) -> &mut Direction {
-        let (class, direction) = place(env, id);
+        let (class, direction) = self.place(env, id);
         &mut self.classes[class].directions[direction]
     }
 
@@ -133,7 +150,11 @@ impl MqDeadline {
     /// The request of `class` to give out, if it was inserted at `latest` (in jiffies) or before. Looking may end the
     /// present batch.
     fn pick(&mut self, env: &mut Env, class: usize, latest: i64) -> Option<RequestId> {
-        let onward = |direction: &Direction| direction.sorted.at_or_after(&env.requests, direction.position);
+        let by_position = self.rules.onward == Onward::Position;
+        let onward = |direction: &Direction| match by_position {
+            true => direction.sorted.at_or_after(&env.requests, direction.position),
+            false => direction.next,
+        };
         let next = onward(&self.classes[class].directions[self.direction]);
         let id = match next {
             Some(next) if self.batch < self.tunables.fifo_batch => next,
@@ -150,7 +171,14 @@ impl MqDeadline {
             return None;
         }
         self.batch += 1;
-        self.classes[class].directions[self.direction].position = env.requests[id].sector;
+        let direction = &mut self.classes[class].directions[self.direction];
+        direction.position = env.requests[id].sector;
+        if !by_position {
+            direction.next = direction.sorted.next(&env.requests, id);
+            if self.rules.onward == Onward::Forgotten {
+                self.classes[class].directions[1 - self.direction].next = None;
+            }
+        }
         self.remove(env, id);
         debug_assert!(self.batch <= self.tunables.fifo_batch.max(1), "a batch ends");
         debug_assert!(self.classes[class].under_way > 0, "what was queued is under way");
@@ -158,6 +186,9 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
+        if self.rules.classes != Classes::Aging {
+            return (0..CLASSES).find_map(|class| self.pick(env, class, i64::MAX));
+        }
         let now = env.jiffies() as i64;
         if self.classes.iter().filter(|class| class.under_way > 0).count() >= 2 {
             let latest = now - self.tunables.prio_aging_expire as i64;
@@ -180,25 +211,34 @@ impl Elevator for MqDeadline {
         if !self.tunables.front_merges {
             return None;
         }
-        let class = class_of(env.bio_ioprio.class);
+        let class = self.class_of(env.bio_ioprio.class);
         self.classes[class].directions[usize::from(bio.op.is_write())].sorted.find(&env.requests, bio.end())
     }
 
-    fn limit_depth(&mut self, _env: &Env, bio: &Bio, _nr_requests: u32) -> Option<u32> {
-        bio.op.is_write().then_some(self.tunables.async_depth)
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let depth = self.tunables.async_depth;
+        match self.rules.limit {
+            _ if !bio.op.is_write() => None,
+            Limit::None => None,
+            Limit::Plain => Some(depth),
+            Limit::Shared => Some(env.limit_word.map_or(depth, |word| {
+                (u64::from(depth) * u64::from(word)).div_ceil(nr_requests.max(1).into()).min(word.into()) as u32
+            })),
+        }
     }
 
     fn resized(&mut self, nr_requests: u32) {
-        self.tunables.resized(nr_requests);
+        let three_quarters = (u64::from(nr_requests) * 3 / 4).max(1) as u32;
+        self.tunables.resized(if self.rules.starts_at_three_quarters { three_quarters } else { nr_requests });
     }
 
     fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        let (class, direction) = place(env, id);
+        let (class, direction) = self.place(env, id);
         self.classes[class].directions[direction].sorted.prev(&env.requests, id)
     }
 
     fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        let (class, direction) = place(env, id);
+        let (class, direction) = self.place(env, id);
         self.classes[class].directions[direction].sorted.next(&env.requests, id)
     }
 
@@ -207,8 +247,11 @@ impl Elevator for MqDeadline {
     }
 
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
-        let fifo = &mut self.direction_of(env, absorbed).fifo;
+        let Direction { sorted, fifo, next, .. } = self.direction_of(env, absorbed);
         inherit_fifo_place(fifo, &mut env.requests, survivor, absorbed);
+        if *next == Some(absorbed) {
+            *next = sorted.next(&env.requests, absorbed);
+        }
         self.remove(env, absorbed);
         self.complete(env, absorbed);
     }
@@ -219,11 +262,12 @@ impl Elevator for MqDeadline {
 
     #[inline]
     fn prepare(&mut self, env: &mut Env, id: RequestId) {
-        self.classes[place(env, id).0].under_way += 1;
+        let (class, _) = self.place(env, id);
+        self.classes[class].under_way += 1;
     }
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
-        let (class, direction) = place(env, id);
+        let (class, direction) = self.place(env, id);
         let late = env.jiffies() + self.tunables.expire(direction == WRITE);
         env.requests[id].deadline = Time::from_ns(late);
         let Direction { sorted, fifo, .. } = &mut self.classes[class].directions[direction];
@@ -256,7 +300,8 @@ impl Elevator for MqDeadline {
 
     #[inline]
     fn complete(&mut self, env: &mut Env, id: RequestId) {
-        self.classes[place(env, id).0].under_way -= 1;
+        let (class, _) = self.place(env, id);
+        self.classes[class].under_way -= 1;
     }
 
     fn check(&self, env: &Env) {

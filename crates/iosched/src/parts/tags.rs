@@ -43,6 +43,8 @@ struct Word {
 #[derive(Clone, Debug)]
 pub(crate) struct TagMap {
     layout: TagLayout,
+    /// A limit is counted in each word, and not over all numbers.
+    limits_words: bool,
     depth: u32,
     shift: u32,
     /// More than the depth needs, once it was larger.
@@ -63,9 +65,27 @@ impl TagMap {
     /// All numbers below `depth`, which is at least 1.
     pub(crate) fn new(layout: TagLayout, depth: u32) -> Self {
         let depth = depth.max(1);
-        let mut map = Self { layout, depth, shift: layout.shift(depth), words: Vec::new(), hint: 0, held: 0 };
+        let mut map = Self {
+            layout,
+            limits_words: false,
+            depth,
+            shift: layout.shift(depth),
+            words: Vec::new(),
+            hint: 0,
+            held: 0,
+        };
         map.words.resize(map.words_in_use(), Word::default());
         map
+    }
+
+    /// The same numbers, with limits that are counted in each word (`limits_words`) or over all numbers.
+    pub(crate) fn with_limits(self, limits_words: bool) -> Self {
+        Self { limits_words, ..self }
+    }
+
+    /// Numbers in a word, if limits are counted in each word.
+    pub(crate) fn limit_word(&self) -> Option<u32> {
+        self.limits_words.then_some(1 << self.shift)
     }
 
     #[inline]
@@ -138,8 +158,11 @@ impl TagMap {
         Some(((word as u32) << self.shift) + bit)
     }
 
-    /// How many numbers of `word` a taker that is limited to `limit` of all may have.
+    /// How many numbers of `word` a taker that is limited to `limit`, of all or of each word, may have.
     fn share(&self, word: usize, limit: u32) -> u32 {
+        if self.limits_words {
+            return self.size(word).min(limit);
+        }
         let size = u64::from(self.size(word));
         let depth = u64::from(self.depth);
         let product = size * u64::from(limit.min(self.depth));
@@ -266,6 +289,16 @@ mod tests {
         assert_eq!(shares(64, 64), [16; 4]);
         assert_eq!(shares(64, 1000), [16; 4]);
         assert_eq!(shares(7, 3).iter().sum::<u32>(), 3);
+    }
+
+    #[test]
+    fn a_limit_of_each_word_lets_more_pass_than_one_of_all() {
+        let mut map = TagMap::new(TagLayout::Spread, 64).with_limits(true);
+        assert_eq!(map.limit_word(), Some(16));
+        let taken: Vec<u32> = std::iter::from_fn(|| map.get(Some(1))).collect();
+        assert_eq!(taken, [0, 16, 32, 48], "one of each word");
+        let mut map = TagMap::new(TagLayout::Spread, 64);
+        assert_eq!(std::iter::from_fn(|| map.get(Some(1))).count(), 1, "one of all");
     }
 
     #[test]

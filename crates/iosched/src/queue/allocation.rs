@@ -24,7 +24,7 @@ impl Allocation {
     pub(super) fn new(layer: Layer, device: DeviceQueues, nr_requests: u32) -> Self {
         match layer {
             Layer::SingleQueue => Self::Single(Limits::default()),
-            Layer::MultiQueue(rules) => Self::Multi(MultiQueue::new(rules, device.layout, device.count, nr_requests)),
+            Layer::MultiQueue(rules) => Self::Multi(MultiQueue::new(rules, device, nr_requests)),
         }
     }
 
@@ -48,6 +48,11 @@ impl Allocation {
     #[inline]
     pub(super) fn rules(&self) -> Option<MultiQueueRules> {
         self.multi().map(|multi| multi.rules)
+    }
+
+    /// Tags in a word, if limits on tags are counted in each word.
+    pub(super) fn limit_word(&self) -> Option<u32> {
+        self.multi().and_then(MultiQueue::limit_word)
     }
 
     /// A context that waited and may submit again.

@@ -350,6 +350,7 @@ impl RequestQueue {
         let waiters = self.allocation.waiters();
         self.attributes.nr_requests = nr_requests;
         self.allocation = Allocation::new(layer, self.device, nr_requests);
+        self.env.limit_word = self.allocation.limit_word();
         self.allocation.adopt(&mut self.env, nr_requests, self.flushes.device_flush(), waiters);
         if !layer.is_multi_queue() {
             self.pass_controlled_by();

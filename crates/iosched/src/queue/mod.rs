@@ -15,8 +15,10 @@ use allocation::Allocation;
 use attributes::Attributes;
 use flush::{Flushes, Turn};
 use multi::Controlled;
-use plug::Plugs;
+use plug::{PlugRules, Plugs};
 pub use stat::{Stat, StatGroup};
+
+use std::collections::VecDeque;
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
@@ -25,6 +27,7 @@ use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::issued::{Issued, Part};
+use crate::kernel::KernelVersion;
 use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, BioError, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
@@ -70,6 +73,11 @@ pub struct QueueConfig {
     /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but for bfq, unless
     /// `wbt_lat_usec` is written, as in Linux.
     pub throttles_writeback: bool,
+    /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers follow.
+    pub kernel: KernelVersion,
+    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. Linux 5.9 to 5.13 empties
+    /// the elevator for a driver that does not.
+    pub driver_has_budget: bool,
 }
 
 impl Default for QueueConfig {
@@ -90,6 +98,8 @@ impl Default for QueueConfig {
             tag_layout: TagLayout::Spread,
             run_at_insertion: false,
             throttles_writeback: false,
+            kernel: KernelVersion::default(),
+            driver_has_budget: true,
         }
     }
 }
@@ -121,6 +131,8 @@ struct DeviceQueues {
     depth: u32,
     count: u16,
     layout: TagLayout,
+    /// Limits on tags are counted in each word of the tags.
+    limits_words: bool,
 }
 
 /// The elevator that takes over next.
@@ -177,6 +189,12 @@ pub struct RequestQueue {
     device: DeviceQueues,
     allocation: Allocation,
     plugs: Plugs,
+    /// What plugs of the multi-queue layer do.
+    plug_rules: PlugRules,
+    /// Whether everything that the elevator gives out leaves it at once, for the driver's list.
+    empties_elevator: bool,
+    /// What has left the elevator so, oldest first.
+    pulled: VecDeque<RequestId>,
     flushes: Flushes,
     /// Arrived while elevators are being switched.
     held: List<Fifo>,
@@ -193,6 +211,11 @@ pub struct RequestQueue {
     throttles_writeback: bool,
     /// What is set of cgroups that do not exist yet.
     named: Vec<NamedWrite>,
+}
+
+/// Whether wbt is on before its file is written: Linux 6.15 and 6.16 did not switch it on.
+fn wbt_begins_enabled(kernel: KernelVersion) -> bool {
+    !kernel.is_since(6, 15) || kernel.is_since(6, 17)
 }
 
 #[cold]
@@ -214,16 +237,21 @@ impl RequestQueue {
     pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
         let mut env = Env::new(now, config.hz.clamp(1, HZ_MAX), config.rotational, config.groups);
         env.command_queueing = config.command_queueing;
+        env.kernel = config.kernel;
+        env.merges_cgroups = !config.kernel.is_since(5, 18);
         let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
-        let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
+        let limits_words = !config.kernel.has((6, 17), &[(6, 12, 43)]);
+        let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout, limits_words };
         let attributes = Attributes::new(config, registered.layer);
         let elevator = device.build(&mut env, &registered, attributes.nr_requests);
         env.cgroups.weights = registered.weights;
+        let allocation = Allocation::new(registered.layer, device, attributes.nr_requests);
+        env.limit_word = allocation.limit_word();
         Self {
             env,
             elevator,
             registered,
-            allocation: Allocation::new(registered.layer, device, attributes.nr_requests),
+            allocation,
             attributes,
             write_cache: config.write_cache,
             device_fua: config.fua,
@@ -231,6 +259,11 @@ impl RequestQueue {
             run_at_insertion: config.run_at_insertion,
             device,
             plugs: Plugs::default(),
+            plug_rules: PlugRules::of(config.kernel),
+            empties_elevator: !config.driver_has_budget
+                && config.kernel.is_since(5, 9)
+                && !config.kernel.is_since(5, 14),
+            pulled: VecDeque::new(),
             flushes: Flushes::default(),
             held: List::default(),
             next: None,
@@ -238,7 +271,7 @@ impl RequestQueue {
             in_driver: 0,
             stat: Stat::default(),
             controlled: None,
-            throttles_writeback: config.throttles_writeback,
+            throttles_writeback: config.throttles_writeback && wbt_begins_enabled(config.kernel),
             named: Vec::new(),
         }
     }
@@ -497,6 +530,7 @@ impl RequestQueue {
         self.enter(now);
         let id = match self.next_released() {
             Some(id) => id,
+            None if self.empties_elevator => self.pull()?,
             None if self.next.is_some() || self.flushes.has_barrier() => return None,
             None => match self.ask_elevator() {
                 Some(id) => {
@@ -526,6 +560,22 @@ impl RequestQueue {
             self.start_controlled(id);
         }
         Some(id)
+    }
+
+    /// The next request of the driver's list. If that is empty, all that the elevator gives out, at most `nr_requests`,
+    /// is put there first.
+    #[cold]
+    #[inline(never)]
+    fn pull(&mut self) -> Option<RequestId> {
+        if self.pulled.is_empty() && self.next.is_none() && !self.flushes.has_barrier() {
+            while self.pulled.len() < self.attributes.nr_requests as usize
+                && let Some(id) = self.ask_elevator()
+            {
+                self.env.unqueue(id);
+                self.pulled.push_back(id);
+            }
+        }
+        self.pulled.pop_front().or_else(|| self.next_released())
     }
 
     /// The elevator's choice. In the multi-queue layer it is asked only if it has something, and for hardware queues

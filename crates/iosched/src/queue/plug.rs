@@ -3,10 +3,54 @@
 use std::collections::VecDeque;
 
 use crate::context::ContextId;
+use crate::kernel::KernelVersion;
 use crate::request::{RequestId, Requests};
 
 /// Requests a plug holds at most.
 pub(super) const PLUG_MAX: usize = 16;
+
+/// Which of the requests on a plug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OnPlug {
+    /// The first of all.
+    Oldest,
+    /// The last of all.
+    Newest,
+    /// Every one, the newest first.
+    Each,
+}
+
+/// What plugs of the multi-queue layer do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PlugRules {
+    /// Requests that a plug holds at most.
+    pub(super) most: usize,
+    /// The request that a bio is offered to.
+    pub(super) merging: OnPlug,
+    /// The request that ends the plug when it is long.
+    pub(super) long: OnPlug,
+    /// Whether the newest request goes to the elevator first.
+    pub(super) reversed: bool,
+}
+
+impl PlugRules {
+    /// Those of a version of Linux.
+    pub(super) fn of(kernel: KernelVersion) -> Self {
+        let is_single_ended = kernel.is_since(5, 16);
+        let tests_oldest = kernel.has((6, 13), &[(6, 12, 25)]);
+        let merges_newest = !tests_oldest || kernel.has((6, 16), &[(6, 12, 35)]);
+        Self {
+            most: if is_single_ended { 32 } else { 16 },
+            merging: match (is_single_ended, merges_newest) {
+                (false, _) => OnPlug::Each,
+                (true, true) => OnPlug::Newest,
+                (true, false) => OnPlug::Oldest,
+            },
+            long: if tests_oldest { OnPlug::Oldest } else { OnPlug::Newest },
+            reversed: kernel.is_since(5, 18) && !kernel.has((6, 3), &[(6, 1, 21)]),
+        }
+    }
+}
 
 /// The requests one task has collected.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! io.max: upper limits in bytes and bios per second.
 //!
-//! Allowances are granted by slices of a tenth of a second. A bio for which the slice has nothing left is held in its
+//! Allowances are granted by slices of a tenth of a second, or of a fiftieth in some versions. A bio for which the slice has nothing left is held in its
 //! group; a timer lets it on when it may, to the group above, and from the topmost to a worker that sends it on. Its
 //! process never sleeps here, it goes on with its next bio.
 //!
@@ -23,6 +23,7 @@ use super::site::Site;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
 use crate::context::CgroupId;
+use crate::kernel::KernelVersion;
 
 /// A limit on bytes a second that limits nothing.
 const BPS_MAX: u64 = u64::MAX;
@@ -73,13 +74,50 @@ pub struct IoMax {
     released: [Held; 2],
     /// The worker is to be woken.
     calls_worker: bool,
+    rules: Rules,
+}
+
+/// What a version of Linux does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Rules {
+    /// Length of a slice, in jiffies.
+    slice: u64,
+    /// Whether metadata and swap pass at once, and others wait for what they took.
+    urgent_passes: bool,
+    /// Whether a write of limits keeps what those that wait were owed.
+    carries: bool,
+    /// Whether a wait for the limit on bios lasts at least as long as one bio takes by it.
+    waits_for_one: bool,
+    /// Whether one slice is left when slices that are over are taken off.
+    keeps_a_slice: bool,
+}
+
+impl Rules {
+    fn of(site: &Site, kernel: KernelVersion, rotational: bool) -> Self {
+        let has_short_slice = kernel.is_since(6, 10) && !kernel.has((6, 19), &[(6, 12, 63)]);
+        let fraction = if has_short_slice && !rotational { 50 } else { 10 };
+        Self {
+            slice: u64::from(site.hz / fraction).max(1),
+            urgent_passes: kernel.is_since(6, 12),
+            carries: kernel.is_since(6, 1),
+            waits_for_one: kernel.is_since(6, 11),
+            keeps_a_slice: kernel.is_since(6, 15),
+        }
+    }
 }
 
 impl IoMax {
     /// With the groups that there are; none has a limit.
     pub fn new(site: &mut Site) -> Self {
         let groups = site.groups.all().map(|_| Group::new(site)).collect();
-        Self { groups, top: Level::new(site), released: Default::default(), calls_worker: false }
+        let rules = Rules::of(site, KernelVersion::default(), true);
+        Self { groups, top: Level::new(site), released: Default::default(), calls_worker: false, rules }
+    }
+
+    /// The same, by the rules of a version of Linux.
+    #[must_use]
+    pub fn of_kernel(self, site: &Site, kernel: KernelVersion, rotational: bool) -> Self {
+        Self { rules: Rules::of(site, kernel, rotational), ..self }
     }
 
     /// A group was created: the last of all.
@@ -114,7 +152,7 @@ impl IoMax {
         if !self.applies(site, state, direction) {
             return Passage::Pass;
         }
-        let (bio, is_urgent) = (Amount::of(state), state.is_urgent());
+        let (bio, is_urgent) = (Amount::of(state), state.is_urgent() && self.rules.urgent_passes);
         let mut source = Source::Own;
         let mut group = state.cgroup;
         loop {
@@ -176,7 +214,9 @@ impl IoMax {
     /// # Errors
     /// A word is no such thing; no limit has changed.
     pub fn write(&mut self, site: &mut Site, group: CgroupId, text: &str) -> Result<(), WriteError> {
-        self.carry(site, group);
+        if self.rules.carries {
+            self.carry(site, group);
+        }
         let limits = self.parse(group, text)?;
         for (direction, limits) in Direction::BOTH.into_iter().zip(limits) {
             self.flow(group, direction).limits = limits;

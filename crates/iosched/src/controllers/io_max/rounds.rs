@@ -86,14 +86,14 @@ impl IoMax {
     /// Sets the timer of a level, if the first of it is not due yet or it is `forced`. `false`: it is to be looked at
     /// now.
     pub(super) fn schedule(&mut self, site: &mut Site, of: Option<CgroupId>, forced: bool) -> bool {
-        let now = site.jiffies();
+        let (now, slice) = (site.jiffies(), self.rules.slice);
         let level = self.level(of);
         let Some(&(first, _)) = level.pending.first() else { return true };
         if !forced && first <= now {
             return false;
         }
         let timer = level.timer;
-        site.arm(timer, first.min(now + LOOK_SLICES * u64::from(site.hz / 10)));
+        site.arm(timer, first.min(now + LOOK_SLICES * slice));
         true
     }
 

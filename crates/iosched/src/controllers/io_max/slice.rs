@@ -2,7 +2,7 @@
 //!
 //! Allowances are of whole slices: who comes at the beginning of one finds all of it.
 
-use super::{BPS_MAX, IOPS_MAX, IoMax};
+use super::{BPS_MAX, IOPS_MAX, IoMax, Rules};
 use crate::context::CgroupId;
 use crate::controllers::bio_state::{BioState, Direction};
 use crate::controllers::event::{IoMaxEvent, SliceChange};
@@ -31,14 +31,10 @@ impl Slice {
     }
 }
 
-/// Length of a slice, in jiffies.
-fn slice_jiffies(site: &Site) -> u64 {
-    u64::from(site.hz / 10).max(1)
-}
-
-/// The end of the slice that `jiffy` is in, counted from jiffy 0; `jiffy` itself between two.
-fn slice_end(site: &Site, jiffy: u64) -> u64 {
-    jiffy.checked_next_multiple_of(slice_jiffies(site)).unwrap_or(u64::MAX)
+/// The end of the slice that `jiffy` is in, counted from jiffy 0; `jiffy` itself between two. `length` is that of a
+/// slice, in jiffies.
+fn slice_end(length: u64, jiffy: u64) -> u64 {
+    jiffy.checked_next_multiple_of(length).unwrap_or(u64::MAX)
 }
 
 /// Bytes that `bps` allows in so many jiffies.
@@ -83,24 +79,24 @@ impl IoMax {
     /// How long until a group may let a bio go, in jiffies; 0: now.
     pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, bio: Amount) -> u64 {
         let now = site.jiffies();
+        let Rules { slice: length, waits_for_one, .. } = self.rules;
         let flow = self.flow(group, bio_id);
         let limits = flow.limits;
         if limits.bps == BPS_MAX && limits.iops == IOPS_MAX {
             return 0;
         }
-        let length = slice_jiffies(site);
         if flow.slice.is_over(now) && flow.held.is_empty() {
             flow.slice = Slice { start: now, end: now + length, ..Slice::default() };
             note(site, SliceChange::New, group, bio_id, flow.slice);
         } else if flow.slice.end < now + length {
-            extend(site, group, bio_id, &mut flow.slice, now + length);
+            extend(site, group, bio_id, &mut flow.slice, slice_end(length, now + length));
         }
         let slice = flow.slice;
         let elapsed = now.wrapping_sub(slice.start);
         let for_bytes = if limits.bps == BPS_MAX || bio.counted {
             0
         } else {
-            let granted = if elapsed == 0 { length } else { slice_end(site, elapsed) };
+            let granted = if elapsed == 0 { length } else { slice_end(length, elapsed) };
             let allowed = (bytes_in(site, limits.bps, granted) as i64).wrapping_add(slice.carried_bytes);
             let wanted = slice.bytes.wrapping_add(bio.bytes);
             if allowed > 0 && wanted <= allowed as u64 {
@@ -113,18 +109,19 @@ impl IoMax {
         let for_ios = if limits.iops == IOPS_MAX {
             0
         } else {
-            let granted = slice_end(site, elapsed + 1);
+            let granted = slice_end(length, elapsed + 1);
             let allowed = (ios_in(site, limits.iops, granted) as i32).wrapping_add(slice.carried_ios);
             if allowed > 0 && slice.ios.wrapping_add(1) <= allowed as u32 {
                 0
             } else {
-                (granted - elapsed).max(u64::from(site.hz / limits.iops) + 1)
+                let of_one = if waits_for_one { u64::from(site.hz / limits.iops) + 1 } else { 0 };
+                (granted - elapsed).max(of_one)
             }
         };
         let wait = for_bytes.max(for_ios);
         let slice = &mut self.flow(group, bio_id).slice;
         if wait > 0 && slice.end < now.saturating_add(wait) {
-            extend(site, group, bio_id, slice, now.saturating_add(wait));
+            extend(site, group, bio_id, slice, slice_end(length, now.saturating_add(wait)));
         }
         wait
     }
@@ -139,14 +136,16 @@ impl IoMax {
 
     /// Takes off whole slices that are over, with what they allowed.
     pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
-        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let Rules { slice: length, keeps_a_slice, .. } = self.rules;
+        let now = site.jiffies();
         let flow = self.flow(group, bio_id);
         let (limits, slice) = (flow.limits, &mut flow.slice);
         if slice.is_over(now) {
             return;
         }
-        slice.end = slice_end(site, now + length);
-        let slices = (now - slice.start) / length;
+        slice.end = slice_end(length, now + length);
+        let over = (now - slice.start) / length;
+        let slices = if keeps_a_slice { over.saturating_sub(1) } else { over };
         if slices == 0 {
             return;
         }
@@ -166,7 +165,7 @@ impl IoMax {
 
     /// The slice of a group that a child's bio moves to, and that did nothing lately: it begins with the child's.
     pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, child_start: u64) {
-        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let (now, length) = (site.jiffies(), self.rules.slice);
         let slice = &mut self.flow(group, bio_id).slice;
         if slice.is_over(now) {
             *slice = Slice { start: child_start.max(slice.start), end: now + length, ..Slice::default() };
@@ -201,7 +200,7 @@ impl IoMax {
 
     /// Limits have changed: a new slice, with what is carried.
     pub(super) fn begin_after_write(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
-        let (now, length) = (site.jiffies(), slice_jiffies(site));
+        let (now, length) = (site.jiffies(), self.rules.slice);
         let slice = &mut self.flow(group, bio_id).slice;
         *slice = Slice { start: now, end: now + length, bytes: 0, ios: 0, ..*slice };
         note(site, SliceChange::New, group, bio_id, *slice);
@@ -209,7 +208,7 @@ impl IoMax {
 }
 
 fn extend(site: &mut Site, group: CgroupId, bio_id: Direction, slice: &mut Slice, to: u64) {
-    slice.end = slice_end(site, to);
+    slice.end = to;
     note(site, SliceChange::Extend, group, bio_id, *slice);
 }
 

@@ -6,6 +6,7 @@ use std::str::{FromStr, SplitWhitespace};
 use super::{DecisionText, Record, Rerun, What};
 use crate::context::{Cgroup, CgroupId, ContextId};
 use crate::issued::{Issued, Part};
+use crate::kernel::KernelVersion;
 use crate::parts::tags::TagLayout;
 use crate::queue::{IoError, QueueConfig};
 use crate::request::{Bio, Flags, Op};
@@ -118,7 +119,9 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
                     Rerun::Barren { after_ns } => write!(f, " barren {after_ns}"),
                 }?;
                 f.write_str(if config.run_at_insertion { " insertions" } else { "" })?;
-                f.write_str(if config.throttles_writeback { " wbt" } else { "" })
+                f.write_str(if config.throttles_writeback { " wbt" } else { "" })?;
+                f.write_str(if config.driver_has_budget { "" } else { " no-budget" })?;
+                if config.kernel == KernelVersion::default() { Ok(()) } else { write!(f, " {}", config.kernel) }
             }
             What::Depth(depth) => write!(f, "depth {depth}"),
             What::Complete { request, result } => {
@@ -232,6 +235,8 @@ impl<'a> Parts<'a> {
             },
             run_at_insertion: false,
             throttles_writeback: false,
+            kernel: KernelVersion::default(),
+            driver_has_budget: true,
             // No decision depends on the rest.
             ..QueueConfig::default()
         };
@@ -245,7 +250,11 @@ impl<'a> Parts<'a> {
             match word {
                 "insertions" => config.run_at_insertion = true,
                 "wbt" => config.throttles_writeback = true,
-                other => return Err(self.wrong("insertions or wbt", other)),
+                "no-budget" => config.driver_has_budget = false,
+                other => match other.parse() {
+                    Ok(kernel) => config.kernel = kernel,
+                    Err(_) => return Err(self.wrong("insertions, wbt, no-budget or a kernel", other)),
+                },
             }
         }
         Ok(What::Queue { config, elevator, rerun })

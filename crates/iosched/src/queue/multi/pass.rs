@@ -49,6 +49,7 @@ impl RequestQueue {
             depth: self.device.depth,
             nr_requests: self.attributes.nr_requests,
             throttles_writeback: self.throttles_writeback,
+            kernel: self.env.kernel,
         };
         let mut controllers = Controllers::of_linux(site, device);
         controllers.elevator_changed(self.registered.name);

@@ -9,12 +9,11 @@ use crate::controllers::Wbt;
 use crate::decision::Decision;
 use crate::issued::Part;
 use crate::layer::{Merging, MultiQueueRules};
+use crate::queue::plug::OnPlug;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
-/// Requests that a plug holds at most.
-const PLUG_MAX: usize = 32;
-/// A plug whose first request is this long holds no more, in sectors.
+/// A plug with a request this long, the first or the last, holds no more, in sectors.
 const PLUG_SECTORS: u32 = 256;
 
 impl RequestQueue {
@@ -93,18 +92,25 @@ impl RequestQueue {
 
     /// Puts `id` on its context's plug, which is emptied first if it has enough.
     fn collect(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) {
-        let long = |first: RequestId| self.env.requests[first].nr_sectors >= PLUG_SECTORS;
+        let is_long = |id: RequestId| self.env.requests[id].nr_sectors >= PLUG_SECTORS;
         let merging = self.attributes.nomerges != 2;
-        if self.plugs.len(context) >= PLUG_MAX || merging && self.plugs.oldest(context).is_some_and(long) {
+        let tested = match self.plug_rules.long {
+            OnPlug::Oldest => self.plugs.oldest(context),
+            OnPlug::Newest | OnPlug::Each => self.plugs.newest(context),
+        };
+        if self.plugs.len(context) >= self.plug_rules.most || merging && tested.is_some_and(is_long) {
             self.flush_plug(rules, context);
             self.env.run_queue();
         }
         self.plugs.push(context, id);
     }
 
-    /// Gives what `context` has collected to the elevator, in the order it came.
+    /// Gives what `context` has collected to the elevator: in the order it came, or in some versions the newest first.
     fn flush_plug(&mut self, rules: &MultiQueueRules, context: ContextId) {
         let mut collected = self.plugs.take(context);
+        if self.plug_rules.reversed {
+            collected.make_contiguous().reverse();
+        }
         for &id in &collected {
             self.note_insert(id);
         }
@@ -148,17 +154,27 @@ impl RequestQueue {
             return None;
         }
         if self.plugs.is_open(bio.context)
-            && let Some(last) = self.plugs.newest(bio.context)
-            && let Some(side) = rules.joins(&self.env, bio, last)
-            && self.takes(last, bio)
+            && let Some((into, side)) = self.joined_on_plug(rules, bio)
+            && self.takes(into, bio)
         {
-            return Some((last, side));
+            return Some((into, side));
         }
         let candidate = match rules.merging {
             Merging::Queue => self.candidate(bio, Some(rules)),
             Merging::Own => self.elevator.find_merge(&mut self.env, bio),
         };
         candidate.filter(|&(into, _)| self.takes(into, bio))
+    }
+
+    /// The request on its context's plug that `bio` joins.
+    #[inline]
+    fn joined_on_plug(&self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        let joined = |id: RequestId| Some((id, rules.joins(&self.env, bio, id)?));
+        match self.plug_rules.merging {
+            OnPlug::Newest => self.plugs.newest(bio.context).and_then(joined),
+            OnPlug::Oldest => self.plugs.oldest(bio.context).and_then(joined),
+            OnPlug::Each => self.plugs.newest_first(bio.context).find_map(joined),
+        }
     }
 
     // ---- insertion
@@ -229,6 +245,7 @@ impl RequestQueue {
             self.env.requests.for_each_id(|_, request| request.tag = NO_TAG);
         }
         multi.resize(nr_requests);
+        self.env.limit_word = multi.limit_word();
         self.elevator.resized(nr_requests);
     }
 }

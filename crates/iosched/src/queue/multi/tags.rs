@@ -12,6 +12,7 @@ use crate::elevator::Elevator;
 use crate::env::Env;
 use crate::layer::{MultiQueueRules, Waking};
 use crate::parts::tags::{TagLayout, TagMap};
+use crate::queue::DeviceQueues;
 use crate::request::{Bio, NO_TAG};
 
 /// `nr_requests` of a queue without a limit.
@@ -85,6 +86,8 @@ struct Pass {
 pub(in crate::queue) struct MultiQueue {
     pub(in crate::queue) rules: MultiQueueRules,
     layout: TagLayout,
+    /// Limits on tags are counted in each word of the tags.
+    limits_words: bool,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
     /// May submit again and were not named yet: they waited under the elevator before this one and
@@ -101,12 +104,14 @@ pub(in crate::queue) struct MultiQueue {
 }
 
 impl MultiQueue {
-    pub(in crate::queue) fn new(rules: MultiQueueRules, layout: TagLayout, hw_queues: u16, nr_requests: u32) -> Self {
+    pub(in crate::queue) fn new(rules: MultiQueueRules, device: DeviceQueues, nr_requests: u32) -> Self {
+        let DeviceQueues { count, layout, limits_words, .. } = device;
         let hw_queue = |_| HwQueue { tags: None, waiting: VecDeque::new(), in_driver: 0 };
         let mut queue = Self {
             rules,
             layout,
-            hw_queues: (0..hw_queues.max(1)).map(hw_queue).collect(),
+            limits_words,
+            hw_queues: (0..count.max(1)).map(hw_queue).collect(),
             tasks: Vec::new(),
             unnamed: VecDeque::new(),
             returned: false,
@@ -329,13 +334,21 @@ impl MultiQueue {
             match &mut hw_queue.tags {
                 // Laid out anew if nobody has one.
                 Some(tags) if nr_requests != UNLIMITED && tags.held() > 0 => tags.resize(nr_requests),
-                tags => *tags = (nr_requests != UNLIMITED).then(|| TagMap::new(self.layout, nr_requests)),
+                tags => {
+                    let map = || TagMap::new(self.layout, nr_requests).with_limits(self.limits_words);
+                    *tags = (nr_requests != UNLIMITED).then(map);
+                }
             }
         }
         self.returned = true;
         if let Some(pass) = &mut self.pass {
             pass.missed = None;
         }
+    }
+
+    /// Tags in a word, if limits are counted in each word.
+    pub(in crate::queue) fn limit_word(&self) -> Option<u32> {
+        self.hw_queues[0].tags.as_ref().and_then(TagMap::limit_word)
     }
 
     /// A tag for a request that was allocated under other rules; [`NO_TAG`] if there are not so many.

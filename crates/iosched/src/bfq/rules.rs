@@ -1,0 +1,75 @@
+//! The rules of bfq that differ between versions of Linux.
+
+use super::data::group::GroupId;
+use crate::kernel::KernelVersion;
+use crate::time::{MILLISECOND_NS, SECOND_NS};
+
+/// How soon queues that came up together are merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Together {
+    /// Queues of which the later came up within this time of the earlier may belong together, ms.
+    pub(super) window_ms: u64,
+    /// How old a queue must be before it is merged with the one it came up with, ms.
+    pub(super) age_ms: u64,
+}
+
+/// How a queue is found to be woken by another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Waking {
+    /// A request this soon after a completion may have been caused by it, ns.
+    pub(super) soon_ns: u64,
+    /// So many detections make a waker.
+    pub(super) detections: u32,
+    /// Whether the detections must be made within a time.
+    pub(super) is_limited_in_time: bool,
+}
+
+/// What a version of Linux does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rules {
+    /// `None`: queues that came up together are not merged for that.
+    pub(super) together: Option<Together>,
+    /// Whether a queue that the one in service wakes is injected, and a merge passes a waker on.
+    pub(super) serves_woken: bool,
+    pub(super) waking: Waking,
+    /// Whether a cgroup takes no more tags than its weight gives it.
+    pub(super) shares_tags: bool,
+    /// Groups with pending requests up to which shares do not differ.
+    pub(super) equal_groups: u32,
+    /// Whether the root group counts among them.
+    pub(super) counts_root: bool,
+    /// Whether a queue that is the only busy one is waited for.
+    pub(super) waits_for_lone: bool,
+    /// Whether queues of any weight may be raised, and not only those of the default weight.
+    pub(super) raises_any_weight: bool,
+}
+
+impl Rules {
+    pub(super) fn of(kernel: KernelVersion) -> Self {
+        let is_since = |major, minor| kernel.is_since(major, minor);
+        Self {
+            together: match () {
+                () if is_since(5, 14) => Some(Together { window_ms: 600, age_ms: 600 }),
+                () if is_since(5, 13) => Some(Together { window_ms: 180, age_ms: 200 }),
+                () => None,
+            },
+            serves_woken: is_since(5, 13),
+            waking: if is_since(5, 12) {
+                Waking { soon_ns: 4 * MILLISECOND_NS, detections: 3, is_limited_in_time: is_since(5, 17) }
+            } else {
+                Waking { soon_ns: SECOND_NS / 5000, detections: 1, is_limited_in_time: false }
+            },
+            shares_tags: is_since(5, 17),
+            equal_groups: u32::from(is_since(6, 2)),
+            counts_root: is_since(6, 2),
+            waits_for_lone: is_since(5, 12),
+            raises_any_weight: !is_since(5, 12),
+        }
+    }
+
+    /// Whether a group counts among those with pending requests.
+    #[inline]
+    pub(super) fn counts(&self, group: GroupId) -> bool {
+        self.counts_root || group != GroupId::ROOT
+    }
+}

@@ -1,0 +1,94 @@
+//! The rules of mq-deadline that differ between versions of Linux.
+
+use crate::kernel::KernelVersion;
+
+/// The request that continues a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Onward {
+    /// Up to 5.13: the successor of the last request, taken as that is given out. A request of the other direction
+    /// makes it forgotten.
+    Forgotten,
+    /// 5.14 to 6.4: likewise, and it is remembered for each class and direction.
+    Successor,
+    /// From 6.5: the first request at or behind the position of the last one.
+    Position,
+}
+
+/// How classes of priority are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Classes {
+    /// Up to 5.13: not at all.
+    None,
+    /// 5.14 and 5.15: a class is served when no higher class has anything queued.
+    Strict,
+    /// From 5.16: a request in the device holds lower classes back, and requests that are old enough go first.
+    Aging,
+}
+
+/// How many tags requests other than reads may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limit {
+    /// All.
+    None,
+    /// `async_depth`. Where limits are counted in each word of the tags, each word has that many.
+    Plain,
+    /// `async_depth`. Where limits are counted in each word of the tags, each word has its share of that.
+    Shared,
+}
+
+/// What a version of Linux does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rules {
+    pub(super) onward: Onward,
+    pub(super) classes: Classes,
+    pub(super) limit: Limit,
+    /// `async_depth` begins with three quarters of `nr_requests`, and not with all of it.
+    pub(super) starts_at_three_quarters: bool,
+}
+
+impl Rules {
+    pub(super) fn of(kernel: KernelVersion) -> Self {
+        let has_all = kernel.has((6, 11), &[(6, 1, 105)]);
+        let is_plain_again = kernel.has((6, 9), &[(6, 1, 84)]);
+        let is_shared = kernel.has((6, 6), &[(6, 1, 53)]);
+        Self {
+            onward: match () {
+                () if kernel.is_since(6, 5) => Onward::Position,
+                () if kernel.is_since(5, 14) => Onward::Successor,
+                () => Onward::Forgotten,
+            },
+            classes: match () {
+                () if kernel.is_since(5, 16) => Classes::Aging,
+                () if kernel.is_since(5, 14) => Classes::Strict,
+                () => Classes::None,
+            },
+            limit: match () {
+                () if !kernel.is_since(5, 14) => Limit::None,
+                () if has_all || is_shared && !is_plain_again => Limit::Shared,
+                () => Limit::Plain,
+            },
+            starts_at_three_quarters: !has_all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_of_writes_follows_each_version() {
+        let rules = |text: &str| Rules::of(text.parse().unwrap());
+        let of = |text: &str| (rules(text).limit, rules(text).starts_at_three_quarters);
+        assert_eq!(rules("5.13").limit, Limit::None);
+        for plain in ["5.14", "6.5", "6.1.52", "6.1.84", "6.1.104", "6.9", "6.10"] {
+            assert_eq!(of(plain), (Limit::Plain, true), "{plain}");
+        }
+        for shared in ["6.1.53", "6.1.83", "6.6", "6.8"] {
+            assert_eq!(of(shared), (Limit::Shared, true), "{shared}");
+        }
+        for all in ["6.1.105", "6.1", "6.11", "6.12", "7.0"] {
+            assert_eq!(of(all), (Limit::Shared, false), "{all}");
+        }
+    }
+}
