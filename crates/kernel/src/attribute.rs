@@ -190,6 +190,14 @@ pub enum AttributeError {
         /// What it reads as.
         read: String,
     },
+    /// It can be written only.
+    #[error("{device}: {name} is write-only")]
+    WriteOnly {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+    },
     /// It can be read only.
     #[error("{device}: {name} is read-only")]
     ReadOnly {
@@ -392,10 +400,16 @@ impl BlockDevice {
         Ok(names.filter_map(|name| self.attribute_under(&name, &scheduler)).collect())
     }
 
+    /// Whether a file of the queue can be written only: nothing shows what was written, and nothing can put it back.
+    pub(crate) fn is_write_only(&self, name: &str) -> bool {
+        let metadata = fs::metadata(self.attribute_path(name)).ok().filter(fs::Metadata::is_file);
+        metadata.is_some_and(|metadata| is_write_only(&metadata))
+    }
+
     /// `None` if it is a directory or cannot be read.
     fn attribute_under(&self, name: &str, scheduler: &str) -> Option<Attribute> {
         let path = self.attribute_path(name);
-        let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let metadata = fs::metadata(&path).ok().filter(|file| file.is_file() && !is_write_only(file))?;
         let text = read(&path).ok()?;
         let declaration = declaration(name, scheduler);
         let value = match declaration {
@@ -434,19 +448,29 @@ impl BlockDevice {
         if cgroup::parts(&name).is_some() {
             return self.cgroup_attribute(&name);
         }
+        if self.is_write_only(&name) {
+            return Err(AttributeError::WriteOnly { device: self.name().to_owned(), name });
+        }
         let path = self.attribute_path(&name);
         let scheduler = self.scheduler().unwrap_or_default();
         let cannot = || AttributeError::Io { path, error: io::ErrorKind::InvalidData.into() };
         self.attribute_under(&name, &scheduler).ok_or_else(cannot)
     }
 
-    /// Gives an attribute a value and reads it back: what it reads as.
+    /// Gives an attribute a value and reads it back: what it reads as; empty for one that can be written only.
     ///
     /// # Errors
     /// There is none of that name; by its declaration or to the kernel it is not a value that it takes; it is read-only, or only root
     /// may write it; it reads as something else than what was written.
     pub fn set_attribute(&self, name: &str, value: &str) -> Result<String, AttributeError> {
-        let Attribute { name, is_writable, declaration, .. } = self.attribute(name)?;
+        let name = self.resolve(name)?;
+        let is_write_only = self.is_write_only(&name);
+        let (is_writable, declaration) = if is_write_only {
+            (true, declaration(&name, &self.scheduler().unwrap_or_default()))
+        } else {
+            let attribute = self.attribute(&name)?;
+            (attribute.is_writable, attribute.declaration)
+        };
         let device = || self.name().to_owned();
         if !is_writable {
             return Err(AttributeError::ReadOnly { device: device(), name });
@@ -455,6 +479,9 @@ impl BlockDevice {
             declaration.check(value).map_err(|source| AttributeError::Value { device: device(), source })?;
         }
         self.write_raw(&name, value.trim())?;
+        if is_write_only {
+            return Ok(String::new());
+        }
         let read = self.attribute(&name)?.value;
         if !is_same(declaration, &read, value) {
             return Err(AttributeError::TookAnother { device: device(), name, written: value.to_owned(), read });
@@ -481,6 +508,12 @@ impl BlockDevice {
             }
         })
     }
+}
+
+/// Whether nobody may read a file, and somebody may write it.
+fn is_write_only(metadata: &fs::Metadata) -> bool {
+    let mode = metadata.permissions().mode();
+    mode & 0o444 == 0 && mode & 0o222 != 0
 }
 
 /// Writes a value to a file that is there, in one write, as the kernel wants it.
@@ -554,6 +587,27 @@ mod tests {
         assert_eq!(sda.set_attribute("write_cache", "write through").unwrap(), "write through");
         // What nobody declared is not judged.
         assert_eq!(sda.set_attribute("brand_new", "anything").unwrap(), "anything");
+    }
+
+    #[test]
+    fn files_that_can_only_be_written_are_written() {
+        let machine = Recorded::new();
+        machine.write("sys/devices/sda/queue/scheduler", "none [adios]\n");
+        for name in ["reset_lat_model", "unknown_action"] {
+            machine.write(&format!("sys/devices/sda/queue/iosched/{name}"), "");
+            let path = machine.path().join("sys/devices/sda/queue/iosched").join(name);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o200)).unwrap();
+        }
+        let sda = machine.device("sda");
+        assert_eq!(sda.set_attribute("reset_lat_model", "1").unwrap(), "");
+        assert_eq!(sda.set_attribute("unknown_action", "anything").unwrap(), "", "the kernel judges it");
+        let error = sda.set_attribute("reset_lat_model", "2").unwrap_err().to_string();
+        assert!(error.contains("it takes 1, or six numbers"), "{error}");
+        assert_eq!(
+            sda.attribute("reset_lat_model").unwrap_err().to_string(),
+            "sda: iosched/reset_lat_model is write-only"
+        );
+        assert!(sda.attributes().unwrap().iter().all(|own| own.name != "iosched/reset_lat_model"));
     }
 
     #[test]

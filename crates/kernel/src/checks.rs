@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::block::{BlockDevice, Stat};
 use crate::facts::MachineFacts;
 use crate::roots::{Roots, number};
+use crate::settings::elsewhere;
 
 /// What a run is going to ask of the device.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -172,7 +173,7 @@ impl Finding {
             Self::Governor { .. } => {
                 "set the governor to performance, for example with cpupower frequency-set -g performance".to_owned()
             }
-            Self::MissingScheduler { name, .. } => format!("try modprobe {name}, or modprobe {name}-iosched"),
+            Self::MissingScheduler { name, .. } => elsewhere(name),
             Self::NoStatistics => "set iostats=1".to_owned(),
             Self::NoIoUring { .. } => "set sysctl kernel.io_uring_disabled=0, or use depth 1".to_owned(),
             Self::NoWeights => "start the kernel with the controller io (cgroup v2) or blkio (cgroup v1)".to_owned(),
@@ -479,6 +480,16 @@ mod tests {
         assert_eq!(message, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");
         assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
         assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);
+    }
+
+    #[test]
+    fn a_missing_scheduler_names_where_it_is() {
+        let remedy = |name: &str| {
+            Finding::MissingScheduler { name: name.to_owned(), available: Vec::new() }.remedy().unwrap_or_default()
+        };
+        assert_eq!(remedy("bfq"), "try modprobe bfq, or modprobe bfq-iosched");
+        let adios = remedy("adios");
+        assert!(adios.starts_with("adios is not in Linux: boot a kernel that has it (") && !adios.contains("modprobe"));
     }
 
     #[test]

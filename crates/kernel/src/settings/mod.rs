@@ -120,7 +120,7 @@ pub enum SettingsError {
         below: Vec<String>,
     },
     /// A scheduler that the kernel does not have.
-    #[error("{device}: the kernel has no scheduler {name}; it has {available}{}", elsewhere(name))]
+    #[error("{device}: the kernel has no scheduler {name}; it has {available}{}", after_missing(name))]
     Missing {
         /// The device.
         device: String,
@@ -162,12 +162,16 @@ fn those_below(below: &[String]) -> String {
 }
 
 /// How to have a scheduler that the kernel does not have.
-fn elsewhere(name: &str) -> String {
+pub(crate) fn elsewhere(name: &str) -> String {
     match Registry::linux().get(name).ok().and_then(|scheduler| scheduler.out_of_tree) {
         Some(kernels) => format!(
-            ". {name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
+            "{name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
              iosched serve DISK --scheduler {name}"
         ),
-        None => format!(", and modprobe {name} (or {name}-iosched) may add it"),
+        None => format!("try modprobe {name}, or modprobe {name}-iosched"),
     }
+}
+
+fn after_missing(name: &str) -> String {
+    format!("; {}", elsewhere(name))
 }

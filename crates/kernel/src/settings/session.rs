@@ -198,6 +198,11 @@ impl Session {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
+        if self.device.resolve(name).is_ok_and(|name| self.device.is_write_only(&name)) {
+            // An action: there is nothing to put back.
+            self.device.set_attribute(name, value)?;
+            return Ok(());
+        }
         let mut before = self.device.attribute(name)?;
         if let Some(Declaration::Cgroup(file)) = before.declaration {
             before.value = file.kept(&before.value);
