@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched::{Registry, Setting};
+use iosched::{KernelVersion, Registry, Setting};
 use iosched_advise::tune::{
     Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
 };
@@ -91,6 +91,10 @@ pub(crate) struct TuneArgs {
     /// 80 MB/s" or "p99(sync) <= 20 ms"
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
+
+    /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9 [default: 6.12]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<KernelVersion>,
 
     /// Setting to compare the others with [default: the first scheduler with its defaults]
     #[arg(short, long, value_name = "SETTING", value_parser = baseline)]
@@ -253,6 +257,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let machine = asked::machine(args.machine.as_deref(), &workload, &settings).map_err(of_asked)?;
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+    args.kernel.map_or(Ok(()), |kernel| experiment.set_kernel(kernel))?;
     if iosched_disk::is_path(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)
     {
@@ -319,6 +324,7 @@ fn on_subject(command: &str, args: &TuneArgs, experiment: &Experiment) -> Comman
 fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     let mut line = on_subject("tune", args, experiment);
     line.options("--scheduler", experiment.settings().iter().map(|own| &own.label));
+    line.options("--kernel", args.kernel);
     let (goals, constraints) = args.wanted();
     line.options("--goal", goals);
     line.options("--subject-to", constraints);

@@ -8,6 +8,7 @@ mod foreign;
 mod historic;
 mod host;
 mod io_cost;
+mod kernels;
 mod multi_queue;
 mod queue;
 mod sysfs;

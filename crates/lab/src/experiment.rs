@@ -1,6 +1,6 @@
 //! An experiment: what is compared, on what, how often.
 
-use iosched::{IoPriority, QueueConfig, RequestQueue, Setting, SettingError, Time};
+use iosched::{IoPriority, KernelVersion, QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
 use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan, Replay};
@@ -165,11 +165,27 @@ impl Experiment {
     /// A setting that is not possible with its jiffies.
     pub fn set_machine(&mut self, machine: MachineProfile) -> Result<(), LabError> {
         self.block_layer.hz = machine.machine.hz;
+        let kernel = machine.machine.kernel.known().filter(|kernel| *kernel != KernelVersion::default());
+        self.block_layer.kernel = self.block_layer.kernel.or(kernel);
         self.machine = Some(machine);
+        self.look_again()
+    }
+
+    /// What is in effect under each setting, after a change of the block layer.
+    fn look_again(&mut self) -> Result<(), LabError> {
         let values =
             self.devices.iter().map(|device| self.effective(&device.profile)).collect::<Result<Vec<_>, _>>()?;
         self.devices.iter_mut().zip(values).for_each(|(device, values)| device.values = values);
         Ok(())
+    }
+
+    /// The version of Linux whose rules hold for settings that name none.
+    ///
+    /// # Errors
+    /// A setting that is not possible with it.
+    pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
+        self.block_layer.kernel = Some(kernel);
+        self.look_again()
     }
 
     /// Makes the setting of that label the baseline.

@@ -1,6 +1,6 @@
 //! The machine and its kernel's settings, from TOML.
 
-use iosched::Flags;
+use iosched::{Flags, KernelVersion};
 use serde::Deserialize;
 
 use crate::cache::Balance;
@@ -51,6 +51,20 @@ pub enum Resumption {
 }
 
 impl Version {
+    /// The version whose block layer can be simulated, if this is one.
+    #[must_use]
+    pub fn known(self) -> Option<KernelVersion> {
+        let Self(major, minor, patch) = self;
+        let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
+        text.parse().ok()
+    }
+
+    /// The same version, of what is above the block layer.
+    #[must_use]
+    pub fn of(kernel: KernelVersion) -> Self {
+        Self::try_from(kernel.to_string()).unwrap_or_else(|_| unreachable!("a known version has two or three numbers"))
+    }
+
     /// Where ext4's writeback goes on.
     #[must_use]
     pub fn resumption(self) -> Resumption {

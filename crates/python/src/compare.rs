@@ -19,7 +19,7 @@ use crate::question::Question;
 use crate::simulate::{Run, run_watched};
 use crate::table::{Columns, Table};
 use crate::trace::words;
-use crate::tune::goals;
+use crate::tune::{goals, names};
 use crate::values::{one_or_more, stream};
 use crate::whole::write_whole;
 
@@ -32,10 +32,11 @@ const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 /// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with
 /// iosched. `device` and `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as
 /// "cfq:slice_idle=0..8/2", "all" or "today". `goal` is one or several metrics that matter, as `tune` takes them.
+/// `kernel` is one version of Linux or a list, such as "6.1" or "debian-12": of a list, each is compared with the others.
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, *, baseline=None, goal=None, runs=10, seed=1, machine=None, replay=None, speed=None,
-    equal_within=5.0, run_for=None, warm_up=0.0, no_fairness=false, jobs=None
+    equal_within=5.0, run_for=None, warm_up=0.0, no_fairness=false, jobs=None, kernel=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn compare(
@@ -55,6 +56,7 @@ pub(crate) fn compare(
     #[pyo3(from_py_with = plain)] warm_up: f64,
     #[pyo3(from_py_with = plain)] no_fairness: bool,
     #[pyo3(from_py_with = plain)] jobs: Option<usize>,
+    kernel: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Comparison> {
     let mut policies = Policies::default();
     let schedulers = match scheduler {
@@ -68,6 +70,7 @@ pub(crate) fn compare(
         workload,
         device,
         schedulers,
+        kernels: names("kernel", kernel)?,
         baseline,
         goals: goal.map_or_else(|| Ok(Vec::new()), goals)?,
         registry: policies.registry().clone(),

@@ -1,6 +1,6 @@
 //! What `compare` and `tune` are asked in common, as Python gives it.
 
-use iosched::Registry;
+use iosched::{KernelVersion, Registry, UnknownKernel};
 use iosched_advise::tune::Goal;
 use iosched_lab::Experiment;
 use iosched_lab::asked::{self, Asked, ReplayMode};
@@ -14,6 +14,7 @@ pub(crate) struct Question<'a, 'py> {
     pub(crate) workload: Option<&'a Bound<'py, PyAny>>,
     pub(crate) device: Option<&'a Bound<'py, PyAny>>,
     pub(crate) schedulers: Vec<String>,
+    pub(crate) kernels: Vec<String>,
     pub(crate) baseline: Option<String>,
     pub(crate) goals: Vec<Goal>,
     pub(crate) registry: Registry,
@@ -51,6 +52,7 @@ impl Question<'_, '_> {
             machine: self.machine,
             registry: self.registry,
             schedulers: self.schedulers,
+            kernels: kernels(&self.kernels)?,
             baseline: self.baseline,
             runs: self.runs,
             seed: self.seed,
@@ -81,4 +83,9 @@ pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
         "open" => Ok(ReplayMode::Open),
         _ => Err(wrong("replay", format_args!("{text}: must be closed or open"))),
     }
+}
+
+fn kernels(texts: &[String]) -> PyResult<Vec<KernelVersion>> {
+    let read = |text: &String| text.parse().map_err(|error: UnknownKernel| wrong("kernel", error));
+    texts.iter().map(read).collect()
 }

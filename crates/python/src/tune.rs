@@ -82,7 +82,7 @@ impl Goal {
 }
 
 /// A name or several.
-fn names(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+pub(crate) fn names(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let names = given.map_or_else(|| Ok(Vec::new()), |given| one_or_more(given)?.iter().map(plain).collect());
     names.about(argument)
 }
@@ -147,7 +147,7 @@ pub(crate) fn space<'py>(
 #[pyfunction]
 #[pyo3(signature = (
     workload, device, scheduler, goal, *, subject_to=None, baseline=None, budget=200, vary=None, also=None, fix=None, seed=1, machine=None,
-    replay=None, speed=None, equal_within=5.0, run_for=None, warm_up=0.0, jobs=None
+    replay=None, speed=None, equal_within=5.0, run_for=None, warm_up=0.0, jobs=None, kernel=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn tune(
@@ -170,6 +170,7 @@ pub(crate) fn tune(
     #[pyo3(from_py_with = plain)] run_for: Option<f64>,
     #[pyo3(from_py_with = plain)] warm_up: f64,
     #[pyo3(from_py_with = plain)] jobs: Option<usize>,
+    #[pyo3(from_py_with = plain)] kernel: Option<String>,
 ) -> PyResult<Search> {
     let mut policies = Policies::default();
     let schedulers = one_or_more(scheduler).and_then(|all| all.iter().map(|one| policies.text(one)).collect());
@@ -183,6 +184,7 @@ pub(crate) fn tune(
         workload,
         device,
         schedulers,
+        kernels: kernel.into_iter().collect(),
         baseline: None,
         goals: Vec::new(),
         registry: policies.registry().clone(),

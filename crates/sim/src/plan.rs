@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use iosched::QueueConfig;
+use iosched::{KernelVersion, QueueConfig};
 use iosched_disk::Profile;
 use iosched_machine::description::Machine;
 use iosched_workload::{Replay, Workload, app};
@@ -70,12 +70,15 @@ pub struct BlockLayer {
     /// Whether a task that submits several I/Os at once collects them on a plug, as real systems do: see
     /// [`BlockLayer::plug_from`].
     pub plug: bool,
+    /// The version of Linux whose rules hold for settings that name none; `None`: 6.12.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelVersion>,
 }
 
 impl Default for BlockLayer {
     /// 1,000 jiffies in a second, with groups and plugs.
     fn default() -> Self {
-        Self { hz: 1000, groups: true, plug: true }
+        Self { hz: 1000, groups: true, plug: true, kernel: None }
     }
 }
 
@@ -113,6 +116,9 @@ impl BlockLayer {
             hw_queues: card.hw_queues,
             run_at_insertion: true,
             throttles_writeback: true,
+            kernel: self.kernel.unwrap_or_default(),
+            // SCSI drivers have a budget; drivers of NVMe disks and of virtual ones do not.
+            driver_has_budget: card.hw_queues == 1,
             ..default
         }
     }

@@ -310,6 +310,7 @@ def compare(
     warm_up: float = 0.0,
     no_fairness: bool = False,
     jobs: int | None = None,
+    kernel: str | Iterable[str] | None = None,
 ) -> Comparison: ...
 def simulate(
     workload: _AnyWorkload | None = None,
@@ -345,6 +346,7 @@ def tune(
     run_for: float | None = None,
     warm_up: float = 0.0,
     jobs: int | None = None,
+    kernel: str | None = None,
 ) -> Search: ...
 def space(
     scheduler: _AnySetting | Iterable[_AnySetting],

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched::Setting;
+use iosched::{KernelVersion, Setting};
 use iosched_advise::tune::{Constraint, Controller, Goal, Wish};
 use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Before, Lasting, Session};
@@ -74,6 +74,10 @@ pub(crate) struct AdviseArgs {
     /// now]
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
+
+    /// Version of Linux whose rules the simulation follows, such as 6.1 or debian-12 [default: the running kernel]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<KernelVersion>,
 
     /// Also search settings of these controllers in simulation: wbt, io.max, io.latency, io.cost
     ///

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use iosched::{SECTOR_BYTES, Setting};
+use iosched::{KernelVersion, SECTOR_BYTES, Setting};
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
 use iosched_advise::tune::{Goal, Measure, Selection, TuneError, TuneResults, Tuned, Tuning, Wish};
 use iosched_advise::{Confirmed, candidates, searchable, simulated};
 use iosched_disk::{FixedConfig, Profile};
+use iosched_kernel::facts::MachineFacts;
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
@@ -40,6 +41,8 @@ pub(super) struct Plan<'a> {
     work: Work,
     disk: BlockDevice,
     schedulers: Vec<Setting>,
+    /// The version of Linux that the simulation follows: that of the running kernel, unless another is given.
+    kernel: Option<KernelVersion>,
     profile: Option<Profile>,
     replay: Replay,
     limits: Limits,
@@ -75,7 +78,9 @@ impl<'a> Plan<'a> {
         let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
         let limits = args.length.limits();
         let schedulers = schedulers(&disk, &args.schedulers)?;
-        Ok(Self { args, roots, state, workload, work, disk, schedulers, profile, replay, limits })
+        let running = KernelVersion::of_release(&MachineFacts::of(&roots).kernel);
+        let kernel = args.kernel.or(running);
+        Ok(Self { args, roots, state, workload, work, disk, schedulers, kernel, profile, replay, limits })
     }
 
     /// The disk whose scheduler is set.
@@ -124,6 +129,7 @@ impl<'a> Plan<'a> {
         line.options("--profile", args.profile.iter().map(|path| path.display()));
         line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
         line.list("--scheduler", self.schedulers.iter().map(|own| own.name()));
+        line.options("--kernel", args.kernel);
         line.option("--budget", args.budget);
         line.option("--confirm", args.confirm);
         line.option("--runs", args.runs);
@@ -228,6 +234,9 @@ fn tuning(plan: &Plan<'_>, profile: &Profile, present: &Recorded) -> Result<Tuni
     let machine = asked::machine(args.machine.as_deref(), &plan.workload, &plan.schedulers).map_err(of_asked)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+    if let Some(kernel) = plan.kernel {
+        experiment.set_kernel(kernel)?;
+    }
     experiment.keep_profile_text(0, profile.to_toml()?);
     experiment.seed = args.seed;
     experiment.equal_within_percent = args.verdicts.equal_within;
@@ -255,7 +264,8 @@ fn search(
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let tuning = tuning(plan, profile, present)?;
-    let template = format!("searching in simulation {RUNS}");
+    let of_kernel = plan.kernel.map_or_else(String::new, |kernel| format!(" of Linux {kernel}"));
+    let template = format!("searching in simulation{of_kernel} {RUNS}");
     let mut watched = Watched::new(&template, std::mem::take(&mut kept.search));
     let tuned = crate::tune::search(&tuning, &mut watched, control)?.filter(|tuned| !tuned.interrupted);
     kept.search = std::mem::take(&mut watched.records);

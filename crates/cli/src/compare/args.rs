@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use iosched::KernelVersion;
 use iosched_lab::asked::DEVICE;
 use iosched_lab::goal::{Goal, Wish};
 
@@ -73,6 +74,14 @@ pub(crate) struct CompareArgs {
     /// scheduler that iosched has, and "today" for those of today's Linux.
     #[arg(short, long = "scheduler", value_name = "SETTING,…|all|today")]
     pub(crate) schedulers: Vec<String>,
+
+    /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9; repeat the option
+    /// to compare versions [default: 6.12]
+    ///
+    /// docs/kernels.md lists the rules that differ. With several versions, each setting is compared under each of them,
+    /// as "mq-deadline @ 6.1". You can also write a setting like that with --scheduler.
+    #[arg(long = "kernel", value_name = "VERSION", conflicts_with = "on")]
+    pub(crate) kernels: Vec<KernelVersion>,
 
     /// Setting to compare the others with [default: the first --scheduler, or mq-deadline if none is given; with --on,
     /// the current setting if it is compared]

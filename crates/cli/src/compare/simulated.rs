@@ -48,6 +48,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         devices: args.devices(),
         machine: args.machine.clone(),
         schedulers: args.schedulers.clone(),
+        kernels: args.kernels.clone(),
         baseline: args.baseline.clone(),
         runs: args.runs(),
         seed: args.seed,

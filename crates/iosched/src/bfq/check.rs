@@ -89,7 +89,7 @@ impl Bfq {
             let positioned = slot.positions.check(&self.queues.positions);
             assert_eq!(members().filter(|&&id| self.queues[id].positioned).count(), positioned);
             waiting += members().filter(|id| self.entities[id.entity()].place == EntityTree::Active).count();
-            pending_groups += u32::from(slot.pending_queues > 0);
+            pending_groups += u32::from(slot.pending_queues > 0 && self.rules.counts(group));
             assert!(slot.next.is_none_or(|next| self.entities[next].group == group));
             assert!(slot.in_service.is_none() || self.active.is_some());
         }

@@ -73,3 +73,31 @@ impl Rules {
         self.counts_root || group != GroupId::ROOT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Rules {
+        Rules::of(text.parse().unwrap())
+    }
+
+    #[test]
+    fn queues_that_came_up_together_are_merged_from_5_13() {
+        let of = |text: &str| rules(text).together.map(|together| (together.window_ms, together.age_ms));
+        assert_eq!(
+            ["5.12", "5.13", "5.14", "6.12"].map(of),
+            [None, Some((180, 200)), Some((600, 600)), Some((600, 600))]
+        );
+        assert_eq!(["5.12", "5.13"].map(|text| rules(text).serves_woken), [false, true]);
+    }
+
+    #[test]
+    fn wakers_are_found_by_one_hit_up_to_5_11() {
+        let of = |text: &str| (rules(text).waking.detections, rules(text).waking.soon_ns);
+        assert_eq!(["5.11", "5.12"].map(of), [(1, 200_000), (3, 4_000_000)]);
+        assert_eq!(["5.16", "5.17"].map(|text| rules(text).waking.is_limited_in_time), [false, true]);
+        assert_eq!(["5.11", "5.12"].map(|text| rules(text).waits_for_lone), [false, true]);
+        assert_eq!(["5.11", "5.12"].map(|text| rules(text).raises_any_weight), [true, false]);
+    }
+}

@@ -87,6 +87,9 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
     ],
 };
 
+/// Largest request from Linux 6.17 on, in sectors, if the device takes it.
+const LARGE_SECTORS: u32 = 8192;
+
 /// Requests in the single-queue layer.
 const SINGLE_QUEUE_REQUESTS: u32 = 128;
 
@@ -104,6 +107,9 @@ impl Attributes {
         let mut attributes = Self::default();
         ATTRIBUTES.set_defaults(&mut attributes);
         attributes.max_hw_sectors = config.max_hw_sectors_kb.saturating_mul(2);
+        if layer.is_multi_queue() && config.kernel.is_since(6, 17) {
+            attributes.max_sectors = LARGE_SECTORS;
+        }
         attributes.max_sectors = attributes.max_sectors.min(attributes.max_hw_sectors);
         attributes.read_ahead_kb = config.read_ahead_kb;
         attributes.rotational = config.rotational;

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use iosched::{Registry, Setting, UnknownElevator};
+use iosched::{KernelVersion, Registry, Setting, UnknownElevator};
 use iosched_disk::{Profile, ProfileError};
 use iosched_sim::Replay;
 use iosched_trace::{ReadOptions, TraceError};
@@ -137,6 +137,8 @@ pub struct Asked {
     pub registry: Registry,
     /// Settings, scans of them, `all` or `today`.
     pub schedulers: Vec<String>,
+    /// Versions of Linux whose rules hold. With several, each setting is compared under each of them.
+    pub kernels: Vec<KernelVersion>,
     /// The setting that the others are compared with; the first if there is none.
     pub baseline: Option<String>,
     /// Runs of each setting on each device.
@@ -168,6 +170,7 @@ impl Default for Asked {
             machine: None,
             registry: Registry::linux(),
             schedulers: Vec::new(),
+            kernels: Vec::new(),
             baseline: None,
             runs: RUNS,
             seed: 1,
@@ -228,6 +231,12 @@ impl Asked {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();
             baseline.get_or_insert_with(|| BASELINE.to_owned());
         }
+        if self.kernels.len() > 1 {
+            named = under_each(&self.kernels, named);
+            let written =
+                baseline.take().map(|text| setting_of(&text, &self.registry).map_err(wrong("baseline", &text)));
+            baseline = written.transpose()?.map(|one| under_each(&self.kernels[..1], vec![one])[0].to_string());
+        }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
             let problem = "needs runs of each process alone, which no-fairness skips; give only one of the two";
             return Err(AskedError::argument("goal", "fairness", problem));
@@ -246,6 +255,9 @@ impl Asked {
         }
         if let Some(baseline) = baseline {
             experiment.set_baseline(&baseline)?;
+        }
+        if let [kernel] = self.kernels.as_slice() {
+            experiment.set_kernel(*kernel)?;
         }
         experiment.runs = self.runs;
         experiment.seed = self.seed;
@@ -268,6 +280,9 @@ impl Asked {
         line.options("--machine", header.machine.map(|machine| machine.name));
         line.options("--device", &self.devices);
         line.options("--scheduler", experiment.settings().iter().map(|setting| &setting.label));
+        if let [kernel] = self.kernels.as_slice() {
+            line.option("--kernel", kernel);
+        }
         line.option("--baseline", &header.settings[header.baseline].label);
         line.options("--goal", &self.goals);
         line.option("--runs", self.runs);
@@ -280,6 +295,21 @@ impl Asked {
         line.replay(experiment);
         line.to_string()
     }
+}
+
+/// Each setting under each version of Linux. A setting that names its version, and a scheduler that today's request
+/// queue does not have, stay as they are.
+fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
+    let mut all = Vec::new();
+    for setting in settings {
+        let is_of_today = setting.registered().is_ok_and(|own| own.layer.is_multi_queue());
+        if setting.kernel().is_some() || !is_of_today {
+            all.push(setting);
+        } else {
+            all.extend(kernels.iter().map(|&kernel| setting.clone().at(kernel)));
+        }
+    }
+    all
 }
 
 /// Lengths of time that a run can have, s: at least 1 ns, because a shorter one is none in whole ns.

@@ -11,11 +11,13 @@ mod system;
 mod tally;
 mod tasks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use iosched::{Cgroup, CgroupId, Driver, Rerun, SECOND_NS, SECTOR_BYTES};
 use iosched_disk::Device;
+use iosched_machine::description;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::{JobProgram, Jobs};
 use iosched_workload::{Replay, TaskSet, TimesByProcess, Trace, Workload, app};
@@ -58,6 +60,11 @@ pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, Si
     }
 }
 
+/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the largest request instead.
+const READ_AHEAD_KB: u64 = 128;
+/// The largest request of Linux 6.17, if the device takes it, KiB.
+const LARGE_REQUEST_KB: u32 = 4096;
+
 /// Of no type of the caller's, so that the engine is compiled here.
 fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
     carry_out(plan, ())
@@ -74,7 +81,7 @@ fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimE
         Workload::Tasks(set) => run_tasks(machine, set, &[], observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
         Workload::Jobs(jobs) => match plan.machine.filter(|_| jobs.are_buffered()) {
-            Some(description) => run_buffered_jobs(machine, description, jobs, observer),
+            Some(description) => run_buffered_jobs(machine, &under_kernel(plan, description), jobs, observer),
             None => run_jobs(machine, jobs, observer),
         },
         Workload::Application(spec) => run_application(plan, machine, spec, observer),
@@ -102,7 +109,8 @@ fn run_application<O: Observer>(
         return Err(SimError::TooFewDisks { application: spec.name().to_owned(), needed, given });
     }
     let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
-    let kernel = Model::new(machine, &disks, seed)?;
+    let described = under_kernel(plan, machine);
+    let kernel = Model::new(&described, &disks, seed)?;
     let mut observer = Some(observer);
     let core = |machine: Machine<'_, _>| {
         let mut core = Core::new(machine.driver, machine.device, observer.take());
@@ -118,6 +126,22 @@ fn run_application<O: Observer>(
     let daemon: Option<Box<dyn app::Application>> = Some(Box::new(app::Daemon::new(seed)));
     let programs = system::Programs { applications, credentials, daemon, settled_ns };
     system::run(kernel, cores, programs, limit, interrupt)
+}
+
+/// The machine under the version of Linux that the plan names, if it names one. Machines of older kernels than those
+/// that are known keep theirs.
+fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'a, description::Machine> {
+    let Some(kernel) = plan.scheduler.kernel().or(plan.block_layer.kernel) else { return Cow::Borrowed(machine) };
+    if machine.kernel.known().is_none() {
+        return Cow::Borrowed(machine);
+    }
+    let mut machine = machine.clone();
+    machine.kernel = description::Version::of(kernel);
+    let card = plan.profile.card();
+    if kernel.is_since(6, 17) && card.rotational && machine.read_ahead_kb == READ_AHEAD_KB {
+        machine.read_ahead_kb = u64::from(2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB));
+    }
+    Cow::Owned(machine)
 }
 
 /// A disk as the modelled kernel is told of it.

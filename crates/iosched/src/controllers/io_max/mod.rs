@@ -272,3 +272,25 @@ impl Group {
         Self { flows, due: 0, pending: false, was_empty: false, level: Level::new(site) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    #[test]
+    fn a_slice_is_left_when_slices_are_taken_off_from_6_15() {
+        let left = |kernel: &str| {
+            let mut site = Site::new(Time::BEGINNING, 1000);
+            let group = site.groups.create(CgroupId::ROOT);
+            let mut io_max = IoMax::new(&mut site).of_kernel(&site, kernel.parse().unwrap(), true);
+            io_max.write(&mut site, group, "wbps=1000").unwrap();
+            let begun = io_max.flow(group, Direction::Write).slice.start;
+            site.now = site.now + 250_000_000;
+            io_max.flow(group, Direction::Write).slice.end = site.jiffies() + 1;
+            io_max.trim(&mut site, group, Direction::Write);
+            io_max.flow(group, Direction::Write).slice.start - begun
+        };
+        assert_eq!(["6.14", "6.15"].map(left), [200, 100], "of two whole slices and a half");
+    }
+}

@@ -1,0 +1,413 @@
+//! Rules that differ between versions of Linux: each test holds under one version and not under its neighbour.
+
+use iosched::{
+    Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
+    Submit, Time,
+};
+
+const NOW: Time = Time::from_ns(1_000_000_000_000);
+const MS: u64 = 1_000_000;
+
+fn config(kernel: &str) -> QueueConfig {
+    QueueConfig { kernel: kernel.parse().unwrap(), write_cache: false, ..QueueConfig::default() }
+}
+
+fn queue_of(scheduler: &str, config: &QueueConfig) -> RequestQueue {
+    RequestQueue::new(NOW, config, Registry::linux().get(scheduler).unwrap())
+}
+
+fn queue(scheduler: &str, kernel: &str) -> RequestQueue {
+    queue_of(scheduler, &config(kernel))
+}
+
+fn process_in(queue: &mut RequestQueue, class: IoClass, cgroup: CgroupId) -> ContextId {
+    let pid = queue.env().contexts.len() as u32;
+    queue.create_context(pid, IoPriority::new(class, 4), cgroup)
+}
+
+fn process(queue: &mut RequestQueue) -> ContextId {
+    process_in(queue, IoClass::BestEffort, CgroupId::ROOT)
+}
+
+fn cgroup(queue: &mut RequestQueue, name: &str) -> CgroupId {
+    queue.create_cgroup(Cgroup { name: name.to_owned(), parent: None, weight: None, leaf_weight: None }).unwrap()
+}
+
+fn bio(op: Op, sector: u64, context: ContextId) -> Bio {
+    Bio { op, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector }
+}
+
+fn complete(queue: &mut RequestQueue, id: RequestId) {
+    queue.complete(NOW, id, Ok(()), |_, _| {});
+}
+
+/// The sector of the request that is given out next, and done.
+fn serve(queue: &mut RequestQueue) -> Option<u64> {
+    let id = queue.dispatch(NOW)?;
+    let sector = queue.request(id).sector();
+    complete(queue, id);
+    Some(sector)
+}
+
+/// How many writes far apart find a tag.
+fn writes_with_a_tag(queue: &mut RequestQueue, flags: Flags) -> usize {
+    let context = process(queue);
+    let write = |sector| Bio { flags, ..bio(Op::Write, sector, context) };
+    (0..1000).take_while(|number| queue.submit(NOW, &write(number * 1000)).accepted()).count()
+}
+
+// ---- mq-deadline
+
+#[test]
+fn a_lone_sequential_reader_keeps_its_batch_from_6_5() {
+    for (kernel, reads) in [("5.10", 2), ("5.15", 2), ("6.4", 2), ("6.5", 32), ("6.12", 32)] {
+        let mut queue = queue("mq-deadline", kernel);
+        let [reader, writer] = [(); 2].map(|()| process(&mut queue));
+        // The batch of writes is over: nothing lies behind its position.
+        queue.submit(NOW, &bio(Op::Write, 1 << 31, writer));
+        assert_eq!(serve(&mut queue), Some(1 << 31));
+        queue.submit(NOW, &bio(Op::Write, 1 << 30, writer));
+        let served = (0..100).map_while(|number| {
+            queue.submit(NOW, &bio(Op::Read, number * 1000, reader));
+            serve(&mut queue).filter(|&sector| sector < 1 << 30)
+        });
+        assert_eq!(served.count(), reads, "{kernel}");
+        queue.check();
+    }
+}
+
+#[test]
+fn up_to_5_13_a_read_makes_the_next_write_forgotten() {
+    for (kernel, next) in [("5.4", 3000), ("5.13", 3000), ("5.14", 2000), ("6.4", 2000), ("6.12", 2000)] {
+        let mut queue = queue("mq-deadline", kernel);
+        queue.set_tunable(NOW, "fifo_batch", "1").unwrap();
+        let [reader, writer] = [(); 2].map(|()| process(&mut queue));
+        for sector in [1000, 3000, 2000] {
+            queue.submit(NOW, &bio(Op::Write, sector, writer));
+        }
+        assert_eq!(serve(&mut queue), Some(1000));
+        queue.submit(NOW, &bio(Op::Read, 0, reader));
+        assert_eq!([serve(&mut queue), serve(&mut queue)], [Some(0), Some(next)], "{kernel}");
+    }
+}
+
+#[test]
+fn mq_deadline_knows_classes_from_5_14_and_waits_for_the_device_from_5_16() {
+    for (kernel, first, while_in_device) in
+        [("5.13", 0, Some(5000)), ("5.14", 5000, Some(0)), ("5.15", 5000, Some(0)), ("5.16", 5000, None)]
+    {
+        let mut queue = queue("mq-deadline", kernel);
+        let [idle, real_time] =
+            [IoClass::Idle, IoClass::RealTime].map(|class| process_in(&mut queue, class, CgroupId::ROOT));
+        queue.submit(NOW, &bio(Op::Read, 0, idle));
+        queue.submit(NOW, &bio(Op::Read, 5000, real_time));
+        let given = queue.dispatch(NOW).unwrap();
+        assert_eq!(queue.request(given).sector(), first, "{kernel}");
+        let second = queue.dispatch(NOW).map(|id| queue.request(id).sector());
+        assert_eq!(second, while_in_device, "{kernel}");
+        queue.check();
+    }
+}
+
+#[test]
+fn merged_successors_leave_their_place_to_the_next() {
+    let mut queue = queue("mq-deadline", "6.1");
+    let writer = process(&mut queue);
+    for sector in [0, 1000, 1016, 3000] {
+        queue.submit(NOW, &bio(Op::Write, sector, writer));
+    }
+    assert_eq!(serve(&mut queue), Some(0));
+    assert_eq!(queue.submit(NOW, &bio(Op::Write, 1008, writer)), Submit::Merged, "and 1016 with it");
+    queue.check();
+    assert_eq!([serve(&mut queue), serve(&mut queue), serve(&mut queue)], [Some(1000), Some(3000), None]);
+}
+
+#[test]
+fn writes_are_limited_to_three_quarters_in_6_6_to_6_8() {
+    for (kernel, writes) in
+        [("5.13", 256), ("5.15", 256), ("6.1.53", 192), ("6.1.84", 256), ("6.5", 256), ("6.6", 192), ("6.9", 256)]
+    {
+        let mut queue = queue_of("mq-deadline", &QueueConfig { depth: 128, ..config(kernel) });
+        assert_eq!(writes_with_a_tag(&mut queue, Flags::empty()), writes, "{kernel}");
+    }
+}
+
+// ---- kyber and limits on tags
+
+#[test]
+fn limits_are_counted_in_each_word_up_to_6_16() {
+    for (kernel, writes) in [("6.1", 5), ("6.12.42", 5), ("6.12.43", 7), ("6.16", 5), ("6.17", 7)] {
+        let mut queue = queue_of("kyber", &QueueConfig { depth: 5, ..config(kernel) });
+        assert_eq!(writes_with_a_tag(&mut queue, Flags::empty()), writes, "{kernel}");
+    }
+}
+
+#[test]
+fn kyber_limits_sync_writes_from_7_0() {
+    for (kernel, writes) in [("6.19", 64), ("7.0", 48)] {
+        assert_eq!(writes_with_a_tag(&mut queue("kyber", kernel), Flags::SYNC), writes, "{kernel}");
+    }
+}
+
+// ---- plugs and merging
+
+/// A queue whose only process has a plug.
+fn plugged(scheduler: &str, kernel: &str) -> (RequestQueue, ContextId) {
+    let mut queue = queue(scheduler, kernel);
+    let context = process(&mut queue);
+    queue.plug(context);
+    (queue, context)
+}
+
+#[test]
+fn plugs_hold_sixteen_requests_up_to_5_15_and_then_thirty_two() {
+    for (kernel, sixteen, thirty_two) in [("5.15", 16, 32), ("5.16", 0, 32), ("6.12", 0, 32)] {
+        let (mut queue, context) = plugged("mq-deadline", kernel);
+        let mut queued = |numbers: std::ops::Range<u64>| {
+            numbers.for_each(|number| {
+                queue.submit(NOW, &bio(Op::Write, number * 1000, context));
+            });
+            queue.env().queued()
+        };
+        assert_eq!([queued(0..17), queued(17..33)], [sixteen, thirty_two], "{kernel}");
+    }
+}
+
+#[test]
+fn bios_join_each_request_of_a_plug_or_its_newest_or_its_oldest() {
+    for (kernel, joins) in [
+        ("5.15", [true, true, true]),
+        ("5.16", [false, false, true]),
+        ("6.12.24", [false, false, true]),
+        ("6.12.25", [true, false, false]),
+        ("6.12.35", [false, false, true]),
+        ("6.14", [true, false, false]),
+        ("6.16", [false, false, true]),
+    ] {
+        let joined = [0, 1000, 2000].map(|before| {
+            let (mut queue, context) = plugged("mq-deadline", kernel);
+            for sector in [0, 1000, 2000] {
+                queue.submit(NOW, &bio(Op::Write, sector, context));
+            }
+            queue.submit(NOW, &bio(Op::Write, before + 8, context)) == Submit::Merged
+        });
+        assert_eq!(joined, joins, "{kernel}: oldest, middle, newest");
+    }
+}
+
+#[test]
+fn a_long_request_ends_the_plug_as_its_last_or_as_its_first() {
+    for (kernel, as_last) in [("6.1", 2), ("6.12.24", 2), ("6.12.25", 0), ("6.13", 0), ("6.12", 0)] {
+        let queued = |lengths: [u32; 3]| {
+            let (mut queue, context) = plugged("mq-deadline", kernel);
+            for (number, nr_sectors) in (0..).zip(lengths) {
+                queue.submit(NOW, &Bio { nr_sectors, ..bio(Op::Write, number * 10_000, context) });
+            }
+            queue.env().queued()
+        };
+        assert_eq!(queued([8, 256, 8]), as_last, "{kernel}: the last one is long when the third comes");
+        assert_eq!(queued([256, 8, 8]), 1, "{kernel}: when the second comes, the first one is the last");
+    }
+}
+
+#[test]
+fn plugs_are_emptied_in_reverse_from_5_18_to_6_2() {
+    let (came, reversed) = ([0, 1000, 2000], [2000, 1000, 0]);
+    for (kernel, order) in
+        [("5.17", came), ("5.18", reversed), ("6.1.20", reversed), ("6.1.21", came), ("6.2", reversed), ("6.3", came)]
+    {
+        let (mut queue, context) = plugged("none", kernel);
+        for sector in came {
+            queue.submit(NOW, &bio(Op::Write, sector, context));
+        }
+        while queue.unplug(NOW, context) {}
+        assert_eq!([(); 3].map(|()| serve(&mut queue).unwrap()), order, "{kernel}");
+    }
+}
+
+#[test]
+fn cgroups_share_a_request_up_to_5_17() {
+    for (kernel, expected) in [("5.17", true), ("5.18", false), ("6.12", false)] {
+        let mut queue = queue("none", kernel);
+        let [first, second] = ["a", "b"].map(|name| {
+            let cgroup = cgroup(&mut queue, name);
+            process_in(&mut queue, IoClass::BestEffort, cgroup)
+        });
+        queue.submit(NOW, &bio(Op::Write, 0, first));
+        assert_eq!(queue.submit(NOW, &bio(Op::Write, 8, second)) == Submit::Merged, expected, "{kernel}");
+    }
+}
+
+// ---- dispatch and defaults
+
+#[test]
+fn a_driver_without_a_budget_empties_the_elevator_from_5_9_to_5_13() {
+    for (kernel, driver_has_budget, is_emptied) in [
+        ("5.8", false, false),
+        ("5.9", false, true),
+        ("5.10", true, false),
+        ("5.13", false, true),
+        ("5.14", false, false),
+    ] {
+        for scheduler in ["mq-deadline", "kyber", "bfq", "none"] {
+            let mut queue = queue_of(scheduler, &QueueConfig { driver_has_budget, ..config(kernel) });
+            let context = process(&mut queue);
+            for sector in [3000, 2000] {
+                queue.submit(NOW, &bio(Op::Read, sector, context));
+            }
+            let first = queue.dispatch(NOW).unwrap();
+            assert_eq!(queue.env().queued() == 0, is_emptied, "{scheduler} {kernel}");
+            queue.check();
+            queue.submit(NOW, &bio(Op::Read, 2500, context));
+            complete(&mut queue, first);
+            let rest: Vec<u64> = std::iter::from_fn(|| serve(&mut queue)).collect();
+            assert_eq!(rest.len(), 2, "{scheduler} {kernel}");
+            assert!(!is_emptied || rest[1] == 2500, "{scheduler} {kernel}: the newcomer comes last");
+            queue.check();
+        }
+    }
+}
+
+#[test]
+fn an_emptied_elevator_can_be_switched() {
+    let mut queue = queue_of("mq-deadline", &QueueConfig { driver_has_budget: false, ..config("5.10") });
+    let context = process(&mut queue);
+    for sector in [0, 1000, 2000] {
+        queue.submit(NOW, &bio(Op::Read, sector, context));
+    }
+    let first = queue.dispatch(NOW).unwrap();
+    queue.switch(NOW, Registry::linux().get("bfq").unwrap());
+    complete(&mut queue, first);
+    assert_eq!([serve(&mut queue), serve(&mut queue), serve(&mut queue)], [Some(1000), Some(2000), None]);
+    queue.check();
+    assert_eq!(queue.scheduler(), "bfq");
+}
+
+#[test]
+fn requests_are_larger_from_6_17() {
+    for (kernel, kb) in [("6.16", "512"), ("6.17", "4096"), ("7.0", "4096")] {
+        let queue = queue_of("none", &QueueConfig { max_hw_sectors_kb: 32_767, ..config(kernel) });
+        assert_eq!(queue.attribute("max_sectors_kb").unwrap(), kb, "{kernel}");
+        let small = queue_of("none", &QueueConfig { max_hw_sectors_kb: 128, ..config(kernel) });
+        assert_eq!(small.attribute("max_sectors_kb").unwrap(), "128", "{kernel}");
+    }
+}
+
+#[test]
+fn writeback_throttling_was_off_in_6_15_and_6_16() {
+    for (kernel, us) in [("6.12", "75000"), ("6.14", "75000"), ("6.15", "0"), ("6.16", "0"), ("6.17", "75000")] {
+        let mut queue = queue_of("none", &QueueConfig { throttles_writeback: true, ..config(kernel) });
+        assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), us, "{kernel}");
+        queue.set_attribute(NOW, "wbt_lat_usec", "2000").unwrap();
+        assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), "2000", "{kernel}: a write switches it on");
+    }
+}
+
+// ---- bfq
+
+#[test]
+fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
+    for (kernel, waits) in [("5.10", true), ("6.1", true), ("6.2", false), ("6.12", false)] {
+        for in_root in [false, true] {
+            let mut queue = queue_of("bfq", &QueueConfig { groups: true, rotational: false, ..config(kernel) });
+            queue.set_tunable(NOW, "low_latency", "0").unwrap();
+            let cgroup = if in_root { CgroupId::ROOT } else { cgroup(&mut queue, "only") };
+            let [first, second] = [(); 2].map(|()| process_in(&mut queue, IoClass::BestEffort, cgroup));
+            // The second process is older than those that are merged because they came up together.
+            queue.submit(NOW, &bio(Op::Read, 1 << 29, second));
+            assert_eq!(serve(&mut queue), Some(1 << 29));
+            let now = NOW + 2000 * MS;
+            queue.timer(now);
+            queue.submit(now, &bio(Op::Read, 0, first));
+            let id = queue.dispatch(now).unwrap();
+            assert_eq!(queue.request(id).sector(), 0);
+            queue.submit(now, &bio(Op::Read, 1 << 30, second));
+            queue.complete(now, id, Ok(()), |_, _| {});
+            assert_eq!(queue.dispatch(now).is_none(), waits && !in_root, "{kernel}, in the root: {in_root}");
+        }
+    }
+}
+
+#[test]
+fn bfq_shares_tags_by_weight_from_5_17() {
+    let counts = ["5.16", "5.17"].map(|kernel| {
+        let mut queue = queue_of("bfq", &QueueConfig { groups: true, ..config(kernel) });
+        let [greedy, other] = ["greedy", "other"].map(|name| {
+            let cgroup = cgroup(&mut queue, name);
+            process_in(&mut queue, IoClass::BestEffort, cgroup)
+        });
+        queue.submit(NOW, &bio(Op::Write, 1 << 30, other));
+        (0..100).take_while(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, greedy)).accepted()).count()
+    });
+    assert!(counts[1] < counts[0], "{counts:?}");
+}
+
+// ---- io.max
+
+/// A queue with a cgroup that io.max limits, and a process in it.
+fn limited(kernel: &str, rotational: bool, limits: &str) -> (RequestQueue, ContextId, CgroupId) {
+    let mut queue = queue_of("none", &QueueConfig { rotational, depth: 256, ..config(kernel) });
+    let cgroup = cgroup(&mut queue, "limited");
+    let context = process_in(&mut queue, IoClass::BestEffort, cgroup);
+    queue.set_cgroup_attribute(NOW, cgroup, "io.max", limits).unwrap();
+    (queue, context, cgroup)
+}
+
+#[test]
+fn slices_of_io_max_were_short_on_ssds_from_6_10_to_6_18() {
+    for (kernel, passed) in [("6.9", 24), ("6.10", 4), ("6.12.0", 4), ("6.12.62", 4), ("6.12.63", 24), ("6.18", 4)] {
+        for (rotational, expected) in [(false, passed), (true, 24)] {
+            let (mut queue, context, _) = limited(kernel, rotational, "wbps=1000000");
+            let writes = (0..100).map(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, context)));
+            let count = writes.take_while(|submit| *submit != Submit::Held).count();
+            assert_eq!(count, expected, "{kernel}, rotational: {rotational}");
+        }
+    }
+    let (mut queue, context, _) = limited("6.19", false, "wbps=1000000");
+    let writes = (0..100).map(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, context)));
+    assert_eq!(writes.take_while(|submit| *submit != Submit::Held).count(), 24, "6.19");
+}
+
+#[test]
+fn metadata_passes_io_max_at_once_from_6_12() {
+    for (kernel, is_held) in [("6.11", true), ("6.12.0", false), ("6.12", false)] {
+        let (mut queue, context, _) = limited(kernel, true, "wbps=1000");
+        let write = |sector, flags| Bio { flags, ..bio(Op::Write, sector, context) };
+        assert_eq!(queue.submit(NOW, &write(0, Flags::empty())), Submit::Held);
+        assert_eq!(queue.submit(NOW, &write(1000, Flags::PRIO)) == Submit::Held, is_held, "{kernel}");
+    }
+}
+
+/// When a bio that io.max holds goes on, in ms from the beginning.
+fn released_ms(queue: &mut RequestQueue) -> u64 {
+    loop {
+        let at = queue.next_timer().unwrap();
+        queue.timer(at);
+        if queue.dispatch(at).is_some() {
+            return at.since(NOW) / MS;
+        }
+    }
+}
+
+#[test]
+fn a_change_of_io_max_keeps_what_was_waited_from_6_1() {
+    for (kernel, seconds) in [("6.0", 10), ("6.1", 6), ("6.12", 6)] {
+        let (mut queue, context, cgroup) = limited(kernel, true, "wbps=2048");
+        assert_eq!(queue.submit(NOW, &Bio { nr_sectors: 16, ..bio(Op::Write, 0, context) }), Submit::Held);
+        queue.set_cgroup_attribute(NOW + 2000 * MS, cgroup, "io.max", "wbps=1024").unwrap();
+        let released = released_ms(&mut queue);
+        assert_eq!((released + 500) / 1000, seconds, "{kernel}: {released} ms");
+    }
+}
+
+#[test]
+fn few_bios_a_second_keep_to_their_limit_from_6_11() {
+    for (kernel, gap_ms) in [("6.9", 100), ("6.11", 200)] {
+        let (mut queue, context, _) = limited(kernel, true, "wiops=5");
+        let submitted = [0, 1000].map(|sector| queue.submit(NOW, &bio(Op::Write, sector, context)));
+        assert!(submitted.contains(&Submit::Held), "{kernel}");
+        while queue.dispatch(NOW).is_some() {}
+        let released = released_ms(&mut queue);
+        assert_eq!(released / 100 * 100, gap_ms, "{kernel}: {released} ms");
+    }
+}
