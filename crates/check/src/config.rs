@@ -1,6 +1,6 @@
 //! What a run begins with: queue, device, tasks.
 
-use iosched::{QueueConfig, Registered, Registry, TagLayout, Time};
+use iosched::{KernelVersion, QueueConfig, Registered, Registry, TagLayout, Time};
 
 use crate::operation::Mix;
 use crate::random::Random;
@@ -78,6 +78,8 @@ impl Config {
             run_at_insertion: random.below(3) == 0,
             // Drawn by itself: what a seed meant before it was there, it means still.
             throttles_writeback: Random::new(seed ^ 0x0077_6274).below(2) == 0,
+            kernel: kernel_of(seed),
+            driver_has_budget: Random::new(seed ^ 0x6275_6467).below(2) == 0,
             ..QueueConfig::default()
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
@@ -106,4 +108,12 @@ impl Config {
     pub fn swarm(seed: u64) -> Mix {
         Mix::swarm(&mut Random::new(seed ^ 0x73_7761_726D))
     }
+}
+
+/// The version of Linux of a seed: half of the seeds have the default, as those that were written down before.
+fn kernel_of(seed: u64) -> KernelVersion {
+    const OTHERS: [&str; 8] = ["4.18", "5.10", "5.14", "6.1.20", "6.2", "6.12.0", "6.14", "7.0"];
+    let mut random = Random::new(seed ^ 0x6b65_726e);
+    let other = random.pick(&OTHERS);
+    if random.below(2) == 0 { KernelVersion::default() } else { other.parse().unwrap_or_default() }
 }

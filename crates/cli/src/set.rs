@@ -19,11 +19,11 @@ use crate::output::{self, WriteArgs, say};
 ///
 /// Before the first write, set checks all values and rejects those that are known to be wrong. It writes the values in
 /// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
-/// stops with an error. Values that were already written stay in force, and the error lists them.
+/// stops with an error. Values that set has already written stay in force, and the error lists them.
 ///
-/// For a disk of the kernel, standard error shows each previous value, other attributes that the kernel changed with
-/// it, and how to undo the change. `iosched restore DISK` goes back to the settings before the first change since the
-/// system started.
+/// For a disk of the kernel, set also prints to standard error how to undo the change, the previous values, and other
+/// attributes that the kernel changed. `iosched restore DISK` goes back to the settings before the first change since
+/// the system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
@@ -36,19 +36,19 @@ pub(crate) struct SetArgs {
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
-    /// Directory of disks, or any DISK, to search instead of the kernel's disks
+    /// Search this directory of disks, or this disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Set the values at every start too, by a udev rule in this directory; only for disks of the kernel
+    /// Also write a udev rule to this directory, which sets the values at every boot; only for disks of the kernel
     ///
-    /// The rule has the same form as that of `iosched advise`. It keeps values from earlier uses of --persist. To undo
-    /// it, remove the rule.
+    /// The rule has the same form as that of `iosched advise`. It also keeps the values of earlier commands with
+    /// --persist. To undo --persist, remove the rule.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
 
-    /// At a terminal: do not ask before changing the disk of the root file system
+    /// Do not ask before changing the disk of the root file system; iosched asks only at a terminal
     #[arg(long)]
     yes: bool,
 

@@ -530,7 +530,7 @@ impl RequestQueue {
         self.enter(now);
         let id = match self.next_released() {
             Some(id) => id,
-            None if self.empties_elevator => self.pull()?,
+            None if self.empties_elevator && self.is_multi_queue() => self.pull()?,
             None if self.next.is_some() || self.flushes.has_barrier() => return None,
             None => match self.ask_elevator() {
                 Some(id) => {
