@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{IOSCHED, Loop, Mount, answer, Running, available, directory, has_program, image, is_root, wait_for};
+use common::{IOSCHED, Loop, Mount, Running, answer, available, directory, has_program, image, is_root, wait_for};
 use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};

@@ -143,17 +143,17 @@ impl Experiment {
         self.devices[device].text = Some(text);
     }
 
-    /// The configuration of the request queue for a device, as the runs have it.
+    /// The configuration of the request queue for a device, as the runs under a setting have it.
     #[must_use]
-    pub fn queue_config(&self, profile: &Profile) -> QueueConfig {
-        self.block_layer.queue_config(profile, self.machine.as_ref().map(|machine| &machine.machine))
+    pub fn queue_config(&self, profile: &Profile, setting: &Setting) -> QueueConfig {
+        let block_layer = self.block_layer.under(setting);
+        block_layer.queue_config(profile, self.machine.as_ref().map(|machine| &machine.machine))
     }
 
     /// Every setting's values in effect on a device.
     fn effective(&self, profile: &Profile) -> Result<Vec<Vec<ValueRecord>>, LabError> {
-        let config = self.queue_config(profile);
         let of_setting = |record: &SettingRecord| {
-            values(&record.setting, &config)
+            values(&record.setting, &self.queue_config(profile, &record.setting))
                 .map_err(|source| LabError::Setting { device: profile.name().to_owned(), source: Box::new(source) })
         };
         self.settings.iter().map(of_setting).collect()

@@ -86,7 +86,29 @@ impl Default for BlockLayer {
 /// ones go one by one.
 const BATCH: u32 = 3;
 
+/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the largest request instead.
+const READ_AHEAD_KB: u32 = 128;
+/// The largest request of Linux 6.17, if the device takes it, KiB.
+const LARGE_REQUEST_KB: u32 = 4096;
+
 impl BlockLayer {
+    /// The same block layer under the version of Linux that a setting names, if it names one.
+    #[must_use]
+    pub fn under(self, setting: &Setting) -> Self {
+        Self { kernel: setting.kernel().or(self.kernel), ..self }
+    }
+
+    /// Largest readahead window on a modelled machine until `read_ahead_kb` is written, KiB. A machine of a kernel that
+    /// is older than the known ones keeps its value.
+    fn read_ahead_kb(&self, profile: &Profile, machine: &Machine) -> u32 {
+        let card = profile.card();
+        let is_larger = self.kernel.is_some_and(|kernel| kernel.is_since(6, 17))
+            && machine.kernel.known().is_some()
+            && card.rotational
+            && machine.read_ahead_kb == READ_AHEAD_KB;
+        if is_larger { 2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB) } else { machine.read_ahead_kb }
+    }
+
     /// How many I/Os a task submits at once at least for them to collect on a plug, in a multi-queue layer of today or
     /// in the single-queue one, up to Linux 4.20, where each `io_submit` had a plug.
     #[must_use]
@@ -105,7 +127,7 @@ impl BlockLayer {
         let default = QueueConfig::default();
         QueueConfig {
             barriers: machine.is_some_and(|machine| machine.kernel.has_barriers()),
-            read_ahead_kb: machine.map_or(default.read_ahead_kb, |machine| machine.read_ahead_kb),
+            read_ahead_kb: machine.map_or(default.read_ahead_kb, |machine| self.read_ahead_kb(profile, machine)),
             hz: self.hz,
             rotational: card.rotational,
             groups: self.groups,

@@ -107,7 +107,7 @@ impl Tuning {
     /// Not one device, or what `selection` names cannot be varied.
     pub fn new(experiment: Experiment, selection: &Selection, goals: Vec<Goal>) -> Result<Self, TuneError> {
         let devices = experiment.profiles().len();
-        let config = experiment.profiles().next().map(|profile| experiment.queue_config(profile));
+        let config = experiment.profiles().next().map(|profile| experiment.queue_config(profile, &Setting::default()));
         let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
         let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
         let mut space = Space::of(&schedulers, selection, &config)?;

@@ -36,10 +36,7 @@ pub(crate) const CASES: &[Case] = &[
     case("an application whose files do not fit is refused before anything is made", values::room),
     case("a simulated setting out of its declared range is refused", values::simulated),
     case("every command that takes a setting refuses a wrong one in the same words", values::same_words),
-    case(
-        "set and compare --on name a scheduler that the kernel lacks in the same words",
-        values::missing_scheduler,
-    ),
+    case("set and compare --on name a scheduler that the kernel lacks in the same words", values::missing_scheduler),
     case("on a mounted disk a wrong value is refused in our words", values::mounted),
     case("on a served disk a wrong value is refused in our words", values::served),
     case("on a served disk a wrong weight of an export is refused in our words", values::served_in_shares),

@@ -233,8 +233,7 @@ impl Asked {
         }
         if self.kernels.len() > 1 {
             named = under_each(&self.kernels, named);
-            let written =
-                baseline.take().map(|text| setting_of(&text, &self.registry).map_err(wrong("baseline", &text)));
+            let written = baseline.take().map(|text| target.parse(&text).map_err(wrong("baseline", &text)));
             baseline = written.transpose()?.map(|one| under_each(&self.kernels[..1], vec![one])[0].to_string());
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {

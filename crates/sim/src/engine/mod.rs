@@ -60,11 +60,6 @@ pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, Si
     }
 }
 
-/// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the largest request instead.
-const READ_AHEAD_KB: u64 = 128;
-/// The largest request of Linux 6.17, if the device takes it, KiB.
-const LARGE_REQUEST_KB: u32 = 4096;
-
 /// Of no type of the caller's, so that the engine is compiled here.
 fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
     carry_out(plan, ())
@@ -137,10 +132,6 @@ fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'
     }
     let mut machine = machine.clone();
     machine.kernel = description::Version::of(kernel);
-    let card = plan.profile.card();
-    if kernel.is_since(6, 17) && card.rotational && machine.read_ahead_kb == READ_AHEAD_KB {
-        machine.read_ahead_kb = u64::from(2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB));
-    }
     Cow::Owned(machine)
 }
 
@@ -213,7 +204,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     {
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
-    let config = plan.block_layer.queue_config(plan.profile, plan.machine);
+    let config = plan.block_layer.under(&plan.scheduler).queue_config(plan.profile, plan.machine);
     let queue = plan.scheduler.build(ORIGIN, &config)?;
     let plug_from = plan.block_layer.plug_from(queue.is_multi_queue());
     Ok(Machine {
