@@ -10,9 +10,9 @@ use iosched_check::{Contents, Moment, Random, Wrong, bytes_of};
 use iosched_system::{Buffer, Call, Pool, Segment};
 
 use super::contract::{Backend, BackendCard};
-use super::platter::{Image, Platter};
 use super::{CachePlan, FaultPlan, Faulty, Lie};
 use crate::disk::Command;
+use crate::reactor::history::{Image, Platter};
 use crate::ring::{Calls, Source, Submissions, Tag};
 
 const UNIT_BYTES: usize = 512;

@@ -12,8 +12,6 @@ mod faulty;
 mod file;
 mod memory;
 pub(crate) mod modelled;
-#[cfg(any(test, feature = "histories"))]
-mod platter;
 mod size;
 mod spec;
 mod written;
@@ -25,6 +23,4 @@ pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
 pub use file::{File, OpenError};
 pub use memory::Memory;
 pub use modelled::Modelled;
-#[cfg(any(test, feature = "histories"))]
-pub(crate) use platter::{Image, Platter};
 pub use spec::{Spec, SpecError};

@@ -8,7 +8,7 @@ pub mod nbd;
 mod patience;
 mod record;
 mod start;
-#[cfg_attr(not(feature = "vhost"), path = "vhost/absent.rs")]
+#[cfg_attr(not(feature = "vhost"), path = "../front/absent/vhost_guests.rs")]
 pub(crate) mod vhost;
 
 use std::sync::Arc;

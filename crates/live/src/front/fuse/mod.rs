@@ -7,7 +7,7 @@
 //! All of it but the names needs the feature `fuse`: without it nothing can be mounted, and [`check`] says so.
 
 mod mountpoint;
-#[cfg_attr(not(feature = "fuse"), path = "absent.rs")]
+#[cfg_attr(not(feature = "fuse"), path = "../absent/fuse.rs")]
 mod session;
 
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@
 pub(crate) mod channel;
 #[cfg(feature = "vhost")]
 mod session;
-#[cfg_attr(not(feature = "vhost"), path = "absent.rs")]
+#[cfg_attr(not(feature = "vhost"), path = "../absent/vhost_sockets.rs")]
 mod sockets;
 
 use std::io;

@@ -1,18 +1,22 @@
-//! Histories: the whole of a served disk in virtual time, from a seed. For tests and soaks.
+//! Histories: a whole served disk in virtual time, from a seed. For tests and soaks.
+//!
+//! All that histories need is here, except `nbd/audit.rs`, which needs private fields of the server. A build without
+//! the feature `histories` has none of it.
 //!
 //! A history is a disk and several lives of its server. In each life the real reactor, the real NBD server and the real
-//! request queue work on a virtual system (`world`): clients connect, ask, stall, talk nonsense and leave; bytes come in
-//! any pieces; the elevator, its tunables, depth, weights and classes are changed; the back end is slow, fails, is full.
-//! A life ends in order, or by a power cut. What every client has asked for and heard says what each block may hold, as
-//! long as the disk is served and in the next life.
+//! request queue run on a virtual system (`world`). Clients connect, send requests, stall, send nonsense and leave. Their
+//! bytes arrive in pieces of any size. The elevator, its tunables, depth, weights and classes change. The back end
+//! (`platter`) is slow, fails or is full. A life ends in order or by a power cut. The requests and answers of all
+//! clients determine what each block may hold, during a life and in the next one.
 //!
-//! What is real: everything above the system calls of a disk's thread, but for TLS and back ends on files. What is not:
-//! io_uring, sockets' data, time.
+//! Real: everything above the system calls of a disk's thread, except TLS and back ends on files. Simulated: io_uring,
+//! the bytes of sockets, and time.
 
 mod broken;
 mod changes;
 mod client;
 mod insiders;
+mod platter;
 mod wire;
 mod witness;
 mod world;
@@ -25,13 +29,14 @@ use iosched_check::{Contents, Digest, Random, Stamp};
 use super::handle::Inbox;
 use super::record::Recorders;
 use super::{Ending, Reactor, nbd};
-use crate::backend::{Backend, BackendCard, CachePlan, FaultPlan, Faulty, Image, Platter};
+use crate::backend::{Backend, BackendCard, CachePlan, FaultPlan, Faulty};
 use crate::disk::Settings;
 use crate::nbd::{Export, Exports};
 use crate::{LiveDisk, Messages, Pool};
 use broken::Mistaken;
 pub use broken::{Broken, Mistake};
 use insiders::Insiders;
+pub(crate) use platter::{Image, Platter};
 use witness::{Excuses, Witness};
 use world::{Fate, World};
 

@@ -15,8 +15,8 @@ const KEPT_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=128 << 10;
 /// What all connections hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
-    budget_bytes: u64,
-    held_bytes: u64,
+    pub(super) budget_bytes: u64,
+    pub(super) held_bytes: u64,
 }
 
 impl Account {
@@ -28,29 +28,17 @@ impl Account {
         self.budget_bytes.saturating_sub(self.held_bytes)
     }
 
-    /// Bytes that one may take which holds `own`, of which `charged` are counted already.
+    /// Bytes that one may take which holds `needed`, of which `charged` are counted already.
     pub(super) fn room(&self, needed: u64, charged: u64) -> u64 {
         let others = self.held_bytes.saturating_sub(charged);
         let left = self.budget_bytes.saturating_sub(others + needed);
         (left.saturating_sub(needed) / 2).max(LEAST_BYTES.saturating_sub(needed))
     }
 
-    /// One that was charged for `charged` bytes holds `own` by now.
+    /// One that was charged for `charged` bytes holds `needed` by now.
     pub(super) fn charge(&mut self, charged: &mut u64, needed: u64) {
         self.held_bytes = self.held_bytes.saturating_sub(*charged) + needed;
         *charged = needed;
-    }
-
-    /// What is counted.
-    #[cfg(any(test, feature = "histories"))]
-    pub(super) fn held_bytes(&self) -> u64 {
-        self.held_bytes
-    }
-
-    /// What so many connections may hold together.
-    #[cfg(any(test, feature = "histories"))]
-    pub(super) fn bytes_max(&self, connections: usize) -> u64 {
-        self.budget_bytes + connections as u64 * LEAST_BYTES
     }
 
     /// How much more memory a write is given of whose data `came` bytes have come: little at first, then ever more.

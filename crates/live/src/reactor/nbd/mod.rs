@@ -1,6 +1,8 @@
 //! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`iosched_nbd`].
 
 mod account;
+#[cfg(any(test, feature = "histories"))]
+mod audit;
 mod connection;
 mod output;
 
@@ -471,31 +473,6 @@ impl Server {
     /// Whether everything has been sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
-    }
-}
-
-/// What a server's connections are, to be held against each other.
-#[cfg(any(test, feature = "histories"))]
-pub(super) struct Audit {
-    pub(super) connections: usize,
-    /// Operations that the disk has.
-    pub(super) operations: usize,
-    /// What all connections hold, as each says, as is counted, and as much as it may be.
-    pub(super) held_bytes: u64,
-    pub(super) charged_bytes: u64,
-    pub(super) bytes_max: u64,
-}
-
-#[cfg(any(test, feature = "histories"))]
-impl Server {
-    pub(super) fn audit(&self) -> Audit {
-        Audit {
-            connections: self.connections.len(),
-            operations: self.pending.len(),
-            held_bytes: self.connections.iter().map(|(_, connection)| connection.held_bytes()).sum(),
-            charged_bytes: self.account.held_bytes(),
-            bytes_max: self.account.bytes_max(self.connections.len()),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use iosched::{MILLISECOND_NS, Op, Time};
 use iosched_check::Random;
 use iosched_system::Segment;
 
-use super::contract::{Backend, BackendCard, Completion};
+use crate::backend::{Backend, BackendCard, Completion};
 use crate::disk::Command;
 use crate::ring::Submissions;
 

@@ -1,4 +1,4 @@
-//! Stands for guests' disks where the feature `vhost` is off: there are none.
+//! Replaces the server of virtual machines in a build without the feature `vhost`: it has no guests.
 
 use iosched::Time;
 

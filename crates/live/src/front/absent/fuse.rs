@@ -1,4 +1,4 @@
-//! Stands for the session where the feature `fuse` is off: there is no way to get one.
+//! Replaces the session of a mount in a build without the feature `fuse`: nothing can be mounted.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,32 +8,32 @@ use super::mountpoint::{MountError, Unmounter};
 use super::{MountOptions, check};
 use crate::Handle;
 
-/// A disk that is mounted: there is none in this build.
+/// A mounted disk; this build cannot have one.
 pub struct Mounted(Infallible);
 
-/// Mounts nothing.
+/// Returns an error.
 ///
 /// # Errors
-/// Always.
+/// [`MountError::NotBuilt`], or the error of [`check`].
 pub fn mount(disk: &Handle, options: &MountOptions) -> Result<Mounted, MountError> {
     check(disk.name(), &options.directory)?;
     Err(MountError::NotBuilt)
 }
 
 impl Mounted {
-    /// What unmounts it, from any thread.
+    /// A handle that unmounts the disk from any thread.
     #[must_use]
     pub fn unmounter(&self) -> Unmounter {
         match self.0 {}
     }
 
-    /// Where.
+    /// The directory where the disk is mounted.
     #[must_use]
     pub fn directory(&self) -> &Path {
         match self.0 {}
     }
 
-    /// Waits until it is unmounted.
+    /// Waits until the disk is unmounted.
     ///
     /// # Errors
     /// None.

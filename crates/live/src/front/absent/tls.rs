@@ -1,4 +1,4 @@
-//! Stands for TLS where the feature `tls` is off: no certificates are loaded, so that there are no sessions.
+//! Replaces TLS in a build without the feature `tls`: certificates cannot be loaded, so no session can start.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Stands for the sockets where the feature `vhost` is off: there is no way to get one.
+//! Replaces the sockets of virtual machines in a build without the feature `vhost`.
 
 use std::convert::Infallible;
 
@@ -6,19 +6,19 @@ use super::{Door, VhostError};
 use crate::Handle;
 use crate::nbd::Exports;
 
-/// Sockets that virtual machines connect to: there are none in this build.
+/// Sockets that virtual machines connect to; this build cannot have any.
 pub struct Sockets(Infallible);
 
-/// Serves nothing.
+/// Returns an error.
 ///
 /// # Errors
-/// Always.
+/// Always [`VhostError::NotBuilt`].
 pub fn serve(_: &Handle, _: &Exports, _: Vec<Door>) -> Result<Sockets, VhostError> {
     Err(VhostError::NotBuilt)
 }
 
 impl Sockets {
-    /// What a person should know.
+    /// Warnings about the sockets.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         match self.0 {}
