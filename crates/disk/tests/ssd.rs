@@ -2,7 +2,7 @@
 
 use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
-use iosched_disk::ssd::{Ssd, SsdConfig, SsdStartConfig};
+use iosched_disk::ssd::{Ssd, SsdCacheConfig, SsdConfig, SsdQuickReadConfig, SsdStartConfig};
 use iosched_disk::{Command, Device, Model, Profile};
 use iosched_numbers::SplitMix64;
 
@@ -125,7 +125,7 @@ fn reads_interrupt_programs_and_programs_still_end() {
             (i <= 20_000).then(|| at_once(op, random.below(1 << 16) * 8, 8))
         });
         let reads = outcomes.iter().filter(|outcome| outcome.command.op == Read);
-        let mut reads: Vec<u64> = reads.map(Outcome::latency_ns).collect();
+        let mut reads: Vec<u64> = reads.map(|outcome| outcome.latency_ns()).collect();
         reads.sort_unstable();
         (reads[reads.len() * 9 / 10], outcomes.len())
     };
@@ -230,4 +230,110 @@ fn wrong_parameters_are_named() {
     check(|config| config.flash.erase_sectors = 1 << 23, "ssd.cleaning.spare_percent: it makes 15 blocks");
     check(|config| config.flash.erase_sectors = 32, "ssd.flash.erase_sectors: there are");
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
+}
+
+/// A buffer of two units and a link that takes no time.
+fn with_little_buffer() -> SsdConfig {
+    let mut config = config();
+    config.buffer.sectors = 2 * config.flash.program_sectors;
+    config.interface.bytes_per_second = 10_000_000_000;
+    config.interface.write_command_ns = 0;
+    config
+}
+
+#[test]
+fn reads_wait_behind_a_full_buffer_when_all_command_slots_are_taken() {
+    let read_ns = |command_slots| {
+        let mut config = with_little_buffer();
+        config.depth = 65;
+        config.interface.command_slots = command_slots;
+        let mut commands: Vec<_> = (0..64).map(|i| at_once(Write, i * 800, 8)).collect();
+        commands.push((1_000, at_once(Read, 1 << 20, 8).1));
+        let outcomes = list(&mut Ssd::new(&config).unwrap(), 65, &commands);
+        outcomes.iter().find(|outcome| outcome.command.op == Read).unwrap().latency_ns()
+    };
+    let (free, blocked) = (read_ns(None), read_ns(Some(16)));
+    let program_ns = config().flash.program_ns;
+    assert!(free < program_ns, "{free}");
+    // 49 writes of four to a unit leave before it, two units at a time.
+    assert!((5 * program_ns..7 * program_ns).contains(&blocked), "{blocked}");
+    assert!(read_ns(Some(65)) == free);
+}
+
+#[test]
+fn a_bound_on_programs_limits_the_rate_of_writes() {
+    let mut config = config();
+    let unit_writes = u64::from(config.flash.program_sectors / 8);
+    config.flash.programs_max = Some(2);
+    let per_write_ns = random_ns(&mut Ssd::new(&config).unwrap(), Write, 256, 20_000);
+    let floor_ns = config.flash.program_ns / unit_writes / 2;
+    assert!((floor_ns * 8 / 10..floor_ns * 12 / 10).contains(&per_write_ns), "{per_write_ns}, {floor_ns}");
+}
+
+#[test]
+fn writes_are_fast_until_the_cache_is_full() {
+    let mut config = with_little_buffer();
+    let unit = u64::from(config.flash.program_sectors);
+    config.flash.programs_max = Some(2);
+    config.cache = Some(SsdCacheConfig { sectors: 1000 * unit, program_ns: config.flash.program_ns / 10 });
+    let mut device = Ssd::new(&config).unwrap();
+    let before = random_ns(&mut device, Write, 64, 900 * unit / 8);
+    random_ns(&mut device, Write, 64, 200 * unit / 8);
+    let after = random_ns(&mut device, Write, 64, 1000 * unit / 8);
+    // A unit of the cache and one that is moved: 1.1 programs instead of a tenth.
+    assert!((8 * before..13 * before).contains(&after), "{before}, then {after}");
+    config.start.overwritten_percent = 100;
+    let full = random_ns(&mut Ssd::new(&config).unwrap(), Write, 64, 900 * unit / 8);
+    assert!((after * 8 / 10..after * 12 / 10).contains(&full), "{full}, {after}");
+}
+
+#[test]
+fn bursts_of_cleaning_stop_writes_for_longer_at_the_same_rate() {
+    let run = |burst_sectors| {
+        let mut config = small();
+        config.start = SsdStartConfig::STEADY;
+        config.flash.programs_max = Some(2);
+        config.buffer.sectors = 2 * config.flash.program_sectors;
+        config.cleaning.burst_sectors = burst_sectors;
+        config.flash.erase_ns = 0;
+        let mut device = Ssd::new(&config).unwrap();
+        let (mut random, mut left) = (SplitMix64::new(3), 20_000u64);
+        let outcomes = closed_loop(&mut device, 64, || {
+            left = left.checked_sub(1)?;
+            Some(at_once(Write, random.below(1 << 16) * 8, 8))
+        });
+        let longest = outcomes.iter().map(|outcome| outcome.latency_ns()).max().unwrap();
+        (outcomes[outcomes.len() - 1].done_ns, longest, u64::from(config.flash.program_sectors))
+    };
+    let ((smooth_ns, smooth_longest, unit), (burst_ns, burst_longest, _)) = (run(0), run(32_768));
+    assert!((burst_ns as f64 / smooth_ns as f64 - 1.0).abs() < 0.1, "{smooth_ns}, {burst_ns}");
+    let program_ns = small().flash.program_ns;
+    assert!(smooth_longest < burst_longest / 3, "{smooth_longest}, {burst_longest}");
+    assert!(burst_longest > 32_768 / unit / 2 * program_ns, "{burst_longest}");
+}
+
+#[test]
+fn a_large_read_is_served_by_several_dies_at_once() {
+    let config = config();
+    let latency =
+        |nr_sectors| list(&mut Ssd::new(&config).unwrap(), 1, &[at_once(Read, 0, nr_sectors)])[0].latency_ns();
+    let one = latency(config.flash.read_sectors);
+    let data_ns = u64::from(8 * config.flash.read_sectors) * 512 * 1_000_000_000 / config.interface.bytes_per_second;
+    let eight = latency(8 * config.flash.read_sectors);
+    assert!(eight < one + data_ns + config.flash.read_ns / 2, "{one}, {eight}");
+}
+
+#[test]
+fn a_quick_read_and_further_pages_have_their_own_times() {
+    let mut config = config();
+    let latency = |config: &SsdConfig, nr_sectors| {
+        list(&mut Ssd::new(config).unwrap(), 1, &[at_once(Read, 0, nr_sectors)])[0].latency_ns()
+    };
+    let (small, large) = (latency(&config, 8), latency(&config, 32));
+    config.flash.quick_read = Some(SsdQuickReadConfig { sectors: 8, ns: config.flash.read_ns / 2 });
+    assert_eq!(latency(&config, 8), small - config.flash.read_ns.div_ceil(2));
+    assert_eq!(latency(&config, 32), large);
+    config.interface.read_page_ns = 700;
+    assert_eq!(latency(&config, 8), small - config.flash.read_ns.div_ceil(2));
+    assert_eq!(latency(&config, 32), large + 3 * 700);
 }

@@ -37,6 +37,9 @@ pub struct SsdConfig {
     pub flash: SsdFlashConfig,
     /// Where writes wait for the dies.
     pub buffer: SsdBufferConfig,
+    /// Flash that stores one bit per cell and takes writes first; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<SsdCacheConfig>,
     /// Space beyond the capacity, and how it is won back.
     pub cleaning: SsdCleaningConfig,
     /// What was written before the run; nothing if absent.
@@ -74,6 +77,34 @@ pub struct SsdFlashConfig {
     pub suspends_max: u32,
     /// Reads that a die does in a row while it has something to program or erase, at least 1.
     pub reads_in_a_row: u32,
+    /// Dies that program at the same time at most, 1 to `dies`; all if absent. Power and the controller limit them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_max: Option<u32>,
+    /// A faster read of few sectors; all reads take `read_ns` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quick_read: Option<SsdQuickReadConfig>,
+}
+
+/// A read of a part of what a die reads at once, which takes less time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdQuickReadConfig {
+    /// Sectors of a command at most, 1 to `read_sectors`.
+    pub sectors: u32,
+    /// How long the read takes, in ns, up to `read_ns`.
+    pub ns: u64,
+}
+
+/// Flash that stores one bit per cell. Writes go there first. Once it is full, each unit that comes moves another one
+/// to the rest of the flash: the device reads and programs the other unit again (it folds).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdCacheConfig {
+    /// Its size in sectors, at least what a die programs at once. A device that was overwritten before the run starts
+    /// with a full cache.
+    pub sectors: u64,
+    /// How long a die needs to program a unit of it, in ns, up to a second.
+    pub program_ns: u64,
 }
 
 /// The write buffer.
@@ -102,6 +133,20 @@ pub struct SsdCleaningConfig {
     /// Which block is cleaned.
     #[serde(default)]
     pub victim: SsdVictim,
+    /// Sectors that gather before the device moves them, up to 2^24: cleaning and folding come in bursts of that size.
+    /// 0, or absent: the device moves pages in step with the writes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub burst_sectors: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
+const fn is_no_time(value: &u64) -> bool {
+    *value == 0
 }
 
 /// How the block to clean is chosen.
@@ -153,6 +198,13 @@ pub struct SsdInterfaceConfig {
     /// Whether data goes both ways at the same time, as with PCIe, each way at the full rate.
     #[serde(default)]
     pub full_duplex: bool,
+    /// What each page of 4 KiB after the first of a read occupies the link beyond its data, in ns, up to a second.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub read_page_ns: u64,
+    /// Commands that the controller works on at the same time, 1 to 65,535; `depth` if absent. Later commands wait for
+    /// one of these to end, whatever they are: behind a full write buffer, reads wait like writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_slots: Option<u32>,
 }
 
 impl SsdConfig {
@@ -168,6 +220,11 @@ impl SsdConfig {
         self.flash.validate()?;
         within("ssd.buffer.sectors", self.buffer.sectors, 2 * self.flash.program_sectors..=1 << 24)?;
         within("ssd.buffer.flush_ns", self.buffer.flush_ns, 0..=config::LATENCY_NS_MAX)?;
+        if let Some(cache) = self.cache {
+            let unit = u64::from(self.flash.program_sectors);
+            within("ssd.cache.sectors", cache.sectors, unit..=self.capacity_sectors)?;
+            within("ssd.cache.program_ns", cache.program_ns, 0..=SECOND_NS)?;
+        }
         self.validate_cleaning()?;
         within("ssd.start.filled_percent", self.start.filled_percent, 0..=100)?;
         within("ssd.start.overwritten_percent", self.start.overwritten_percent, 0..=1000)?;
@@ -176,12 +233,15 @@ impl SsdConfig {
         within("ssd.interface.write_latency_ns", interface.write_latency_ns, 0..=SECOND_NS)?;
         within("ssd.interface.read_command_ns", interface.read_command_ns, 0..=SECOND_NS)?;
         within("ssd.interface.write_command_ns", interface.write_command_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.read_page_ns", interface.read_page_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.command_slots", interface.command_slots.unwrap_or(1), 1..=config::DEPTH_MAX)?;
         within("ssd.interface.bytes_per_second", interface.bytes_per_second, 1_000_000..=1_000_000_000_000)
     }
 
     fn validate_cleaning(&self) -> Result<(), ConfigError> {
         let field = "ssd.cleaning.spare_percent";
         within(field, self.cleaning.spare_percent, 2.0..=400.0)?;
+        within("ssd.cleaning.burst_sectors", self.cleaning.burst_sectors, 0..=1 << 24)?;
         let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
         if blocks < needed {
             let problem = format!("it makes {blocks} blocks of one erase unit on each die");
@@ -234,6 +294,11 @@ impl SsdFlashConfig {
         within("ssd.flash.erase_ns", self.erase_ns, 0..=SECOND_NS)?;
         within("ssd.flash.suspend_ns", self.suspend_ns, 0..=SECOND_NS)?;
         within("ssd.flash.suspends_max", self.suspends_max, 0..=1_000_000)?;
+        within("ssd.flash.programs_max", self.programs_max.unwrap_or(1), 1..=self.dies)?;
+        if let Some(quick) = self.quick_read {
+            within("ssd.flash.quick_read.sectors", quick.sectors, 1..=self.read_sectors)?;
+            within("ssd.flash.quick_read.ns", quick.ns, 0..=self.read_ns)?;
+        }
         within("ssd.flash.reads_in_a_row", self.reads_in_a_row, 1..=1_000_000)
     }
 }

@@ -35,8 +35,8 @@ pub(super) enum WorkKind {
 }
 
 impl WorkKind {
-    /// Whether data crosses the channel first.
-    const fn needs_channel(self) -> bool {
+    /// Whether it programs. Data crosses the channel first.
+    pub(super) const fn is_program(self) -> bool {
         matches!(self, Self::Program(_) | Self::MoveIn)
     }
 }
@@ -151,7 +151,7 @@ impl Die {
             None => {
                 let work = self.work.pop_front()?;
                 let mut start_ns = now_ns;
-                if work.kind.needs_channel() {
+                if work.kind.is_program() {
                     start_ns = start_ns.max(*channel_free_ns) + limits.unit_ns;
                     *channel_free_ns = start_ns;
                 }

@@ -2,14 +2,18 @@
 //!
 //! - A read goes to the die that its address says, interrupts programming or erasing there, crosses the die's channel and then the
 //!   link. What is still in the write buffer is not read from flash.
+//!   A command may be read on several dies at once.
+//! - A controller works on a bounded number of commands. Behind a full write buffer, reads wait like writes.
 //! - A write crosses the link into the buffer and is acknowledged there; the buffer fills units that are programmed on one die after
-//!   the other. When it is full, writes wait for programs.
+//!   the other. When it is full, writes wait for programs. A bounded number of dies programs at the same time.
+//! - With a cache in single-level cells, units are programmed there first, faster. Once the cache is full, another
+//!   unit is moved out of it for each one that comes.
 //! - Pages written again leave holes. Once few free blocks are left, blocks are cleaned as the host writes: the pages still
-//!   valid are moved, page by page in step with the host's, and the block is erased. So writes become slower by what
+//!   valid are moved, page by page in step with the host's or in bursts, and the block is erased. So writes become slower by what
 //!   cleaning programs; a device may [start](SsdStartConfig) in that state.
 //! - A flush programs what is in the buffer and waits for it, unless the buffer outlives a loss of power.
 //!
-//! Left out: wear and bad blocks, caching in single-level cells, cleaning while idle, reading faster what was never
+//! Left out: wear and bad blocks, cleaning and folding while idle, reading faster what was never
 //! written, where on the dies the pages of an address lie after it was written again, limits on power and heat.
 
 mod buffer;
@@ -26,7 +30,8 @@ use iosched::{Op, Time};
 use self::buffer::Buffer;
 use self::config::PAGE_SECTORS;
 pub use self::config::{
-    SsdBufferConfig, SsdCleaningConfig, SsdConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
+    SsdBufferConfig, SsdCacheConfig, SsdCleaningConfig, SsdConfig, SsdFlashConfig, SsdInterfaceConfig,
+    SsdQuickReadConfig, SsdStartConfig, SsdVictim,
 };
 use self::die::{Die, Finished, Limits, NOBODY, Part, Work, WorkKind};
 use self::ftl::Ftl;
@@ -42,9 +47,21 @@ struct Settings {
     limits: Limits,
     read_sectors: u64,
     read_ns: u64,
+    /// Most sectors of a command that is read faster, and how long a read of it takes.
+    quick_sectors: u32,
+    quick_ns: u64,
     program_ns: u64,
+    /// How long a unit of the host's takes.
+    host_program_ns: u64,
+    programs_max: u32,
     erase_ns: u64,
     unit_pages: u64,
+    /// Pages that gather before they are moved, at least a unit.
+    burst_pages: u64,
+    /// Units that the cache holds; none: there is no cache.
+    cache_units: Option<u64>,
+    command_slots: u32,
+    read_page_ns: u64,
     channel: LinkRate,
     link: LinkRate,
     full_duplex: bool,
@@ -77,6 +94,8 @@ enum Event {
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     parts: u32,
+    /// Pages of the command.
+    pages: u32,
     tag: u32,
     sequence: u64,
 }
@@ -123,7 +142,15 @@ pub struct Ssd {
     readings: Vec<Reading>,
     free_slots: Vec<u32>,
     buffer: Buffer,
+    /// Commands that the controller works on, and those that wait for it.
+    inside: u32,
+    outside: VecDeque<(Command, u64)>,
     waiting: VecDeque<Waiting>,
+    /// Programs that dies have, and those that wait for one of them to end, with their dies.
+    programs: u32,
+    held_programs: VecDeque<(u32, WorkKind)>,
+    /// Units in the cache.
+    cached_units: u64,
     barriers: VecDeque<Barrier>,
     /// The die that programs next, the one that is read next for cleaning, and the one that erases next.
     next_die: u32,
@@ -149,6 +176,8 @@ impl Ssd {
         config.validate()?;
         let SsdConfig { flash, interface, buffer, .. } = config;
         let channel = LinkRate::new(flash.channel_bytes_per_second);
+        let cache_units = config.cache.map(|cache| cache.sectors / u64::from(flash.program_sectors));
+        let is_overwritten = config.start.overwritten_percent > 0;
         Ok(Self {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
@@ -168,9 +197,17 @@ impl Ssd {
                 },
                 read_sectors: u64::from(flash.read_sectors),
                 read_ns: flash.read_ns,
+                quick_sectors: flash.quick_read.map_or(0, |quick| quick.sectors),
+                quick_ns: flash.quick_read.map_or(0, |quick| quick.ns),
                 program_ns: flash.program_ns,
+                host_program_ns: config.cache.map_or(flash.program_ns, |cache| cache.program_ns),
+                programs_max: flash.programs_max.unwrap_or(u32::MAX),
                 erase_ns: flash.erase_ns,
                 unit_pages: u64::from(flash.program_sectors / PAGE_SECTORS),
+                burst_pages: u64::from(config.cleaning.burst_sectors.max(flash.program_sectors) / PAGE_SECTORS),
+                cache_units,
+                command_slots: interface.command_slots.unwrap_or(u32::MAX),
+                read_page_ns: interface.read_page_ns,
                 channel,
                 link: LinkRate::new(interface.bytes_per_second),
                 full_duplex: interface.full_duplex,
@@ -193,7 +230,12 @@ impl Ssd {
             readings: Vec::new(),
             free_slots: Vec::new(),
             buffer: Buffer::new(buffer.sectors / PAGE_SECTORS, flash.program_sectors / PAGE_SECTORS),
+            inside: 0,
+            outside: VecDeque::new(),
             waiting: VecDeque::new(),
+            programs: 0,
+            held_programs: VecDeque::new(),
+            cached_units: cache_units.filter(|_| is_overwritten).unwrap_or(0),
             barriers: VecDeque::new(),
             next_die: 0,
             next_source: 0,
@@ -262,10 +304,33 @@ impl Ssd {
         self.foresee_die(die, end_ns);
     }
 
+    /// Gives work to a die. A program waits while as many dies program as may.
     #[inline]
     fn give_work(&mut self, now_ns: u64, die: u32, kind: WorkKind) {
+        if kind.is_program() {
+            if self.programs >= self.settings.programs_max {
+                self.held_programs.push_back((die, kind));
+                return;
+            }
+            self.programs += 1;
+        }
+        self.begin_work(now_ns, die, kind);
+    }
+
+    /// A program has ended: the one that has waited longest takes its place.
+    #[inline]
+    fn program_ended(&mut self, now_ns: u64) {
+        match self.held_programs.pop_front() {
+            Some((die, kind)) => self.begin_work(now_ns, die, kind),
+            None => self.programs -= 1,
+        }
+    }
+
+    #[inline]
+    fn begin_work(&mut self, now_ns: u64, die: u32, kind: WorkKind) {
         let busy_ns = match kind {
-            WorkKind::Program(_) | WorkKind::MoveIn => self.settings.program_ns,
+            WorkKind::Program(_) => self.settings.host_program_ns,
+            WorkKind::MoveIn => self.settings.program_ns,
             WorkKind::MoveOut => self.settings.read_ns,
             WorkKind::Erase => self.settings.erase_ns,
         };
@@ -287,9 +352,12 @@ impl Ssd {
 
     #[inline]
     fn read(&mut self, now_ns: u64, command: &Command, sequence: u64) {
-        let slot = self.slot(Reading { parts: 1, tag: command.tag, sequence });
+        let pages = command.nr_sectors.div_ceil(PAGE_SECTORS).max(1);
+        let slot = self.slot(Reading { parts: 1, pages, tag: command.tag, sequence });
         let (start, end) = (command.sector, command.sector + u64::from(command.nr_sectors.max(1)));
         let read_sectors = self.settings.read_sectors;
+        let is_quick = command.nr_sectors <= self.settings.quick_sectors;
+        let read_ns = if is_quick { self.settings.quick_ns } else { self.settings.read_ns };
         let (first, last) = (start / read_sectors, (end - 1) / read_sectors);
         let dies = self.dies.len() as u64;
         let (mut parts, mut buffered) = (0, 0);
@@ -309,7 +377,7 @@ impl Ssd {
             }
             if units > 0 {
                 parts += 1;
-                let part = Part { slot, sectors, busy_ns: units * self.settings.read_ns };
+                let part = Part { slot, sectors, busy_ns: units * read_ns };
                 self.give_read(now_ns, ((first + i) % dies) as u32, part);
             }
         }
@@ -428,9 +496,15 @@ impl Ssd {
     /// Gives what gathered in the buffer to the next die, and to others what cleaning owes.
     fn issue(&mut self, now_ns: u64) {
         let Some(unit) = self.buffer.issue() else { return };
+        match self.settings.cache_units {
+            Some(units) if self.cached_units >= units => self.owed_pages += self.settings.unit_pages,
+            Some(_) => self.cached_units += 1,
+            None => {}
+        }
         let die = self.turn(|ssd| &mut ssd.next_die);
         self.give_work(now_ns, die, WorkKind::Program(unit));
-        while self.owed_pages >= self.settings.unit_pages {
+        let is_due = self.owed_pages >= self.settings.burst_pages;
+        while is_due && self.owed_pages >= self.settings.unit_pages {
             self.owed_pages -= self.settings.unit_pages;
             let source = self.turn(|ssd| &mut ssd.next_source);
             self.give_work(now_ns, source, WorkKind::MoveOut);
@@ -493,10 +567,13 @@ impl Ssd {
                 self.channels[channel] = at_ns;
                 self.foresee(at_ns, Event::Fetched { slot, sectors });
             }
-            Some(Finished::Work(WorkKind::Program(unit))) => {
-                self.buffer.programmed(unit);
-                self.release(now_ns);
-                self.admit(now_ns);
+            Some(Finished::Work(kind)) if kind.is_program() => {
+                self.program_ended(now_ns);
+                if let WorkKind::Program(unit) = kind {
+                    self.buffer.programmed(unit);
+                    self.release(now_ns);
+                    self.admit(now_ns);
+                }
             }
             _ => {}
         }
@@ -510,12 +587,22 @@ impl Ssd {
         let link_ns = self.link_ns(sectors);
         let reading = &mut self.readings[slot as usize];
         reading.parts -= 1;
-        let Reading { parts, tag, sequence } = *reading;
-        let command_ns = if parts == 0 { self.settings.read_command_ns } else { 0 };
+        let Reading { parts, pages, tag, sequence } = *reading;
+        let pages_ns = u64::from(pages - 1) * self.settings.read_page_ns;
+        let command_ns = if parts == 0 { self.settings.read_command_ns + pages_ns } else { 0 };
         self.link_out_ns = self.link_out_ns.max(now_ns) + command_ns + link_ns;
         if parts == 0 {
             self.free_slots.push(slot);
             self.done.push(Time::from_ns(self.link_out_ns + self.settings.read_latency_ns), sequence, tag);
+        }
+    }
+
+    /// The controller begins to work on a command.
+    #[inline]
+    fn fetch(&mut self, now_ns: u64, command: Command, sequence: u64) {
+        match command.op {
+            Op::Read => self.read(now_ns, &command, sequence),
+            _ => self.send(now_ns, command, sequence),
         }
     }
 
@@ -554,10 +641,12 @@ impl Device for Ssd {
         self.run(now_ns);
         let sequence = self.submitted;
         self.submitted += 1;
-        match command.op {
-            Op::Read => self.read(now_ns, &command, sequence),
-            _ => self.send(now_ns, command, sequence),
+        if self.inside >= self.settings.command_slots {
+            self.outside.push_back((command, sequence));
+            return;
         }
+        self.inside += 1;
+        self.fetch(now_ns, command, sequence);
     }
 
     #[inline]
@@ -570,6 +659,11 @@ impl Device for Ssd {
     #[inline]
     fn advance(&mut self, now: Time) -> Option<u32> {
         self.run(now.as_ns());
-        self.done.pop(now)
+        let tag = self.done.pop(now)?;
+        match self.outside.pop_front() {
+            Some((command, sequence)) => self.fetch(now.as_ns(), command, sequence),
+            None => self.inside -= 1,
+        }
+        Some(tag)
     }
 }

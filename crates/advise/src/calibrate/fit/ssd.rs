@@ -108,6 +108,8 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
             suspend_ns: 10_000,
             suspends_max: 4,
             reads_in_a_row: 8,
+            programs_max: None,
+            quick_read: None,
         },
         buffer: SsdBufferConfig {
             sectors: 16_384,
@@ -115,7 +117,8 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
             reported: Some(target.write_cache),
             flush_ns: 100_000,
         },
-        cleaning: SsdCleaningConfig { spare_percent: SPARE_PERCENT, victim: SsdVictim::Greedy },
+        cache: None,
+        cleaning: SsdCleaningConfig { spare_percent: SPARE_PERCENT, victim: SsdVictim::Greedy, burst_sectors: 0 },
         start: SsdStartConfig::FRESH,
         interface: SsdInterfaceConfig {
             read_latency_ns: 0,
@@ -125,6 +128,8 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
             write_command_ns: (0.5e9 / most_iops) as u64,
             bytes_per_second: link.max(1_000_000),
             full_duplex: true,
+            read_page_ns: 0,
+            command_slots: None,
         },
     };
     set_dies(&mut config, 1);
