@@ -122,11 +122,12 @@ impl Experiment {
         }
         let values = self.effective(&profile)?;
         if let Workload::Jobs(jobs) = &self.workload {
-            jobs.layout(profile.card().capacity_sectors * iosched::SECTOR_BYTES)
+            jobs.layout_on(jobs.disks(), profile.card().capacity_sectors * iosched::SECTOR_BYTES)
                 .map_err(|source| LabError::Workload { device: name.to_owned(), source: Box::new(source) })?;
         }
         let more = match &self.workload {
             Workload::Application(spec) => spec.disks().saturating_sub(1) as usize,
+            Workload::Jobs(jobs) => jobs.disks() - 1,
             _ => 0,
         };
         let others = |record: &SettingRecord| vec![(profile.clone(), record.setting.clone()); more];
@@ -255,6 +256,7 @@ impl Experiment {
             warm_up_ns: self.warm_up_ns,
             limit: self.limit,
             interrupt: None,
+            host: None,
             machine: self.machine.as_ref().map(|own| &own.machine),
             more_disks: &self.devices[device].more_disks[setting],
             company: None,

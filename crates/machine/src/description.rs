@@ -163,6 +163,35 @@ pub struct Cpu {
     pub submit_ns: u64,
 }
 
+/// What direct I/O costs the host: processors that submit and complete requests, and the lock of a scheduler.
+///
+/// Processes are bound to cores in turn. Each time a process runs, it pays `wake_ns`, and `request_ns` for each I/O that
+/// it submits; the process on a core that is busy waits.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Processors, at least 1.
+    pub cores: u32,
+    /// Waking a process and its system call, ns.
+    pub wake_ns: u64,
+    /// Submitting a request and handling its completion without a scheduler, ns.
+    pub request_ns: u64,
+    /// What schedulers add, by name; nothing for those that are not named.
+    #[serde(default)]
+    pub schedulers: std::collections::BTreeMap<String, SchedulerCost>,
+}
+
+/// What a scheduler costs the host for each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulerCost {
+    /// Work beyond that without a scheduler, ns.
+    pub request_ns: u64,
+    /// How much of all work is done under the lock of the disk's scheduler, which one core at a time can hold, ns.
+    #[serde(default)]
+    pub lock_ns: u64,
+}
+
 /// The kernel's settings of memory: /proc/sys/vm.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +234,9 @@ pub struct Machine {
     pub read_ahead_kb: u32,
     /// What takes CPU time.
     pub cpu: Cpu,
+    /// What direct I/O costs; nothing unless given.
+    #[serde(default)]
+    pub host: Option<Host>,
     /// Settings of memory.
     pub vm: Vm,
     /// The file system on every disk.

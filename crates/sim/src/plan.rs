@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use iosched::{KernelVersion, QueueConfig};
 use iosched_disk::Profile;
-use iosched_machine::description::Machine;
+use iosched_machine::description::{Host, Machine};
 use iosched_workload::{Replay, Workload, app};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,9 @@ pub struct Plan<'a> {
     pub block_layer: BlockLayer,
     /// The machine that applications run on; they need one; without meaning for other workloads.
     pub machine: Option<&'a Machine>,
-    /// Disks that an application uses besides the first, and their elevators.
+    /// What direct I/O of fio jobs costs the host, instead of what the machine says of it.
+    pub host: Option<&'a Host>,
+    /// Disks that an application or fio jobs use besides the first, and their elevators.
     pub more_disks: &'a [(Profile, Setting)],
     /// An application that runs beside the workload, if that is one, as long as it does.
     pub company: Option<&'a app::Spec>,
@@ -51,6 +53,7 @@ impl<'a> Plan<'a> {
             replay: Replay::default(),
             block_layer: BlockLayer::default(),
             machine: None,
+            host: None,
             more_disks: &[],
             company: None,
             warm_up_ns: 0,

@@ -2,6 +2,7 @@
 
 use iosched::{Decision, Flags, IoClass, IoPriority, Op};
 use iosched_disk::Profile;
+use iosched_machine::description::{Host, SchedulerCost};
 use iosched_sim::{Decisions, Dispatched, JobResult, Note, Observer, Plan, RunResult, SimError, check, run};
 use iosched_workload::Workload;
 use iosched_workload::fio::{
@@ -456,4 +457,52 @@ fn flags_of_a_direct_write_are_those_of_linux() {
     });
     run(&plan(&workload(vec![Job { mode: Mode::Write, ..job("a", 1) }]), &device(1, 1)), watch).unwrap();
     assert_eq!(seen.into_inner(), [(Op::Write, Op::Write.is_sync(Flags::SYNC))]);
+}
+
+/// A job of so many I/Os in flight that goes round two disks.
+fn on_two_disks(ios: u64, io_depth: u32) -> Workload {
+    let files = Files::Named(vec!["/dev/sda".to_owned(), "/dev/sdb".to_owned()]);
+    workload(vec![Job { files, placement: RANDOM, ..libaio("j", ios, io_depth) }])
+}
+
+#[test]
+fn a_job_goes_round_the_disks_that_it_names() {
+    let (set, one) = (on_two_disks(1000, 2), device(1, 1));
+    let more = [(one.clone(), "noop".parse().unwrap())];
+    let both = run(&Plan { more_disks: &more, ..plan(&set, &one) }, ()).unwrap();
+    // Each disk serves one at a time: half of the I/Os each.
+    assert_eq!((both.ios, both.finished_ns), (1000, 500 * 1080));
+    assert_eq!((both.jobs[0].read.ios, both.tasks[0].ios, both.bytes_read), (1000, 1000, 1000 * 4096));
+    let error = check(&plan(&set, &one)).unwrap_err().to_string();
+    assert!(error.contains("/dev/sdb") && error.contains("only one device"), "{error}");
+}
+
+#[test]
+fn a_slow_disk_collects_the_queue_of_all_jobs() {
+    let (set, fast) = (on_two_disks(2000, 16), device(32, 1));
+    let text = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 99920\nns_per_sector = 10\n";
+    let slow = Profile::parse("slow", text).unwrap();
+    let more = [(slow, "noop".parse().unwrap())];
+    let result = run(&Plan { more_disks: &more, ..plan(&set, &fast) }, ()).unwrap();
+    let per_io_ns = result.finished_ns / 2000;
+    // Half of the I/Os go to a disk that takes 100 us for each.
+    assert!((49_000..51_000).contains(&per_io_ns), "{per_io_ns}");
+    let latency = &result.jobs[0].read.latency;
+    assert!(latency.quantile_ns(0.25) < 5_000 && latency.quantile_ns(0.75) > 1_300_000);
+}
+
+#[test]
+fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
+    let rate = |jobs: u32, cores, lock_ns| {
+        let set = workload((0..jobs).map(|i| libaio(&format!("j{i}"), 2000, 32)).collect());
+        let costs = [("noop".to_owned(), SchedulerCost { request_ns: 0, lock_ns })].into();
+        let host = Host { cores, wake_ns: 0, request_ns: 5_000, schedulers: costs };
+        let device = device(64, 64);
+        let result = run(&Plan { host: Some(&host), ..plan(&set, &device) }, ()).unwrap();
+        result.ios * 1_000_000 / (result.finished_ns / 1000)
+    };
+    assert!((190_000..205_000).contains(&rate(1, 1, 0)), "{}", rate(1, 1, 0));
+    assert!((190_000..205_000).contains(&rate(2, 1, 0)), "two jobs share a processor: {}", rate(2, 1, 0));
+    assert!((380_000..410_000).contains(&rate(2, 2, 0)), "{}", rate(2, 2, 0));
+    assert!((240_000..260_000).contains(&rate(2, 2, 4_000)), "the lock: {}", rate(2, 2, 4_000));
 }

@@ -68,7 +68,7 @@ fn of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
 /// What we do with a job.
 fn of_ours(job: &Job) -> Vec<Io> {
     let file = JobFile { name: "t.fio".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
-    let layout: JobLayout = Layout::new(&file, SIZE).unwrap().jobs.remove(0);
+    let layout: JobLayout = Layout::new(&file, SIZE, 1).unwrap().jobs.remove(0);
     let mut generator = Generator::new(job, &layout, 1);
     std::iter::from_fn(|| generator.next())
         .filter_map(|step| match step {

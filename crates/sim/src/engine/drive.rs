@@ -304,6 +304,61 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     Ok(result)
 }
 
+/// Runs jobs on several disks. The figures of the disks are added; decisions and queue are those of the first.
+///
+/// # Errors
+/// As [`drive_one`].
+pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, O>>>>(
+    mut cores: Vec<Core<D, O>>,
+    mut source: S,
+    limit: Limit,
+    interrupt: Option<&AtomicBool>,
+) -> Result<RunResult, SimError> {
+    let Driven { events, limited_ns } = drive(&mut cores, &mut source, false, limit, interrupt)?;
+    for core in &cores {
+        let queue = core.driver.queue();
+        let waiting = queue.waiting();
+        if waiting > 0 {
+            return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
+        }
+    }
+    let end_ns = now_ns(&cores);
+    if source.has_more() {
+        let ios = cores.iter().map(|core| core.submitted).sum();
+        let at_ns = limited_ns.unwrap_or(end_ns);
+        cores[0].notes.push(Note::Limited { ios, at_ns });
+        for core in &mut cores {
+            core.last_until(limit.time_ns.filter(|_| ios < limit.ios.unwrap_or(u64::MAX)).unwrap_or(0));
+        }
+    }
+    source.notes(&mut cores[0].notes);
+    let jobs = source.jobs(now_ns(&cores));
+    let mut result = add_up(cores, events);
+    for (task, job) in result.tasks.iter_mut().zip(&jobs) {
+        task.count_as(job);
+    }
+    result.jobs = jobs;
+    result.leave_syncs_out();
+    Ok(result)
+}
+
+/// The results of several disks as one: what was moved is added, the rest is that of the first.
+pub(super) fn add_up<D: Device, O: Observer>(cores: Vec<Core<D, O>>, events: u64) -> RunResult {
+    let mut cores = cores.into_iter();
+    let Some(first) = cores.next() else { unreachable!("a run has a disk") };
+    let mut result = first.into_result(events);
+    for core in cores {
+        let other = core.into_result(0);
+        result.ios += other.ios;
+        result.requests_dispatched += other.requests_dispatched;
+        result.bytes_read += other.bytes_read;
+        result.bytes_written += other.bytes_written;
+        result.latency.merge(&other.latency);
+        result.finished_ns = result.finished_ns.max(other.finished_ns);
+    }
+    result
+}
+
 /// After an event: completions are reported, the queues are run, and tasks that can go on do.
 #[inline]
 pub(super) fn attend<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mut C, source: &mut S) {

@@ -24,7 +24,7 @@ use iosched_workload::{Replay, TaskSet, TimesByProcess, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::ORIGIN;
-use self::drive::{check_cgroups, drive_one};
+use self::drive::{check_cgroups, drive_one, drive_several};
 pub use self::recorded::{RecordedError, Replayed, replay_recorded};
 pub(crate) use self::tasks::TunableWrite;
 use crate::observer::Observer;
@@ -77,7 +77,7 @@ fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimE
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
         Workload::Jobs(jobs) => match plan.machine.filter(|_| jobs.are_buffered()) {
             Some(description) => run_buffered_jobs(machine, &under_kernel(plan, description), jobs, observer),
-            None => run_jobs(machine, jobs, observer),
+            None => run_jobs(plan, machine, jobs, observer),
         },
         Workload::Application(spec) => run_application(plan, machine, spec, observer),
     }
@@ -94,11 +94,7 @@ fn run_application<O: Observer>(
     let machine = plan.machine.ok_or_else(|| SimError::NoMachine { application: spec.name().to_owned() })?;
     let settled_ns = machine.settle_s.saturating_mul(SECOND_NS);
     let counted_from_ns = settled_ns.saturating_add(first.warm_up_ns);
-    let mut machines = vec![first];
-    for (number, (profile, scheduler)) in (1..).zip(plan.more_disks) {
-        let scheduler = scheduler.clone();
-        machines.push(prepare(&Plan { profile, scheduler, seed: seed.wrapping_add(number), ..plan.clone() })?);
-    }
+    let machines = with_more_disks(plan, first)?;
     if (spec.disks() as usize) > machines.len() {
         let (needed, given) = (spec.disks() as usize, machines.len());
         return Err(SimError::TooFewDisks { application: spec.name().to_owned(), needed, given });
@@ -133,6 +129,25 @@ fn under_kernel<'a>(plan: &Plan<'a>, machine: &'a description::Machine) -> Cow<'
     let mut machine = machine.clone();
     machine.kernel = description::Version::of(kernel);
     Cow::Owned(machine)
+}
+
+/// The first disk and the others of a plan.
+fn with_more_disks<'a>(
+    plan: &Plan<'a>,
+    first: Machine<'a, iosched_disk::AnyDevice>,
+) -> Result<Vec<Machine<'a, iosched_disk::AnyDevice>>, SimError> {
+    let mut machines = vec![first];
+    for (number, (profile, scheduler)) in (1..).zip(plan.more_disks) {
+        let (scheduler, seed) = (scheduler.clone(), plan.seed.wrapping_add(number));
+        machines.push(prepare(&Plan { profile, scheduler, seed, ..plan.clone() })?);
+    }
+    Ok(machines)
+}
+
+/// The bytes that each disk of a plan has at least.
+fn least_bytes(plan: &Plan<'_>) -> u64 {
+    let profiles = std::iter::once(plan.profile).chain(plan.more_disks.iter().map(|(profile, _)| profile));
+    profiles.map(|profile| profile.card().capacity_sectors * SECTOR_BYTES).min().unwrap_or(0)
 }
 
 /// A disk as the modelled kernel is told of it.
@@ -172,12 +187,12 @@ fn run_buffered_jobs<O: Observer>(
 /// # Errors
 /// As [`run`].
 pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
-    let Machine { mut driver, device, .. } = prepare(plan)?;
+    let Machine { mut driver, .. } = prepare(plan)?;
     match plan.workload {
         Workload::Tasks(set) => drop(tasks::create_cgroups(&mut driver, set)?),
         Workload::Trace(trace) => drop(create_cgroups(&mut driver, trace)?),
         Workload::Jobs(jobs) => {
-            jobs.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
+            jobs.layout_on(1 + plan.more_disks.len(), least_bytes(plan))?;
             jobs::create_cgroups(&mut driver, jobs)?;
         }
         Workload::Application(_) => {}
@@ -285,10 +300,43 @@ pub(crate) fn run_trace<D: Device>(
     Ok(result)
 }
 
-/// Runs fio jobs.
-fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
-    let Machine { mut driver, device, plug_from, seed, warm_up_ns, limit, interrupt, .. } = machine;
-    let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
+/// Runs fio jobs on the disks that they name.
+fn run_jobs<O: Observer>(
+    plan: &Plan<'_>,
+    first: Machine<'_, iosched_disk::AnyDevice>,
+    set: &Jobs,
+    observer: O,
+) -> Result<RunResult, SimError> {
+    let (plug_from, seed, warm_up_ns) = (first.plug_from, first.seed, first.warm_up_ns);
+    let (limit, interrupt) = (first.limit, first.interrupt);
+    let disks = set.disks().min(1 + plan.more_disks.len());
+    let layout = set.layout_on(disks, least_bytes(plan))?;
+    let host = plan.host.or_else(|| plan.machine?.host.as_ref());
+    let mut machines = if disks > 1 { with_more_disks(plan, first)? } else { vec![first] };
+    machines.truncate(disks);
+    let schedulers: Vec<&str> = machines.iter().map(|machine| machine.driver.queue().scheduler()).collect();
+    let host = host.map(|host| jobs::HostState::new(host, &schedulers));
+    let jobs = jobs::Jobs::new(set, &layout, seed, plug_from, host);
+    if disks == 1 {
+        let Some(Machine { driver, device, .. }) = machines.pop() else { unreachable!("a run has a disk") };
+        return drive_one(jobs_core(driver, device, observer, set, warm_up_ns)?, jobs, false, limit, interrupt);
+    }
+    let mut observer = Some(observer);
+    let cores: Result<Vec<_>, SimError> = machines
+        .into_iter()
+        .map(|Machine { driver, device, .. }| jobs_core(driver, device, observer.take(), set, warm_up_ns))
+        .collect();
+    drive_several(cores?, jobs, limit, interrupt)
+}
+
+/// A disk of fio jobs, with a task for each job.
+fn jobs_core<D: Device, O: Observer>(
+    mut driver: Driver,
+    device: D,
+    observer: O,
+    set: &Jobs,
+    warm_up_ns: u64,
+) -> Result<Core<D, O>, SimError> {
     let cgroups = jobs::create_cgroups(&mut driver, set)?;
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
@@ -298,5 +346,5 @@ fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Obser
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
-    drive_one(core, jobs::Jobs::new(set, &layout, seed, plug_from), false, limit, interrupt)
+    Ok(core)
 }

@@ -16,7 +16,7 @@ use iosched_machine::model::{Model, Outcome};
 use iosched_workload::app::{Application, Step};
 
 use super::core::{Core, NewIo};
-use super::drive::{Driven, Source, attend, drive, now_ns};
+use super::drive::{Driven, Source, add_up, attend, drive, now_ns};
 use super::heap::Heap;
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
@@ -285,26 +285,14 @@ impl<'a> System<'a> {
         all
     }
 
-    fn into_result<D: Device, O: Observer>(mut self, disks: Disks<D, O>, driven: Driven) -> RunResult {
+    fn into_result<D: Device, O: Observer>(mut self, mut disks: Disks<D, O>, driven: Driven) -> RunResult {
         let now_ns = now_ns(&disks);
         let outcome = self.applications[0].application.told(now_ns);
         let ios = disks.iter().map(|core| core.submitted).sum();
         let limited = driven.limited_ns.map(|at_ns| Note::Limited { ios, at_ns });
-        let mut cores = disks.into_iter();
-        let Some(mut first) = cores.next() else {
-            unreachable!("a machine has a disk");
-        };
-        first.notes.extend(limited);
-        first.notes.extend(outcome.notes);
-        let mut result = first.into_result(driven.events);
-        for core in cores {
-            let other = core.into_result(0);
-            result.ios += other.ios;
-            result.requests_dispatched += other.requests_dispatched;
-            result.bytes_read += other.bytes_read;
-            result.bytes_written += other.bytes_written;
-            result.latency.merge(&other.latency);
-        }
+        disks[0].notes.extend(limited);
+        disks[0].notes.extend(outcome.notes);
+        let mut result = add_up(disks, driven.events);
         result.finished_ns = now_ns;
         result.app = outcome.report;
         // fio's jobs have measured their own.

@@ -1,6 +1,6 @@
 //! A job file as a workload: all of it, or one job of it by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::job::{Job, JobFile};
@@ -101,12 +101,31 @@ impl Jobs {
         self.file.jobs.iter().map(name).collect()
     }
 
-    /// Lays out the files of all jobs on a device of `capacity_bytes`.
+    /// How many devices they name in `filename`, at least 1.
+    #[must_use]
+    pub fn disks(&self) -> usize {
+        let named = |job: &'_ Job| match &job.files {
+            Files::Named(names) if job.replay.is_none() => names.clone(),
+            _ => Vec::new(),
+        };
+        let names: BTreeSet<String> = self.file.jobs.iter().flat_map(named).filter(|name| is_device(name)).collect();
+        names.len().max(1)
+    }
+
+    /// Lays out the files of all jobs on one device of `capacity_bytes`.
+    ///
+    /// # Errors
+    /// As [`Jobs::layout_on`]; also if they name several devices.
+    pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
+        self.layout_on(1, capacity_bytes)
+    }
+
+    /// Lays out the files of all jobs on so many disks of `capacity_bytes` each.
     ///
     /// # Errors
     /// As [`Layout::new`]; also if random maps would take too much memory.
-    pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
-        let layout = Layout::new(&self.file, capacity_bytes)?;
+    pub fn layout_on(&self, disks: usize, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
+        let layout = Layout::new(&self.file, capacity_bytes, disks)?;
         let mut blocks = 0u64;
         for (number, job) in self.iter() {
             let own = Generator::map_blocks(job, &layout.jobs[number]);

@@ -1,7 +1,7 @@
 //! Where the files of jobs lie on the device.
 //!
-//! A name in `/dev/` is the device itself, from its first byte to its last; a run has one device, so jobs name one.
-//! All other files lie one behind another from the device's first byte on, in the order in which jobs first name
+//! A name in `/dev/` is a device itself, from its first byte to its last. The first one that is named is the first
+//! disk of the run, and so on. All other files lie one behind another from the first disk's first byte on, in the order in which jobs first name
 //! them, each at a multiple of [`FILE_ALIGN_BYTES`] and in one piece: as a fresh file system of large extents would
 //! place them. Files of one name are one file, as large as the job that needs most of it.
 //!
@@ -29,6 +29,8 @@ const FILE_SIZE_STREAM: u64 = 0xF11E;
 pub struct Region {
     /// Number of the file among those of [`Layout::files`]; `None`: the device.
     pub file: Option<u32>,
+    /// Number of the disk that it is on.
+    pub disk: u32,
     /// Where the file begins on the device, bytes.
     pub file_start: u64,
     /// Where in the file the region begins, bytes.
@@ -76,20 +78,23 @@ enum Name<'a> {
 struct Wanted {
     /// Number of the file; `None`: the device.
     file: Option<usize>,
+    disk: usize,
     offset: u64,
     length: u64,
 }
 
 impl Layout {
-    /// Lays out the files of all jobs on a device of `capacity_bytes`.
+    /// Lays out the files of all jobs on so many disks of `capacity_bytes` each.
     ///
     /// # Errors
-    /// Something does not fit, or sizes that are needed are missing; the error names job and line.
-    pub fn new(file: &JobFile, capacity_bytes: u64) -> Result<Self, WorkloadError> {
+    /// Something does not fit, jobs name more disks, or sizes that are needed are missing; the error names job and
+    /// line.
+    pub fn new(file: &JobFile, capacity_bytes: u64, disks: usize) -> Result<Self, WorkloadError> {
         let mut builder = Builder {
             file,
             capacity_bytes,
-            device: None,
+            disks,
+            devices: Vec::new(),
             names: BTreeMap::new(),
             lengths: Vec::new(),
             given: Vec::new(),
@@ -114,8 +119,9 @@ impl Layout {
         let place = |(_, (wanted, size_bytes, io_size_bytes)): (&Job, (Vec<Wanted>, u64, Option<u64>))| JobLayout {
             regions: wanted
                 .into_iter()
-                .map(|Wanted { file, offset, length }| Region {
+                .map(|Wanted { file, disk, offset, length }| Region {
                     file: file.map(|number| number as u32),
+                    disk: disk as u32,
                     file_start: file.map_or(0, |number| starts[number]),
                     offset,
                     length,
@@ -131,8 +137,10 @@ impl Layout {
 struct Builder<'a> {
     file: &'a JobFile,
     capacity_bytes: u64,
-    /// The name under which the device was first used.
-    device: Option<&'a str>,
+    /// How many disks there are.
+    disks: usize,
+    /// The names of those that are used, in the order of their first use.
+    devices: Vec<&'a str>,
     names: BTreeMap<Name<'a>, usize>,
     /// Of each file, what its jobs need.
     lengths: Vec<u64>,
@@ -205,14 +213,21 @@ impl<'a> Builder<'a> {
             return Err(self.error(job, problem, "set replay_scale, or give a larger device"));
         }
         let bytes = replayed().fold(0u64, |sum, io| sum.saturating_add(io.bytes));
-        Ok((vec![Wanted { file: None, offset: 0, length: self.capacity_bytes }], bytes, None))
+        Ok((vec![Wanted { file: None, disk: 0, offset: 0, length: self.capacity_bytes }], bytes, None))
     }
 
     fn device_region(&mut self, job: &Job, name: &'a str, count: u64) -> Result<Wanted, WorkloadError> {
-        let first = *self.device.get_or_insert(name);
-        if first != name {
-            let problem = format!("filename {name}: other jobs use {first}, but a run has only one device");
+        let known = self.devices.iter().position(|&known| known == name);
+        let disk = known.unwrap_or(self.devices.len());
+        if disk >= self.disks {
+            let problem = match self.disks {
+                1 => format!("filename {name}: the jobs use {} too, but a run has only one device", self.devices[0]),
+                disks => format!("filename {name}: the jobs use more devices than the {disks} of the run"),
+            };
             return Err(self.error(job, problem, "run the jobs of each device separately"));
+        }
+        if known.is_none() {
+            self.devices.push(name);
         }
         let whole = self.capacity_bytes;
         let offset = offset_in(job, whole);
@@ -231,7 +246,7 @@ impl<'a> Builder<'a> {
                 return Err(self.error(job, problem, "give a smaller size or offset, or a larger device"));
             }
         };
-        Ok(Wanted { file: None, offset, length })
+        Ok(Wanted { file: None, disk, offset, length })
     }
 
     fn file_region(
@@ -273,7 +288,7 @@ impl<'a> Builder<'a> {
         };
         let end = offset.saturating_add(length).max(given.unwrap_or(0));
         self.lengths[number] = self.lengths[number].max(end);
-        Ok(Wanted { file: Some(number), offset, length })
+        Ok(Wanted { file: Some(number), disk: 0, offset, length })
     }
 }
 
@@ -340,9 +355,22 @@ mod tests {
     #[test]
     fn jobs_on_the_device_share_it_and_files_lie_behind_one_another() {
         let own = |name| Job { size: Some(Size::Bytes(MIB + 1)), ..Job::new(name) };
-        let layout = Layout::new(&file(vec![named("/dev/sda"), own("a"), own("b")]), 8 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![named("/dev/sda"), own("a"), own("b")]), 8 * MIB, 1).unwrap();
         let starts: Vec<_> = layout.jobs.iter().map(|job| (job.regions[0].start(), job.regions[0].length)).collect();
         assert_eq!(starts, [(0, 8 * MIB), (0, MIB + 1), (MIB + 4096, MIB + 1)]);
+    }
+
+    #[test]
+    fn devices_are_disks_in_the_order_in_which_jobs_name_them() {
+        let both = Job { files: Files::Named(vec!["/dev/b".into(), "/dev/a".into()]), ..Job::new("j") };
+        let layout = Layout::new(&file(vec![named("/dev/a"), both.clone(), named("data")]), 8 * MIB, 2);
+        let sized = Job { size: Some(Size::Bytes(MIB)), ..named("data") };
+        assert!(layout.is_err(), "a file needs a size");
+        let layout = Layout::new(&file(vec![named("/dev/a"), both, sized]), 8 * MIB, 2).unwrap();
+        let disks = |job: usize| layout.jobs[job].regions.iter().map(|r| (r.disk, r.length)).collect::<Vec<_>>();
+        assert_eq!(disks(0), [(0, 8 * MIB)]);
+        assert_eq!(disks(1), [(1, 8 * MIB), (0, 8 * MIB)]);
+        assert_eq!(disks(2), [(0, MIB)]);
     }
 
     #[test]
@@ -353,7 +381,7 @@ mod tests {
             offset: Size::Bytes(64 << 10),
             ..Job::new("a")
         };
-        let layout = Layout::new(&file(vec![job]), 64 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![job]), 64 * MIB, 1).unwrap();
         assert_eq!(layout.jobs[0].size_bytes, 4 * MIB);
         let regions: Vec<_> = layout.jobs[0].regions.iter().map(|r| (r.file_start, r.offset, r.length)).collect();
         let step = MIB + (64 << 10);
@@ -363,12 +391,12 @@ mod tests {
     #[test]
     fn per_cent_are_of_the_device_or_of_the_given_file_size() {
         let job = Job { size: Some(Size::Percent(50)), offset: Size::Percent(25), ..named("/dev/sda") };
-        let layout = Layout::new(&file(vec![job]), 16 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![job]), 16 * MIB, 1).unwrap();
         assert_eq!((layout.jobs[0].regions[0].start(), layout.jobs[0].size_bytes), (4 * MIB, 8 * MIB));
         let job = Job { size: Some(Size::Percent(50)), file_size: Some([4 * MIB; 2]), ..Job::new("a") };
-        let layout = Layout::new(&file(vec![job.clone()]), 16 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![job.clone()]), 16 * MIB, 1).unwrap();
         assert_eq!(layout.jobs[0].size_bytes, 2 * MIB);
-        let error = Layout::new(&file(vec![Job { file_size: None, ..job }]), 16 * MIB).unwrap_err();
+        let error = Layout::new(&file(vec![Job { file_size: None, ..job }]), 16 * MIB, 1).unwrap_err();
         assert!(error.to_string().contains("set filesize"), "{error}");
     }
 
@@ -376,7 +404,7 @@ mod tests {
     fn copies_begin_further_on() {
         let copy =
             |copy| Job { copy, offset_increment: Size::Bytes(MIB), size: Some(Size::Bytes(MIB)), ..named("/dev/x") };
-        let layout = Layout::new(&file(vec![copy(0), copy(1), copy(2)]), 16 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![copy(0), copy(1), copy(2)]), 16 * MIB, 1).unwrap();
         let starts: Vec<_> = layout.jobs.iter().map(|job| job.regions[0].start()).collect();
         assert_eq!(starts, [0, MIB, 2 * MIB]);
     }
@@ -385,13 +413,13 @@ mod tests {
     fn a_shared_file_is_as_large_as_its_largest_user_needs() {
         let shared = |size| Job { size: Some(Size::Bytes(size)), ..named("data") };
         let next = Job { size: Some(Size::Bytes(MIB)), ..Job::new("b") };
-        let layout = Layout::new(&file(vec![shared(MIB), shared(3 * MIB), next]), 16 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![shared(MIB), shared(3 * MIB), next]), 16 * MIB, 1).unwrap();
         assert_eq!(layout.jobs[2].regions[0].start(), 3 * MIB);
     }
 
     #[test]
     fn what_does_not_fit_is_an_error_that_names_job_and_line() {
-        let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB).unwrap_err().to_string();
+        let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB, 1).unwrap_err().to_string();
         let cases = [
             (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),
             (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device, which has 16777216"),
@@ -414,7 +442,7 @@ mod tests {
             block_size: PerDirection::all(BlockSize::Fixed(4096)),
             ..Job::new("a")
         };
-        let layout = Layout::new(&file(vec![job]), 200 * MIB).unwrap();
+        let layout = Layout::new(&file(vec![job]), 200 * MIB, 1).unwrap();
         let lengths: Vec<u64> = layout.jobs[0].regions.iter().map(|region| region.length).collect();
         assert!(lengths.iter().all(|l| (64 << 10..=MIB).contains(l) && l % 4096 == 0));
         assert!(lengths.iter().collect::<std::collections::BTreeSet<_>>().len() > 50);

@@ -4,6 +4,8 @@
 //! what lies between them and the queue: nothing. Jobs with buffered I/O run on a machine (`system`); without one, their
 //! I/Os go to the device as direct ones do, but nobody waits for the writes as far as the elevator knows.
 
+mod host;
+
 use std::collections::BTreeMap;
 
 use iosched::{CgroupId, Driver, Flags, Op, Part, SECTOR_BYTES};
@@ -13,8 +15,9 @@ use iosched_workload::fio::{
 };
 use iosched_workload::outcome::{JobResult, Note};
 
+pub(super) use self::host::HostState;
 use super::core::{Core, NewIo};
-use super::drive::Source;
+use super::drive::{Cores, Source, now_ns};
 use super::heap::Heap;
 use crate::observer::Observer;
 use crate::plan::SimError;
@@ -28,6 +31,8 @@ const START: u32 = 0;
 const RUN: u32 = 1;
 /// A job's figures begin to count.
 const COUNT: u32 = 2;
+/// A processor is free; the number of the task is its own.
+const FREE: u32 = 3;
 
 /// Makes the cgroups of jobs; returns that of each job of the file.
 pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
@@ -71,8 +76,10 @@ struct Worker<'a> {
     life: Life,
     /// When the latest event that is to make it run is due; others are stale.
     wake_ns: Option<u64>,
-    /// The I/O that the queue had no room for.
-    blocked: Option<u32>,
+    /// The I/O that the queue had no room for, and its disk.
+    blocked: Option<(u32, usize)>,
+    /// The disk of each of its files; empty: all are on the first.
+    disk_of_file: Vec<u32>,
 }
 
 /// Where a job is in its life.
@@ -89,23 +96,30 @@ pub(super) struct Jobs<'a> {
     crew: Crew<'a>,
     plug_from: u32,
     heap: Heap,
+    host: Option<HostState>,
     buffered: u64,
     prioritised: u64,
     unaligned: u64,
 }
 
 impl<'a> Jobs<'a> {
-    pub(super) fn new(jobs: &'a JobSet, layout: &Layout, seed: u64, plug_from: u32) -> Self {
+    pub(super) fn new(jobs: &'a JobSet, layout: &Layout, seed: u64, plug_from: u32, host: Option<HostState>) -> Self {
         let worker = |(number, job): (usize, &'a Job)| Worker {
             process: Process::new(job, &layout.jobs[number], jobs.seed(number, seed)),
             life: Life::Waiting,
             wake_ns: None,
             blocked: None,
+            disk_of_file: {
+                let regions = &layout.jobs[number].regions;
+                let is_on_one = regions.iter().all(|region| region.disk == 0);
+                if is_on_one { Vec::new() } else { regions.iter().map(|region| region.disk).collect() }
+            },
         };
         let workers: Vec<Worker<'a>> = jobs.iter().map(worker).collect();
         let buffered = workers.iter().filter(|worker| !worker.process.job.direct).count() as u64;
         let crew = Crew::new(jobs, seed);
-        let mut jobs = Self { workers, crew, plug_from, heap: Heap::default(), buffered, prioritised: 0, unaligned: 0 };
+        let heap = Heap::default();
+        let mut jobs = Self { workers, crew, plug_from, heap, host, buffered, prioritised: 0, unaligned: 0 };
         jobs.obey(0);
         jobs
     }
@@ -134,26 +148,28 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    fn start<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn start<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
         if !self.crew.starts(task as usize) {
             return;
         }
         self.workers[task as usize].life = Life::Running;
-        let counted_ns = self.process(task).begin(core.now_ns);
-        self.process(task).count_from(core.tally.warm_up_ns);
-        if counted_ns > core.now_ns {
-            core.count(task, false);
+        let now_ns = now_ns(cores);
+        let counted_ns = self.process(task).begin(now_ns);
+        self.process(task).count_from(cores.all()[0].tally.warm_up_ns);
+        if counted_ns > now_ns {
+            cores.all_mut().iter_mut().for_each(|core| core.count(task, false));
             self.heap.push(counted_ns, task, COUNT);
         }
-        self.run(core, task);
+        self.go(cores, task);
     }
 
-    fn end<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn end<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
+        let now_ns = now_ns(cores);
         self.workers[task as usize].life = Life::Ended;
-        self.process(task).end(core.now_ns);
-        core.exit(task);
-        self.crew.ended(task as usize, core.now_ns);
-        self.obey(core.now_ns);
+        self.process(task).end(now_ns);
+        cores.all_mut().iter_mut().for_each(|core| core.exit(task));
+        self.crew.ended(task as usize, now_ns);
+        self.obey(now_ns);
     }
 
     /// Lets a job run at a moment, if it does not before.
@@ -167,25 +183,44 @@ impl<'a> Jobs<'a> {
 
     // ---- what they submit
 
+    /// A job runs now, or once its processor is free.
+    #[inline]
+    fn go<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
+        if let Some(host) = &mut self.host
+            && !host.takes(task)
+        {
+            return;
+        }
+        self.run(cores, task);
+        if let Some(host) = &mut self.host {
+            let (processor, free_ns) = host.ran(task, now_ns(cores));
+            self.heap.push(free_ns, processor, FREE);
+        }
+    }
+
     /// A job goes on until it waits.
-    fn run<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
+    fn run<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
+        let now_ns = now_ns(cores);
         loop {
             if !self.process(task).is_in_call() {
-                let rest_ns = core.rest_ns(task);
+                let rest_ns = cores.all_mut().iter_mut().map(|core| core.rest_ns(task)).max().unwrap_or(0);
                 if rest_ns > 0 {
-                    self.wake_at(task, core.now_ns + rest_ns);
+                    self.wake_at(task, now_ns + rest_ns);
                     return;
                 }
             }
-            match self.process(task).step(core.now_ns) {
+            match self.process(task).step(now_ns) {
                 Action::Submit => {
-                    if !self.submit(core, task) {
+                    if !self.submit(cores, task) {
                         return;
                     }
                 }
                 Action::Flush => {
+                    // What a job syncs last is on its first disk.
+                    let disk = self.disk_of(task, 0);
+                    let core = &mut cores.all_mut()[disk];
                     if !core.is_exhausted() {
-                        let asked_ns = core.now_ns;
+                        let asked_ns = now_ns;
                         let flush = NewIo {
                             op: Op::Flush,
                             flags: Flags::SYNC,
@@ -206,41 +241,54 @@ impl<'a> Jobs<'a> {
                 }
                 Action::Wait => return,
                 Action::End => {
-                    self.end(core, task);
+                    self.end(cores, task);
                     return;
                 }
             }
         }
     }
 
+    /// The disk of a job's file.
+    #[inline]
+    fn disk_of(&self, task: u32, file: u32) -> usize {
+        self.workers[task as usize].disk_of_file.get(file as usize).map_or(0, |&disk| disk as usize)
+    }
+
     /// Submits what a job has queued. `false`: the job cannot go on now.
-    fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) -> bool {
+    fn submit<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) -> bool {
+        let now_ns = now_ns(cores);
         let queued = self.process(task).queued();
         let plugged = queued as u32 >= self.plug_from;
-        self.process(task).submitting(core.now_ns);
+        self.process(task).submitting(now_ns);
         let mut all = true;
-        while all && !core.is_exhausted() {
+        let is_exhausted = |cores: &C| cores.all().iter().any(Core::is_exhausted);
+        while all && !is_exhausted(cores) {
             let process = self.process(task);
             let job = process.job;
             let Some((number, slot)) = process.next_queued() else { break };
             let io = self.new_io(job, &slot.io, number, slot.asked_ns);
+            let disk = self.disk_of(task, slot.io.file);
+            let core = &mut cores.all_mut()[disk];
             if plugged {
                 core.plug(task);
             }
             all = core.submit(task, &io);
+            if let Some(host) = &mut self.host {
+                host.submitted(disk, now_ns);
+            }
             let worker = &mut self.workers[task as usize];
             if all {
-                worker.process.taken(number, core.now_ns);
+                worker.process.taken(number, now_ns);
             } else {
-                worker.blocked = Some(number);
+                worker.blocked = Some((number, disk));
                 worker.process.blocked();
                 core.count_late(worker.process.queued() as u64);
             }
         }
         if plugged {
-            core.unplug(task);
+            cores.all_mut().iter_mut().for_each(|core| core.unplug(task));
         }
-        all && !core.is_exhausted()
+        all && !is_exhausted(cores)
     }
 
     /// A job's I/O as the queue is asked for it. A sector that it touches is moved whole.
@@ -294,7 +342,7 @@ fn flags(job: &Job, io: &JobIo) -> Flags {
     flags
 }
 
-impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
+impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
     #[inline]
     fn next_ns(&self) -> u64 {
         self.heap.next_ns()
@@ -304,51 +352,60 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         self.workers.iter().any(|worker| worker.life != Life::Ended)
     }
 
-    fn event(&mut self, core: &mut Core<D, O>) {
+    fn event(&mut self, cores: &mut C) {
         let Some(event) = self.heap.pop() else {
             return;
         };
         match event.what {
-            START => self.start(core, event.task),
+            START => self.start(cores, event.task),
             COUNT => {
-                core.job_counts();
-                core.count(event.task, true);
+                for core in cores.all_mut() {
+                    core.job_counts();
+                    core.count(event.task, true);
+                }
+            }
+            FREE => {
+                if let Some(next) = self.host.as_mut().and_then(|host| host.free(event.task)) {
+                    self.go(cores, next);
+                }
             }
             _ => {
                 let worker = &mut self.workers[event.task as usize];
                 if worker.wake_ns == Some(event.at_ns) {
                     worker.wake_ns = None;
-                    if worker.life == Life::Running && worker.process.wake(core.now_ns) {
-                        self.run(core, event.task);
+                    if worker.life == Life::Running && worker.process.wake(now_ns(cores)) {
+                        self.go(cores, event.task);
                     }
                 }
             }
         }
     }
 
-    fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32) {
+    fn completed(&mut self, cores: &mut C, task: u32, tag: u32) {
+        let now_ns = now_ns(cores);
         let process = self.process(task);
         let goes_on = if tag == FLUSH {
-            process.flush_done(core.now_ns);
+            process.flush_done(now_ns);
             true
         } else {
             process.io_done(tag)
         };
         if goes_on {
-            self.wake_at(task, core.now_ns);
+            self.wake_at(task, now_ns);
         }
     }
 
-    fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
-        if !core.resume(task) {
+    fn woken(&mut self, cores: &mut C, disk: usize, task: u32) {
+        let now_ns = now_ns(cores);
+        if !cores.all_mut()[disk].resume(task) {
             return;
         }
         let worker = &mut self.workers[task as usize];
-        if let Some(number) = worker.blocked.take() {
-            worker.process.taken(number, core.now_ns);
+        if let Some((number, _)) = worker.blocked.take_if(|(_, blocked_on)| *blocked_on == disk) {
+            worker.process.taken(number, now_ns);
         }
         if worker.process.unblocked() {
-            self.run(core, task);
+            self.go(cores, task);
         }
     }
 

@@ -18,7 +18,7 @@ const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 /// The first steps of a job on a device of `bytes`, 10,000 at most.
 fn steps(job: &Job, bytes: u64) -> Vec<Step> {
     let file = JobFile { name: "t.fio".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
-    let layout = Layout::new(&file, bytes).unwrap();
+    let layout = Layout::new(&file, bytes, 1).unwrap();
     let mut generator = Generator::new(job, &layout.jobs[0], 7);
     std::iter::from_fn(|| generator.next()).take(10_000).collect()
 }
@@ -168,7 +168,7 @@ fn nothing_reaches_past_its_file() {
             ..on_device(placement)
         };
         let file = JobFile { name: "t".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
-        let layout = Layout::new(&file, 16 * MIB).unwrap();
+        let layout = Layout::new(&file, 16 * MIB, 1).unwrap();
         let all = ios(&job, 16 * MIB);
         assert!(all.len() > 50);
         for io in all {
