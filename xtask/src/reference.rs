@@ -84,8 +84,9 @@ fn table(page: &mut String, specs: &[&Spec]) {
         "| name | unit | default | range | worth trying | kernels | meaning |\n|---|---|---|---|---|---|---|\n",
     );
     for spec in specs {
-        let Spec { name, unit, default, min, max, doc, since, until, read_only, clamps, tuning, .. } = spec;
-        let mut range = if *read_only { "read-only".to_owned() } else { range(*min, *max) };
+        let Spec { name, unit, min, max, doc, since, until, read_only, clamps, tuning, .. } = spec;
+        let default = spec.number(spec.default);
+        let mut range = if *read_only { "read-only".to_owned() } else { range(spec.number(*min), spec.number(*max)) };
         if *clamps {
             range.push_str(", `clamped`");
         }
@@ -95,14 +96,26 @@ fn table(page: &mut String, specs: &[&Spec]) {
     }
 }
 
-/// A range; its upper end is left out where it is only what a number can hold.
-fn range(min: u64, max: u64) -> String {
-    if max >= i32::MAX as u64 / 2 { format!("{min}..") } else { format!("{min}..{max}") }
+/// A range. An end that is only the limit of the number's type is left out.
+fn range(min: i128, max: i128) -> String {
+    match (min <= i32::MIN.into(), max >= i128::from(i32::MAX) / 2) {
+        (true, true) => "any".to_owned(),
+        (true, false) => format!("..{max}"),
+        (false, true) => format!("{min}.."),
+        (false, false) => format!("{min}..{max}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_of_signed_numbers_have_a_sign() {
+        assert_eq!(range(-20, 19), "-20..19");
+        assert_eq!(range(1, u64::MAX.into()), "1..");
+        assert_eq!(range(i32::MIN.into(), i32::MAX.into()), "any");
+    }
 
     #[test]
     fn the_pages_are_up_to_date() {

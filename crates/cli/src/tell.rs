@@ -136,7 +136,12 @@ fn layer(layer: Layer) -> &'static str {
 fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
     let range = |spec: &Spec| format!("{}..={}", spec.number(spec.min), spec.number(spec.max));
     let ranges = specs.iter().map(|spec| range(spec).len()).max().unwrap_or(0);
-    let _ = writeln!(text, "{title:20}{:>10}{:>10}  {:ranges$}  {:8}what it does", "unit", "default", "range", "since");
+    let sinces = specs.iter().map(|spec| spec.since.len()).max().unwrap_or(0).max("since".len());
+    let _ = writeln!(
+        text,
+        "{title:24}{:>8} {:>10}  {:ranges$}  {:sinces$}  what it does",
+        "unit", "default", "range", "since"
+    );
     for spec in specs {
         let mut doc = spec.doc.to_owned();
         if spec.read_only {
@@ -147,7 +152,7 @@ fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
         }
         let _ = writeln!(
             text,
-            "{:20}{:>10}{:>10}  {:ranges$}  {:8}{doc}",
+            "{:24}{:>8} {:>10}  {:ranges$}  {:sinces$}  {doc}",
             spec.name,
             spec.unit.to_string(),
             spec.number(spec.default),

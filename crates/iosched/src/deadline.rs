@@ -12,18 +12,22 @@ use crate::time::Time;
 use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "batches in sector order, reads first, bounded waiting; for databases and throughput",
+    about: "serves batches in sector order, reads first, and limits the waiting time; for \
+            databases and throughput",
     since: "2.6.0",
     until: Some("5.0"),
     layer: Layer::SingleQueue,
     how: &[
-        "Reads and writes are each sorted by sector, and each also listed by age.",
-        "A batch goes on in sector order for up to fifo_batch requests of one direction.",
-        "A new batch is of reads if any wait, unless writes were passed over writes_starved times.",
-        "It begins behind the last of its direction, or with the oldest request if that is past its deadline.",
-        "Processes are not told apart.",
+        "Reads and writes are separate. Each kind is sorted by sector, and also by age.",
+        "A batch has up to fifo_batch requests, all reads or all writes, in sector order.",
+        "If reads wait, the next batch is of reads. After writes_starved batches of reads, \
+         waiting writes get a batch.",
+        "A batch begins after the last request of its kind, or with the oldest request if that is \
+         past its deadline.",
+        "It does not distinguish processes.",
     ],
-    when: "Databases and servers where throughput and bounded waiting count and clients need no fair share.",
+    when: "Databases and servers that need throughput and a limited waiting time, and no fairness \
+           between processes.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("deadline", &|_| Box::new(Deadline::new()))
 };
@@ -43,7 +47,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "a read older than this is served before the current batch of reads continues",
+            "age at which a read is served before the current batch of reads continues",
             { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
@@ -54,7 +58,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "a write older than this is served before the current batch of writes continues",
+            "age at which a write is served before the current batch of writes continues",
             { tuning: Span::of(78, 20_000) }
         ),
         tunable!(
@@ -65,7 +69,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             0..=MAX,
             "2.6.0",
-            "read batches that may pass over waiting writes",
+            "number of batches of reads before waiting writes get a batch",
             { tuning: Span::or_zero(1, 16) }
         ),
         tunable!(
@@ -76,7 +80,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.0",
-            "whether the scheduler looks for front merges",
+            "1: also merge a bio with the beginning of a request",
             { tuning: Span::SWITCH }
         ),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch",

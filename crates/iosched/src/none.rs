@@ -15,16 +15,20 @@ const RULES: MultiQueueRules =
     MultiQueueRules { tags: Tags::Device, merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "no elevator: every hardware queue first come, first served",
+    about: "has no order of its own: each hardware queue serves requests in the order of arrival; \
+            for fast devices",
     since: "3.13",
     until: None,
     layer: Layer::MultiQueue(RULES),
     how: &[
-        "One list for each hardware queue, first come, first served; hardware queues take turns.",
-        "A request has one of the device's tags from the start, so little waits in a list; who finds no tag waits outside.",
-        "Bios merge on their process' plug, or with the newest eight requests that wait for a full device.",
+        "Each hardware queue has one list and serves it in the order of arrival. Hardware queues take turns.",
+        "A request needs one of the device's tags before it enters a list. Without a free tag, \
+         the process waits. Therefore lists are short.",
+        "Bios are merged in the plug of their process, or with the newest eight waiting requests \
+         if the device is full.",
     ],
-    when: "The device is fast and orders requests itself (NVMe), or a layer below does; nobody has to be treated fairly.",
+    when: "A fast device that orders requests itself (NVMe), or has a layer below that does. \
+           Processes need no fairness.",
     ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 

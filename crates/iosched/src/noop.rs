@@ -9,12 +9,18 @@ use crate::layer::Layer;
 use crate::request::{Fifo, RequestId};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "first come, first served; for devices that schedule themselves, and as a baseline",
+    about: "serves requests in the order of arrival; for devices that order requests themselves, \
+            and as a baseline",
     since: "2.6.0",
     until: Some("5.0"),
     layer: Layer::SingleQueue,
-    how: &["One list, first come, first served.", "The request queue in front of it still merges neighbours."],
-    when: "The device orders requests itself (a RAID controller, an SSD), or as the measure of what the others change.",
+    how: &[
+        "All requests are in one list and leave it in the order of arrival.",
+        "The request \
+        queue still merges neighbouring requests.",
+    ],
+    when: "A device that orders requests itself, such as a RAID controller or an SSD. Also a \
+           baseline for other schedulers.",
     ..Registered::new("noop", &|_| Box::new(Noop::default()))
 };
 

@@ -26,20 +26,27 @@ use tunables::{DECLARATIONS, Effect, TEXTS, Tunables, VERSION};
 const RULES: MultiQueueRules = MultiQueueRules { reads_are_sync: false, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "deadlines from learnt latencies, batches by predicted time; not in Linux, but in CachyOS and others",
+    about: "learns latencies, and orders requests by deadlines and predicted time; not in Linux, \
+            but in CachyOS and others",
     since: VERSION,
     until: None,
     layer: Layer::MultiQueue(RULES),
     how: &[
-        "It learns how long 4 KiB and each further KiB take, for reads, writes and discards apart.",
-        "Until reads and writes have a known latency, requests go first come, first served, and nothing merges.",
-        "Reads and the rest are sorted by deadline: start plus lat_target and predicted time; what a process waits for is due at its start.",
-        "While both wait, they take turns by predicted time: by read_priority reads get about six times as much.",
-        "A batch takes requests until they are predicted to take global_latency_window with what is in flight,",
-        "or until an operation has its batch_limit. Within a batch reads go first, then writes, then discards.",
-        "The next batch is put together when less than bq_refill_below_ratio of the window is in flight.",
+        "For reads, writes and discards, it learns the time of 4 KiB and of each further KiB.",
+        "Until it knows the latency of reads and writes, it serves requests in the order of \
+         arrival and merges none.",
+        "Reads and other requests are sorted by deadline: start plus lat_target plus predicted \
+         time. The deadline of a sync request is its start.",
+        "While both wait, they take turns by predicted time. With the default read_priority, \
+         reads get about six times as much.",
+        "A batch is full when its requests and those in flight have a predicted time of \
+         global_latency_window,",
+        "or when an operation reaches its batch_limit. Within a batch, reads go first, then \
+         writes, then discards.",
+        "It prepares the next batch when less than bq_refill_below_ratio of the window is in flight.",
     ],
-    when: "A fast SSD or NVMe device on a desktop: reads stay quick while much is written. Priorities and cgroups play no part.",
+    when: "A fast SSD or NVMe device on a desktop: reads stay fast during many writes. It ignores \
+           ionice and cgroups.",
     tunables: || DECLARATIONS.specs().collect(),
     texts: TEXTS,
     out_of_tree: Some("CachyOS"),

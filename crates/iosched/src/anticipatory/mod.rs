@@ -32,21 +32,26 @@ use process::{Newcomers, ProcessId, Processes};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "waits a moment for a reader's next request before it seeks away; for a slow disk with few readers",
+    about: "waits for a reader's next request before it moves the head away; for a slow disk with \
+            few readers",
     since: "2.6.0",
     until: Some("2.6.33"),
     layer: Layer::SingleQueue,
     how: &[
-        "Sync requests (reads, O_DIRECT and fsync writes) and async ones take turns in batches; sync ones go first.",
-        "A sync batch lasts read_batch_expire, an async one write_batch_expire or its quota of requests, if the other kind waits.",
-        "The quota follows from how long the last async batch kept the device busy.",
-        "Within a batch the nearest request is next; going back up to 512 MiB costs double.",
-        "The oldest one goes first once it has waited read_expire or write_expire.",
-        "After a sync request it waits up to antic_expire for the same process' next one, or one of another that is near.",
-        "It does not wait for a process that thinks longer or has exited; of a new one it goes by what others did.",
+        "Sync requests (reads, O_DIRECT and fsync writes) and async requests take turns in \
+         batches. Sync requests go first.",
+        "If the other kind waits, a sync batch lasts read_batch_expire, and an async batch \
+         write_batch_expire or its quota of requests.",
+        "The quota depends on how long the last async batch kept the device busy.",
+        "Within a batch, the nearest request is next. A distance backwards, up to 512 MiB, counts double.",
+        "A request that has waited read_expire or write_expire goes first.",
+        "After a sync request, it waits up to antic_expire for the next request of the same \
+         process, or for a near request of another.",
+        "It does not wait for a process that has ended or thinks longer. For a new process, it \
+         uses the average of earlier processes.",
     ],
-    when: "Few processes that read in sequence with short pauses from one disk without command queueing. \
-           Not for RAID, SSDs, databases, or more than a handful of readers.",
+    when: "A few sequential readers with short pauses, on one disk without command queueing. Do \
+           not use it for RAID, SSDs, databases, or more than about five readers.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("anticipatory", &|env| Box::new(Anticipatory::new(env)))
 };

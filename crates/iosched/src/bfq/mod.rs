@@ -68,7 +68,8 @@ use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
 use crate::tunable::{TunableSet, Tuned};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "fair shares of sectors per process, and fast response; for desktops and shared disks",
+    about: "gives each process a fair share of sectors, and favours interactive programs; for \
+            desktops and shared disks",
     since: "4.12",
     until: None,
     layer: Layer::MultiQueue(MultiQueueRules {
@@ -77,18 +78,27 @@ pub(crate) const REGISTERED: Registered = Registered {
         ..MultiQueueRules::USUAL
     }),
     how: &[
-        "Each process has a queue for sync requests; async ones share a queue per class and level.",
-        "Queues get budgets of sectors in turn, in the order of virtual finish times (B-WF2Q+): shares by weight are exact.",
-        "Real time first, idle class last; cgroups share by weight in the same way, level by level.",
-        "A queue that uses its budget up soon gets a larger one next time; one that idles, a smaller one.",
-        "A queue that is slow is charged for its time, so that scattered I/O cannot take the disk.",
-        "What a person seems to wait for (new, or small and regular) has its weight raised for a while.",
-        "A queue that soon follows up is waited for (slice_idle) if that is faster or needed for its share.",
-        "Meanwhile requests of others are injected, as many as were seen to do no harm.",
-        "Processes that work on the same place, or came up together, share a queue while it pays.",
-        "Async and sync writes may have only part of the request slots, less while something is raised.",
+        "Each process has a queue for its sync requests. Async requests share one queue for each \
+         class and level.",
+        "A turn has a budget of sectors. Turns follow virtual finish times (B-WF2Q+), which makes \
+         shares by weight exact.",
+        "The real-time class goes first, the idle class last. cgroups share by weight in the same \
+         way, at each level of the tree.",
+        "A queue that uses its budget quickly gets a larger budget next time. A queue that idles \
+         gets a smaller one.",
+        "A slow queue pays for its time, not for its sectors, so that random I/O cannot take the whole disk.",
+        "A queue that looks interactive (new, or with small and regular requests) gets a higher \
+         weight for some time.",
+        "If a queue will send more soon, bfq waits for it (slice_idle), if this is faster or \
+         necessary for its share.",
+        "While bfq waits, it serves some requests of other queues, as many as did no harm before.",
+        "Processes that work at the same place of the disk, or started together, share a queue \
+         while this saves seeks.",
+        "Async requests and sync writes can use only a part of the tags, and fewer while a queue \
+         has a raised weight.",
     ],
-    when: "Rotating disks and slow flash with a person waiting, ionice and cgroup weights in sectors; not fast SSDs.",
+    when: "Rotating disks and slow flash on which a person waits, or which processes share by \
+           ionice or cgroup weight. Not for fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("bfq", &|env| Box::new(Bfq::new(env)))
 };

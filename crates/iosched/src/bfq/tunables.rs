@@ -37,7 +37,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "4.12",
-            "a sync request older than this is served next in its queue, once per turn",
+            "age at which a sync request is served next in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -48,7 +48,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "4.12",
-            "an async request older than this is served next in its queue, once per turn",
+            "age at which an async request is served next in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -59,7 +59,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             16384,
             0..=MAX,
             "4.12",
-            "how far behind the head a backward seek may reach",
+            "longest distance of a backward seek from the head",
             { clamps: true, reads: Reads::U64, tuning: Span::or_zero(256, 1_048_576) }
         ),
         tunable!(
@@ -70,7 +70,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "4.12",
-            "factor by which a backward seek counts more than a forward seek",
+            "cost of a backward seek, as a multiple of a forward seek",
             { clamps: true, reads: Reads::U64, tuning: Span::of(1, 16) }
         ),
         tunable!(
@@ -81,7 +81,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "4.12",
-            "how long to idle for the next request of a queue; 0: never",
+            "time to wait for the next request of a queue; 0: do not wait",
             { clamps: true, reads: Reads::U64, wraps: Some(MS), tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -103,7 +103,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=MAX,
             "4.12",
-            "largest budget of a queue for one turn; 0: as much as the device serves sequentially within timeout_sync",
+            "largest budget of a queue for one turn; 0: the sectors that the device reads in \
+             sequence within timeout_sync",
             { clamps: true, reads: Reads::U64, tuning: Span::or_zero(512, 32_768) }
         ),
         tunable!(
@@ -112,7 +113,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             Jiffies(HZ / 8),
             1..=MAX,
             "4.12",
-            "longest turn of a queue without a raised weight",
+            "longest turn of a queue that has no raised weight",
             { clamps: true, reads: Reads::U64, tuning: Span::of(15, 1_000) }
         ),
         tunable!(
@@ -123,7 +124,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=1,
             "4.12",
-            "one request in the device at a time, and idling for every queue: exact shares, less throughput",
+            "1: only one request in the device, and a wait for every queue; shares are exact, and \
+             throughput is lower",
             { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
         tunable!(
@@ -134,7 +136,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "4.12",
-            "raise the weight of queues that look interactive or soft real-time",
+            "1: raise the weight of queues that look interactive or soft real-time",
             { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
     ],

@@ -23,19 +23,26 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::Declarations;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2009: fair time slices in one order for sync and async; quantum limits a lone process too",
+    about: "CFQ of 2009: fair time slices; sync and async queues take turns in one order, and \
+            quantum limits even a single process",
     since: "2.6.30",
     until: Some("2.6.31"),
     layer: Layer::SingleQueue,
     how: &[
-        "Each process has a queue for sync requests; async ones share a queue per class and level.",
-        "All queues take turns in one order: by class, then by when they came; time slices are longer at higher levels.",
-        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
-        "A process that is likely to send more soon is waited for (slice_idle); if it is seeky, not on a device that queues.",
-        "A queue has quantum requests in the device while others wait, four times as many when alone.",
-        "A queue that runs empty gives way to one whose next request is close to the head, as the process' seeks go.",
+        "Each process has a queue for its sync requests. Async requests share one queue for each \
+         class and level.",
+        "All queues take turns in one order: by class, then by arrival. Higher levels get longer \
+         time slices.",
+        "Within its slice, a queue is served in sector order from the head. A request past its \
+         deadline goes first.",
+        "If a process will probably send more soon, the scheduler waits for it (slice_idle). It \
+         does not wait for a process with many seeks on a device with command queueing.",
+        "A queue has at most quantum requests in the device while others wait, and four times as \
+         many when it is alone.",
+        "When a queue becomes empty, a queue whose next request is close to the head can go next. \
+         The usual seek distance of the process decides what is close.",
     ],
-    when: "To see what a kernel of 2009 does, and what quantum does to a single process.",
+    when: "Experiments with a kernel of 2009, and with the effect of quantum on a single process.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
     ..Registered::new("cfq-2.6.30", &|env| Box::new(Cfq::<Linux2_6_30>::new(env)))

@@ -17,21 +17,28 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2010: fair time slices, shared queues and service trees by type of work",
+    about: "CFQ of 2010: fair time slices; processes can share a queue, and kinds of work take turns",
     since: "2.6.34",
     until: Some("2.6.35"),
     layer: Layer::SingleQueue,
     how: &[
-        "Each process has a queue for sync requests; async ones share a queue per class and level.",
-        "Queues take turns in time slices counted in jiffies: longer at higher levels, real time first, idle class last.",
-        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
-        "A queue that is likely to send more soon is waited for (slice_idle), and so is the only busy one, whatever its hint.",
-        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
-        "Processes that work on the same place share a queue while it pays.",
-        "Slices shrink so that all get a turn within 300 ms; async depth grows slowly after late sync requests.",
-        "With yield=1 a task that waits for another's I/O, as in fsync, is not waited for.",
+        "Each process has a queue for its sync requests. Async requests share one queue for each \
+         class and level.",
+        "Queues take turns in time slices of whole jiffies. Higher levels get longer slices. The \
+         real-time class goes first, the idle class last.",
+        "Within its slice, a queue is served in sector order from the head. A request past its \
+         deadline goes first.",
+        "If a queue will probably send more soon, the scheduler waits for it (slice_idle). It \
+         always waits for a queue that is the only busy one.",
+        "Queues with many seeks are served together, and so are async queues. These kinds of work \
+         take turns.",
+        "Processes that work at the same place of the disk share a queue while this saves seeks.",
+        "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. \
+         After late sync requests, few async requests may be in the device at first.",
+        "With yield=1, the scheduler does not wait for a task that waits for the I/O of another \
+         task, as in fsync.",
     ],
-    when: "To see what a kernel of 2010 does, its fsync stalls above all, and what queue yielding would have changed.",
+    when: "Experiments with a kernel of 2010: its long waits in fsync, and the effect of queue yielding.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
     ..Registered::new("cfq-2.6.34", &|env| Box::new(Cfq::<Linux2_6_34>::new(env)))

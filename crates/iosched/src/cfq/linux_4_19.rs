@@ -15,21 +15,29 @@ use crate::time::{MICROSECOND_NS as US, MILLISECOND_NS as MS};
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "fair time slices per process, with classes, levels and groups; for disks that many processes share",
+    about: "gives each process a fair time slice, and uses ionice and cgroup weights; for disks \
+            that many processes share",
     since: "2.6.38",
     until: Some("5.0"),
     layer: Layer::SingleQueue,
     how: &[
-        "Each process has a queue for sync requests; async ones share a queue per class and level.",
-        "Queues take turns in time slices: longer at higher levels, real time first, idle class last.",
-        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
-        "A queue that is likely to send more soon is waited for (slice_idle), rather than to seek away.",
-        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
-        "Processes that work on the same place share a queue while it pays.",
-        "cgroups take turns by weight in virtual time.",
-        "Slices shrink so that all get a turn within target_latency; async depth grows slowly after late sync requests.",
+        "Each process has a queue for its sync requests. Async requests share one queue for each \
+         class and level.",
+        "Queues take turns in time slices. Higher levels get longer slices. The real-time class \
+         goes first, the idle class last.",
+        "Within its slice, a queue is served in sector order from the head. A request past its \
+         deadline goes first.",
+        "If a queue will probably send more soon, the scheduler waits for it (slice_idle) instead \
+         of moving the head away.",
+        "Queues with many seeks are served together, and so are async queues. These kinds of work \
+         take turns.",
+        "Processes that work at the same place of the disk share a queue while this saves seeks.",
+        "cgroups share the disk by weight.",
+        "With many queues, slices become shorter, so that each queue gets a turn within \
+         target_latency. After late sync requests, few async requests may be in the device at \
+         first.",
     ],
-    when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
+    when: "Rotating disks that many processes share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
     ..Registered::new("cfq", &|env| Box::new(Cfq::<Linux4_19>::new(env)))
@@ -114,7 +122,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             1..=MAX,
             "2.6.6",
-            "requests one queue may have in the device while others wait; half of it late in a slice",
+            "requests that one queue can have in the device while others wait; half of it late in a slice",
             { tuning: Span::of(1, 64) }
         ),
         tunable!(
@@ -125,7 +133,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "a sync request older than this is served first in its queue's turn",
+            "age at which a sync request is served first in the turn of its queue",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -136,7 +144,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "an async request older than this is served first in its queue's turn",
+            "age at which an async request is served first in the turn of its queue",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -147,7 +155,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             16384,
             0..=MAX,
             "2.6.10",
-            "how far behind the head a backward seek may reach",
+            "longest distance of a backward seek from the head",
             { tuning: Span::or_zero(256, 1_048_576) }
         ),
         tunable!(
@@ -158,7 +166,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "2.6.10",
-            "factor by which a backward seek counts more than a forward seek",
+            "cost of a backward seek, as a multiple of a forward seek",
             { tuning: Span::of(1, 16) }
         ),
         tunable!(
@@ -191,7 +199,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "2.6.13",
-            "requests an async slice may dispatch, times twice (8 - level)",
+            "an async slice can dispatch 2 * (8 - level) times this number of requests",
             { tuning: Span::of(1, 32) }
         ),
         tunable!(
@@ -202,7 +210,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.13",
-            "how long to idle for the next request of a queue; default 0 on a device without seek cost",
+            "time to wait for the next request of a queue; the default is 0 on a device without seek times",
             { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -213,7 +221,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.36",
-            "how long to idle for the last queue of a group; default 0 without groups",
+            "time to wait for the last queue of a group; the default is 0 without groups",
             { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
@@ -224,7 +232,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "scale slices to target_latency, and hold async requests back after delayed sync ones",
+            "1: shorten slices to meet target_latency, and hold back async requests after late sync requests",
             { tuning: Span::SWITCH }
         ),
         tunable!(
@@ -235,7 +243,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             300,
             1..=MAX,
             "3.4",
-            "time within which every queue of a class should get its turn",
+            "time in which every queue of a class should get a turn",
             { tuning: Span::of(38, 2_400) }
         ),
         YIELD,

@@ -54,7 +54,7 @@ pub(super) const YIELD: Tunable<Tunables> = tunable!(
     0,
     0..=1,
     "patches of 2010",
-    "queue yielding: a task that waits for another task's I/O gives its turn to that task"
+    "1: a task that waits for the I/O of another task gives its turn to that task (queue yielding)"
 );
 
 /// Declarations of generations that count in jiffies.
@@ -71,7 +71,7 @@ pub(super) mod in_jiffies {
             default,
             1..=MAX,
             "2.6.6",
-            "requests one queue may have in the device while others wait",
+            "requests that one queue can have in the device while others wait",
             { clamps: true, tuning: Span::of(1, 64) }
         )
     }
@@ -82,7 +82,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 8),
         1..=MAX,
         "2.6.10",
-        "a sync request older than this is served first in its queue's turn",
+        "age at which a sync request is served first in the turn of its queue",
         { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
@@ -92,7 +92,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 4),
         1..=MAX,
         "2.6.10",
-        "an async request older than this is served first in its queue's turn",
+        "age at which an async request is served first in the turn of its queue",
         { clamps: true, tuning: Span::of(16, 4_000) }
     );
 
@@ -104,7 +104,7 @@ pub(super) mod in_jiffies {
         16384,
         0..=MAX,
         "2.6.10",
-        "how far behind the head a backward seek may reach",
+        "longest distance of a backward seek from the head",
         { clamps: true, tuning: Span::or_zero(256, 1_048_576) }
     );
 
@@ -116,7 +116,7 @@ pub(super) mod in_jiffies {
         2,
         1..=MAX,
         "2.6.10",
-        "factor by which a backward seek counts more than a forward seek",
+        "cost of a backward seek, as a multiple of a forward seek",
         { clamps: true, tuning: Span::of(1, 16) }
     );
 
@@ -148,7 +148,7 @@ pub(super) mod in_jiffies {
         2,
         1..=MAX,
         "2.6.13",
-        "requests an async slice may dispatch, times twice (8 - level)",
+        "an async slice can dispatch 2 * (8 - level) times this number of requests",
         { clamps: true, tuning: Span::of(1, 32) }
     );
 

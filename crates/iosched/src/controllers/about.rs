@@ -46,17 +46,18 @@ pub struct File {
 const POLICIES: &[About] = &[
     About {
         name: "io.max",
-        about: "upper limits in bytes and bios per second",
+        about: "limits a group to a number of bytes and bios per second",
         since: "4.5",
-        when: "Tenants who have bought a rate, and work that nobody waits for.",
+        when: "Tenants with a paid rate, and work for which nobody waits.",
         how: &[
-            "Allowances are granted in slices of a tenth of a second, whole and in advance.",
-            "A bio beyond them is held in its group, then in each group above; its process goes on.",
-            "What has passed all groups is sent on by a worker.",
+            "At the start of each slice of 0.1 s, a group gets its whole allowance for the slice.",
+            "A bio beyond the allowance waits in its group, then in each group above. Its process \
+             does not wait.",
+            "A kernel worker submits the bios that have passed all groups.",
         ],
         harms: &[
-            "It limits also when nobody else wants the disk.",
-            "rbps alone does nothing about many small reads, riops alone nothing about large ones.",
+            "It limits a group even if nobody else uses the disk.",
+            "rbps alone does not limit many small reads, and riops alone does not limit large reads.",
         ],
         files: &[File {
             name: "io.max",
@@ -67,17 +68,17 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.prio",
-        about: "the ioprio of a group's requests, instead of the one that its processes set",
+        about: "sets the ioprio class of a group's requests, instead of the class of its processes",
         since: "5.14",
-        when: "A group that mq-deadline should serve before others, or behind them.",
+        when: "A group that mq-deadline should serve before or after other groups.",
         how: &[
-            "promote-to-rt: what is not of the real-time class gets its level 4.",
-            "restrict-to-be: real time, and what was never set, becomes best effort.",
-            "idle: everything is of the idle class.",
+            "promote-to-rt: requests of other classes get the real-time class, level 4.",
+            "restrict-to-be: requests of the real-time class, or without a class, get the class best effort.",
+            "idle: all requests get the idle class.",
         ],
         harms: &[
-            "Under other elevators than mq-deadline it does nothing: bfq goes by what processes set.",
-            "It counts for the group's own processes, not for groups below.",
+            "It has an effect only under mq-deadline. bfq uses the ioprio of the processes.",
+            "It applies to the processes of the group, not to groups below it.",
         ],
         files: &[File {
             name: "io.prio.class",
@@ -88,19 +89,23 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.cost",
-        about: "shares of the device by weight, in units of what each bio costs it",
+        about: "shares the device by weight; the cost of each bio counts, not its size alone",
         since: "5.4",
-        when: "Containers and services that should share and not be capped: what one does not use others get.",
+        when: "Containers and services that should share the device without a fixed limit. Others \
+               get what one does not use.",
         how: &[
-            "A bio costs a part for its size and one for being sequential or not, by io.cost.model.",
-            "Virtual time runs at a rate (vrate); bios go as far as their group's share of it pays.",
-            "A group that does little lends its share until it wants it back.",
-            "Each period vrate goes down if requests miss the latencies of io.cost.qos or wait for tags,",
-            "and up if somebody is short and nothing is missed.",
+            "The cost of a bio depends on its size, and on whether it is sequential (io.cost.model).",
+            "Virtual time runs at a rate (vrate). Bios of a group go on until they have used up \
+             the group's share of virtual time.",
+            "A group with little I/O lends its share to others until it needs the share again.",
+            "In each period, vrate falls if requests miss the latencies of io.cost.qos or wait for tags.",
+            "It rises if a group needs more and no latency is missed.",
         ],
         harms: &[
-            "Without latencies in io.cost.qos vrate rises until nobody is throttled and weights mean nothing.",
-            "Writing io.cost.model or io.cost.qos stops all submitters until everything under way is complete.",
+            "Without latencies in io.cost.qos, vrate rises until io.cost throttles no group. Then \
+             weights have no effect.",
+            "A write to io.cost.model or io.cost.qos stops all I/O until the requests in flight \
+             are complete.",
         ],
         files: &[
             File {
@@ -125,18 +130,20 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.latency",
-        about: "latency targets: a group that misses its target limits the others",
+        about: "limits other groups if a group misses its latency target",
         since: "4.19",
-        when: "One group that matters among several that do not.",
+        when: "One important group beside several unimportant ones.",
         how: &[
-            "A group with a target looks at its own bios in windows of 16 targets, 100 ms to 1 s.",
-            "A bad window halves what each sibling with a laxer target, or none, may have under way;",
-            "good ones give it back step by step.",
-            "Who is down to one bio and still does harm has its processes rest.",
+            "For a group with a target, it checks the latency of its bios in windows of 16 \
+             targets (100 ms to 1 s).",
+            "After a bad window, each sibling with a laxer target, or none, may have half as many \
+             bios in flight.",
+            "After good windows, siblings may have more again, step by step.",
+            "If a sibling is limited to one bio and still does harm, its processes must pause.",
         ],
         harms: &[
-            "A target that the device cannot keep cuts everybody else to one bio at a time for good.",
-            "The group with the strictest target is never cut.",
+            "If the device cannot meet a target, all other groups are limited to one bio at a time for ever.",
+            "It never limits the group with the strictest target.",
         ],
         files: &[File {
             name: "io.latency",
@@ -147,32 +154,35 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "wbt",
-        about: "writeback throttling: limits buffered writes so that reads stay fast",
+        about: "writeback throttling: limits buffered writes in flight, so that reads stay fast",
         since: "4.10",
-        when: "Every disk with buffered writers beside readers; Linux switches it on but under bfq.",
+        when: "Every disk with buffered writers beside readers. Linux switches it on by default, \
+               except under bfq.",
         how: &[
-            "In windows of 100 ms the fastest read is held against the target.",
-            "If it took longer fewer writes of the page cache are let under way, otherwise more.",
-            "Reads and direct writes pass; writes that somebody waits for (fsync) have a larger limit.",
+            "In windows of 100 ms, it compares the fastest read with the target.",
+            "If the read took longer, fewer writes of the page cache may be in flight; otherwise more.",
+            "Reads and direct writes have no limit. Writes for which a process waits (fsync) have \
+             a higher limit.",
         ],
         harms: &[
-            "It does nothing about direct writers: databases beside each other.",
-            "On a device with a queue of 2 to 21 commands the first step up lowers the number of writes.",
+            "It does not limit direct writes, such as those of databases.",
+            "On a device with a queue of 2 to 21 commands, the first step up lowers the limit for writes.",
         ],
         files: &[File {
             name: "wbt_lat_usec",
             of: FileOf::Queue,
-            takes: "what reads may take, us; 0: off",
+            takes: "target latency of reads in us; 0: off",
             example: "75000",
         }],
     },
     About {
         name: "io.bfq",
-        about: "the weights of groups under bfq",
+        about: "shares the disk between groups by weight, under bfq only",
         since: "5.0",
-        when: "Groups that should share a disk that bfq serves.",
-        how: &["bfq serves groups in turn, each as many sectors as its weight among those that want any."],
-        harms: &["Under another elevator it does nothing; io.weight is io.cost's, not bfq's."],
+        when: "Groups that should share a disk with the scheduler bfq.",
+        how: &["bfq serves groups in turn. Each active group gets sectors in proportion to its weight."],
+        harms: &["It has no effect under other schedulers. bfq does not use io.weight, which \
+                  belongs to io.cost."],
         files: &[File {
             name: "io.bfq.weight",
             of: FileOf::Cgroup,

@@ -1,4 +1,4 @@
-//! io.prio.class: the ioprio of a group's requests, instead of the one that its processes set.
+//! io.prio.class: sets the ioprio class of a group's requests, instead of the class of its processes.
 //!
 //! It holds nothing back: mq-deadline, which goes by the class of each request, does the rest (bfq goes by what the
 //! process set). A policy counts for the group's own processes and not for groups below. Written from the

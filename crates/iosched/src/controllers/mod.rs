@@ -13,7 +13,7 @@
 //! | `wbt/` | buffered writes beside reads |
 //! | `io_max/` | bytes and bios a second of a group |
 //! | `io_latency/` | groups beside one whose latencies miss their target |
-//! | `io_cost/` | shares of the device by weight, in units of what each bio costs it |
+//! | `io_cost/` | shares the device by weight; the cost of each bio counts, not its size alone |
 //! | `io_prio.rs` | the ioprio of what a group asks for |
 //! | `site.rs` | what all controllers share: the moment, groups, timers, who goes on, what is recorded |
 //! | `way.rs` | a bio on its way, with the marks that controllers leave on it |

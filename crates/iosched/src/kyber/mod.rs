@@ -20,20 +20,26 @@ use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "latency targets for reads and writes on fast devices, kept by a limit on requests in flight",
+    about: "limits the requests in flight to meet latency targets for reads and writes; for fast devices",
     since: "4.12",
     until: None,
     layer: Layer::MultiQueue(RULES),
     how: &[
-        "Four domains: reads, writes, discards, the rest; each first come, first served.",
-        "Domains take turns, 16 reads, 8 writes, a discard, one of the rest; each hardware queue for itself.",
-        "A request in the device has one of its domain's tokens: 256, 128, 64 and 16 at first.",
-        "Latencies are looked at every 100 ms: how the 90th percentile of the device's own and the 99th of all compare with the targets",
+        "There are four domains: reads, writes, discards and others. Each domain serves its \
+         requests in the order of arrival.",
+        "Domains take turns: 16 reads, 8 writes, 1 discard, 1 other request. Each hardware queue \
+         does this separately.",
+        "A request needs a token of its domain to enter the device. At first, the domains have \
+         256, 128, 64 and 16 tokens.",
+        "Every 100 ms, it compares the 90th percentile of the time in the device and the 99th \
+         percentile of the whole latency with the targets",
         "(read_lat_nsec, write_lat_nsec; discards 5 s).",
-        "If one domain misses its target, the tokens of each are scaled by how near its own 99th percentile is to its target.",
-        "Async writes may have three quarters of the tags.",
+        "If a domain misses its target, each domain gets more or fewer tokens, according to its \
+         99th percentile and its target.",
+        "Async writes can use three quarters of the tags.",
     ],
-    when: "A fast device with a deep queue on which reads must not wait behind writes, and ordering by sector gains nothing.",
+    when: "A fast device with a deep queue, on which reads must not wait for writes. The order by \
+           sector does not matter there.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("kyber", &|env| Box::new(Kyber::new(env)))
 };

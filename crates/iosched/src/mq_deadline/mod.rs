@@ -22,20 +22,24 @@ use rules::{Classes, Limit, Onward, Rules};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, priority classes",
+    about: "deadline for blk-mq: serves batches in sector order, reads first, limits the waiting \
+            time, and uses ionice classes",
     since: "4.11",
     until: None,
     layer: Layer::MultiQueue(MultiQueueRules::USUAL),
     how: &[
-        "Reads and writes of each class (real time, best effort, idle) are sorted by sector, and by age.",
-        "It serves a direction in sector order, fifo_batch requests at a time; the next batch goes on where the last one ended.",
-        "A batch begins with the oldest request if that is past its deadline (read_expire, write_expire).",
-        "Reads come first; after writes_starved batches that passed over waiting writes, a batch of writes.",
-        "A lower class is served when the higher ones have nothing, not even in the device,",
-        "or when its requests are older than prio_aging_expire.",
-        "async_depth limits the tags that everything but reads may have.",
+        "Reads and writes of each class (real time, best effort, idle) are separate. Each kind is \
+         sorted by sector, and also by age.",
+        "A batch has up to fifo_batch requests, all reads or all writes, in sector order. The \
+         next batch continues where the last one ended.",
+        "If the oldest request is past its deadline (read_expire, write_expire), the batch begins with it.",
+        "Reads go first. After writes_starved batches of reads, waiting writes get a batch.",
+        "A lower class is served if the higher classes have no request, not even in the device,",
+        "or if its requests are older than prio_aging_expire.",
+        "async_depth limits the tags for all requests except reads.",
     ],
-    when: "A disk or a SATA SSD under blk-mq, throughput with bounded waiting and no fairness between processes: databases, servers.",
+    when: "Databases and servers on a disk or a SATA SSD that need throughput and a limited \
+           waiting time, and no fairness between processes.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("mq-deadline", &|env| Box::new(MqDeadline::new(env)))
 };

@@ -33,7 +33,9 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             1..=u32::MAX as u64,
             "2.6.0",
-            "requests that may be allocated at once: up to Linux 4.20 for sync and for async each, since blk-mq for each hardware queue; 4294967295: without limit",
+            "largest number of requests at once, waiting or in the device; the legacy queue \
+             counts sync and async requests separately, and blk-mq counts each hardware queue; \
+             4294967295: no limit",
             { tuning: Span::of(16, 1_024) }
         ),
         tunable!(
@@ -48,7 +50,7 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             { tuning: Span::of(64, 4_096) }
         ),
         tunable!(Attributes.max_hw_sectors, "max_hw_sectors_kb", Kibibytes, SECTORS_PER_KIB, 512, 4..=(u32::MAX / 2) as u64, "2.6.0",
-            "largest request the device takes", { read_only: true }),
+            "largest request that the device accepts", { read_only: true }),
         tunable!(
             Attributes.read_ahead_kb,
             "read_ahead_kb",
@@ -70,7 +72,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0,
             0..=2,
             "2.6.25",
-            "0 all merges, 1 only with the last merged request, 2 none",
+            "0: merge all requests that can be merged; 1: merge only with the last merged \
+             request; 2: do not merge",
             { tuning: Span::or_zero(1, 2) }
         ),
         tunable!(
@@ -83,7 +86,17 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             "4.10",
             "writeback throttling, with schedulers of blk-mq only: target latency of reads beside buffered writes; 0: off. Default of simulated disks, as in Linux: 2000 without seek times, 75000 with seek times, 0 under bfq. Default of served disks: 0"
         ),
-        tunable!(Attributes.iostats, "iostats", Switch, 1, 1, 0..=1, "2.6.29", "whether statistics are kept"),
+        tunable!(
+            Attributes.iostats,
+            "iostats",
+            Switch,
+            1,
+            1,
+            0..=1,
+            "2.6.29",
+            "1: keep \
+            statistics of the disk"
+        ),
     ],
 };
 

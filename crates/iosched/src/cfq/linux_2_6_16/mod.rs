@@ -30,22 +30,29 @@ use tunables::{DECLARATIONS, Tunables};
 use turn::Timers;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "the first CFQ with time slices; for a comparison with later ones, and for old experiments",
+    about: "the first CFQ with time slices; for comparisons with later versions and for old experiments",
     since: "2.6.13",
     until: Some("2.6.17"),
     layer: Layer::SingleQueue,
     how: &[
-        "Each process has one queue for all it sends; async writers that were given the same ioprio share one.",
-        "Queues of a level take turns; levels do so in the order 0, 0 1, 0 1 2 ... 7; real time joins in, idle waits for 100 ms of quiet.",
-        "A queue with requests in flight waits for them before it gets another turn.",
-        "The active queue sends up to quantum requests at once: sync ones first, then by sector, from the lowest.",
-        "Once a turn the oldest goes first, if it has waited fifo_expire_sync or fifo_expire_async.",
-        "A slice is slice_sync or slice_async long, scaled by level; an async one has 2 slice_async_rq (8 - level) requests.",
-        "If it runs empty within its slice it is waited for, slice_idle, unless its process thinks longer.",
-        "A queue not worth waiting for gets a turn only while the device holds fewer than max_depth requests.",
+        "Each process has one queue for all its requests. Async writers with the same ioprio share a queue.",
+        "Queues of one level take turns. Levels take turns in the order 0, 0 1, 0 1 2 ... 7. The \
+         real-time class takes part in this; the idle class waits until the disk was quiet for \
+         100 ms.",
+        "A queue gets its next turn only after its requests in flight are complete.",
+        "The active queue sends up to quantum requests at once: sync requests first, then in \
+         sector order from the lowest sector.",
+        "Once in each turn, the oldest request goes first if it has waited fifo_expire_sync or \
+         fifo_expire_async.",
+        "A slice lasts slice_sync or slice_async, scaled by level. An async slice has at most 2 * \
+         slice_async_rq * (8 - level) requests.",
+        "If a queue becomes empty within its slice, the scheduler waits slice_idle for it, unless \
+         its process thinks longer.",
+        "A queue for which the scheduler does not wait gets a turn only while the device has \
+         fewer than max_depth requests.",
     ],
-    when: "To compare with experiments on kernels 2.6.13 to 2.6.16. On a device with command queueing small requests from \
-           many processes are slow: see max_depth.",
+    when: "Comparisons with experiments on Linux 2.6.13 to 2.6.16. On a device with command \
+           queueing, small requests of many processes are slow: see max_depth.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("cfq-2.6.16", &|env| Box::new(Cfq2616::new(env)))
 };

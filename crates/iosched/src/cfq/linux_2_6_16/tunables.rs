@@ -27,7 +27,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.quantum, "quantum", Requests, 1, 4, 1..=MAX, "2.6.6",
-            "requests that leave a queue at once", { clamps: true, tuning: Span::of(1, 64) }),
+            "requests that a queue sends at once", { clamps: true, tuning: Span::of(1, 64) }),
         tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
             "without effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
         tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",
@@ -46,7 +46,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.slice_async, "slice_async", Jiffies(HZ / 25), 1..=MAX, "2.6.13",
             "base time slice, at level 4, of all other queues", { clamps: true, tuning: Span::of(5, 320) }),
         tunable!(Tunables.slice_async_rq, "slice_async_rq", Requests, 1, 2, 1..=MAX, "2.6.13",
-            "requests an async slice may dispatch, times twice (8 - level)", { clamps: true, tuning: Span::of(1, 32) }),
+            "an async slice can dispatch 2 * (8 - level) times this number of requests", { clamps: true, tuning: Span::of(1, 32) }),
         tunable!(Tunables.slice_idle, "slice_idle", Jiffies(HZ / 100), 0..=MAX, "2.6.13",
             "how long to idle for the next request of a queue", { clamps: true, tuning: Span::or_zero(1, 32) }),
     ],

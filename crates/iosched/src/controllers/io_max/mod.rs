@@ -1,4 +1,4 @@
-//! io.max: upper limits in bytes and bios per second.
+//! io.max: limits a group to a number of bytes and bios per second.
 //!
 //! Allowances are granted by slices of a tenth of a second, or of a fiftieth in some versions. A bio for which the slice has nothing left is held in its
 //! group; a timer lets it on when it may, to the group above, and from the topmost to a worker that sends it on. Its
