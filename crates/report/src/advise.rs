@@ -58,7 +58,7 @@ pub(super) fn page(
 fn how(lasting: &Lasting) -> Markup {
     let lines = |lines: &[String]| html! { pre { @for line in lines { (line) "\n" } } };
     html! {
-        p { "Until the next start, as root:" }
+        p { "Until the next boot, as root:" }
         (lines(&lasting.commands))
         p { "For good, as " code { (lasting.rule_path) } ", and then " code { "udevadm control --reload && udevadm trigger" } ":" }
         pre { (lasting.rule) }
@@ -70,7 +70,7 @@ fn how(lasting: &Lasting) -> Markup {
             "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
         }
         pre { (lasting.profile) }
-        p { "What was set before comes back with:" }
+        p { "To put back the settings from before:" }
         (lines(&lasting.undo))
     }
 }
@@ -79,8 +79,8 @@ fn how(lasting: &Lasting) -> Markup {
 fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup {
     html! {
         p {
-            "It belongs to cgroups, and was run in simulation only: " strong { (best.label) } ", best there: "
-            (unbroken(&advice.predicted.against_baseline(best))) ". Set it, and look whether it is so."
+            "This setting belongs to cgroups, and iosched ran it only in simulation: " strong { (best.label) } ", best there: "
+            (unbroken(&advice.predicted.against_baseline(best))) ". Set it, and check the effect."
         }
         (how(lasting))
     }
@@ -93,7 +93,8 @@ fn reservations(doubts: &[String]) -> Markup {
 fn confirmed(advice: &Advice<'_>) -> Markup {
     html! {
         p {
-            "Means and standard deviations of " (advice.measured.confirm_runs) " runs on the device, against what was set there: "
+            "Means and standard deviations of " (advice.measured.confirm_runs) " runs on the \
+                device, compared with the present setting there: "
             (advice.present) "."
         }
         (tune::table(&advice.measured, &tune::asked(&advice.measured)))
@@ -142,8 +143,8 @@ fn predicted(advice: &Advice<'_>) -> Markup {
     let results = &advice.predicted;
     html! {
         p {
-            "The search on the model chose what to try on the device. It decides nothing by itself: the runs on the device do, \
-             since a model is only near to the device. By simulation alone: " (prose(&results.decision().sentences.join(" ")))
+            "The search on the model chose which settings to try on the device. The runs on the \
+             device decide, because a model is never exact. By simulation alone: " (prose(&results.decision().sentences.join(" ")))
         }
         @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
             h3 { "Effect of each change" }

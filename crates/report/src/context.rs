@@ -43,10 +43,11 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
                     (grouped(first.results.rounds.into())) " of each setting, taking turns in random order. "
                     (counted(ios, "I/O", "I/Os")) " in " (time(simulated_ns, 3)) " on the device, by iosched " (header.version) "."
                 } @else {
-                    (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } ", taking turns; run " i { "i" }
+                    (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } "\
+                        , in turns; run " i { "i" }
                     " of all settings" @if first.several { " and devices" } " has the same seed. Experiment seed " (header.seed) ". "
                     (counted(ios, "I/O", "I/Os")) " and "
-                    (time(simulated_ns, 3)) " of device time simulated altogether, by iosched "
+                    (time(simulated_ns, 3)) " of device time simulated in total, by iosched "
                     (header.version) "."
                 }
             }
@@ -105,7 +106,7 @@ pub(crate) fn device(device: &DeviceRecord) -> String {
 
 fn block_layer(header: &Header) -> String {
     let block_layer = &header.block_layer;
-    let groups = if block_layer.groups { "cgroups told apart" } else { "cgroups not told apart" };
+    let groups = if block_layer.groups { "cgroups told apart" } else { "cgroups not distinguished" };
     let plug = if block_layer.plug { "plugs as real systems" } else { "no plugs" };
     format!("{} jiffies a second; {groups}; {plug}", grouped(block_layer.hz.into()))
 }
@@ -130,20 +131,17 @@ fn replay(replay: Replay) -> String {
                 if speed == 1.0 { "at the recorded pace".to_owned() } else { format!("at {speed} times its pace") };
             format!("open: I/Os arrive as recorded, {pace}, however fast the device is")
         }
-        Replay::Closed => {
-            "closed: each process keeps its order and its think times, and waits for this device where it \
-                           waited for the recorded one"
-                .to_owned()
-        }
+        Replay::Closed => "closed: each process keeps its order and think times, and waits for this device as \
+                           it waited for the recorded one"
+            .to_owned(),
     }
 }
 
 fn limit(header: &Header) -> Option<String> {
-    let last = header.limit.time_ns.map(|ns| format!("nothing is submitted after {}", time(ns as f64, 3)));
+    let last = header.limit.time_ns.map(|ns| format!("no I/O is submitted after {}", time(ns as f64, 3)));
     let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", grouped(ios)));
-    let warm_up = (header.warm_up_ns > 0).then(|| {
-        format!("neither what is done in the first {} nor their time counts", time(header.warm_up_ns as f64, 3))
-    });
+    let warm_up = (header.warm_up_ns > 0)
+        .then(|| format!("the first {} of each run do not count", time(header.warm_up_ns as f64, 3)));
     let parts: Vec<String> = warm_up.into_iter().chain(last).chain(ios).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -12,8 +12,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         @if doubts.is_empty() {
             p .quiet {
-                @if view.several { "No reservations but those that hold on every device." }
-                @else { "No reservations: nothing found that makes these figures doubtful." }
+                @if view.several { "No reservations except those that hold on every device." }
+                @else { "No reservations: iosched found no reason to doubt these results." }
             }
         } @else {
             (heading(view, &view.id("doubts")))

@@ -10,7 +10,7 @@ use super::view::View;
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
     if view.results.rounds == 0 {
-        return html! { p .quiet { "No round is complete, so there are no figures." } };
+        return html! { p .quiet { "No round is complete, so there are no results." } };
     }
     html! {
         div .scroll tabindex="0" {
@@ -109,9 +109,11 @@ fn legend(view: &View<'_>) -> Markup {
             }
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {
-                "In brackets the confidence interval of the mean paired difference from the baseline: 95 % for all of them \
-                 together. The verdict follows from it: equal, if the interval lies within what matters ("
-                (view.header().equal_within_percent) " %); better or worse, if it does not hold 0; else nobody can tell."
+                "Brackets show the confidence interval of the mean difference from the baseline. \
+                 All intervals together hold with 95 % confidence. The verdict is equal if the \
+                 interval is within the difference that matters ("
+                (view.header().equal_within_percent) " %), and better or worse if it excludes 0. \
+                                                      Otherwise the verdict is \"cannot tell\"."
             }
         }
     }

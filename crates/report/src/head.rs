@@ -43,13 +43,14 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         return no_timelines();
     }
     let Some(Frame { width_ns, used: (low, high), .. }) = frame(view) else {
-        return html! { p .quiet { "Nothing was sent to the device but flushes, or nothing at all." } };
+        return html! { p .quiet { "The device got no reads or writes." } };
     };
     html! {
         p .legend {
-            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting: the \
-             shade reaches from the lowest to the highest, the line joins the last of each bin. The less the line has to \
-             travel, the less the device seeks. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
+            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of \
+             each setting. The shade reaches from the lowest to the highest position. The line \
+             joins the last position of each bin: the shorter the line, the less the device \
+             seeks. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
             (bytes(view.device().capacity_sectors as f64 * SECTOR)) "."
         }
         (row(&pictures(view)))
@@ -106,7 +107,8 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, frame: &Fra
         (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
     };
     let title = format!("Position on the device over time, {}", setting.label);
-    let about = format!("from bin to bin the last positions lie {} apart altogether", bytes(travelled as f64 * SECTOR));
+    let about =
+        format!("sum of the distances between the last positions of the bins: {}", bytes(travelled as f64 * SECTOR));
     let (id, chart) = (view.id(&format!("head-{}", setting.number)), chart(view, setting, &bins, frame));
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }

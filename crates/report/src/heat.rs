@@ -187,8 +187,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let Some(first) = kinds.iter().flatten().next() else { return html! { p .quiet { "No I/O was completed." } } };
     html! {
         p .legend {
-            "How long the I/Os took that were completed in each bin of " (width(first.width_ns)) ", first run of each \
-             setting: the stronger the colour, the more there were, on a logarithmic scale up to "
+            "Latency of the I/Os that completed in each bin of " (width(first.width_ns)) ", first \
+             run of each setting. A stronger colour means more I/Os, on a logarithmic scale up to "
             (grouped(kinds.iter().flatten().map(|grids| grids.most).max().unwrap_or(0)))
             ". All settings have the same axes and shades."
         }

@@ -55,8 +55,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let nobody_waits = distributions(view, |latency| latency.writes_async.clone());
     html! {
         p .legend {
-            "How long I/Os took from submission to completion: that share of them took at most so long. Lines are of all \
-             runs together, bands from the lowest to the highest run. The lower line is the faster one."
+            "Latency from submission to completion, by percentile. A line shows all runs \
+             together, and its band the lowest and the highest run. A lower line is faster."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

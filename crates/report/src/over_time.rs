@@ -48,8 +48,8 @@ pub(crate) const DEPTH: Figure = Figure {
     title: "I/Os in flight",
     name: "I/Os in flight",
     direction: Direction::Neither,
-    legend: "I/Os that were submitted and not yet completed, mean of each bin: those that wait, in the queue or for a \
-         place in it, and those in the device",
+    legend: "I/Os in flight, mean of each bin: those that wait (in the queue, or for a place in \
+         it) and those in the device",
     sums: under_way,
     per_second: 1e-9,
 };

@@ -71,9 +71,10 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
 fn untold() -> Markup {
     html! {
         p .quiet {
-            "Latencies and rates are those that the processes see. Some things are known only for simulated devices: \
-             device shares over time, turns and idling of the scheduler, the position on the device, and which I/Os \
-             in flight wait in the queue. The kernel shows them only to a program that traces every request."
+            "Latencies and rates are those that the processes see. Some plots exist only for \
+             simulated devices: device shares over time, turns and idling of the scheduler, the \
+             position on the device, and which I/Os in flight wait in the queue. On a real \
+             device, they would need a trace of every request."
         }
     }
 }

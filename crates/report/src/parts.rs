@@ -152,7 +152,8 @@ pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
 pub(crate) fn no_io_timelines() -> Markup {
     html! {
         p .quiet {
-            "These records do not have it: no first run of a setting came to its end, or an earlier version wrote them."
+            "The records do not have this plot: no first run of a setting ended, or an earlier \
+             version wrote the records."
         }
     }
 }
@@ -175,7 +176,7 @@ pub(crate) const fn facets(count: usize) -> &'static str {
 
 /// Said instead of a plot over time.
 pub(crate) fn no_timelines() -> Markup {
-    html! { p .quiet { "These records hold no timelines: no first run of a setting came to its end." } }
+    html! { p .quiet { "These records have no timelines, because no first run of a setting ended." } }
 }
 
 /// A table that is there for those who want figures rather than the plot above.

@@ -66,8 +66,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let alike = rows.iter().all(Row::alike);
     html! {
         p .legend {
-            "Latency in ms, of all runs; I/Os and bytes are means of a run. Slowdown: mean latency in company over mean latency alone, on the \
-             same device under the same setting; – where a process has too few I/Os, or was not run alone."
+            "Latencies are in ms, of all runs. I/Os and bytes are means per run. Slowdown is the \
+             mean latency beside the other processes, divided by the mean latency alone. – marks \
+             a process that has too few I/Os, or did not run alone."
             @if idle > 0 { " " (grouped(idle as u64)) " more without any I/O." }
         }
         div .scroll tabindex="0" {

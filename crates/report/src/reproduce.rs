@@ -17,7 +17,7 @@ pub(crate) fn section(views: &[View<'_>], file: Option<&str>) -> Markup {
             }
             @if let Some(file) = file {
                 dt { "This page" }
-                dd { "is computed from the records in " code { (file) } " and from nothing else: " code { "iosched report " (file) } }
+                dd { "is computed from the records in " code { (file) } " alone: " code { "iosched report " (file) } }
             }
             dt { "Version" }
             dd { "iosched " (header.version) ", records of format " (header.format) }
@@ -69,30 +69,33 @@ fn method() -> Markup {
         h3 { "Method" }
         ul .method {
             li {
-                "Runs are simulations: a function of workload, device, setting, seed and version. What chance decides (where \
-                 the platters stand at the start, arrivals within the recording's resolution) comes from the seed, and run "
-                i { "i" } " of every setting has the same one. So differences are taken run by run, and what chance did to \
-                 both drops out."
+                "Runs are simulations: workload, device, setting, seed and version determine the \
+                 result. The seed decides everything random: the initial position of the \
+                 platters, and arrival times within the resolution of the trace. Run "
+                i { "i" } " of every setting has the same seed. iosched compares run by run, so \
+                 random effects on both runs cancel out."
             }
             li {
-                "The confidence interval is Student's t over the paired differences. \"Equal\" means that the whole interval \
-                 lies within the difference that matters. \"Cannot tell\" means that the interval holds zero and also a \
-                 difference that matters: the runs show neither that the settings differ nor that they are equal."
+                "The confidence interval is Student's t over the paired differences. \"Equal\" \
+                 means that the whole interval is within the difference that matters. \"Cannot \
+                 tell\" means that the interval contains zero and also a difference that matters. \
+                 Then the runs show neither a difference nor equality."
             }
             li {
-                "Of many comparisons, a few differ by chance. Holm's correction widens the intervals, so that all of them \
-                 together hold with 95 % confidence."
+                "Among many comparisons, a few differ by chance. Therefore Holm's correction \
+                 widens the intervals, so that all together hold with 95 % confidence."
             }
             li {
-                "Latency is counted from submission, before any wait for allocation, to completion. Quantiles come from \
-                 histograms that are exact to 0.8 %."
+                "Latency is the time from submission to completion, with any wait for a free \
+                 request. Percentiles come from histograms that are exact to 0.8 %."
             }
             li {
-                "Fairness is Jain's index of slowdowns: a process' mean latency in company over its mean latency alone on \
-                 the same device under the same setting; of the " (ALONE_TASKS_MAX) " busiest processes with "
-                (ALONE_IOS_MIN) " I/Os or more. 1 says that company slows all of them down alike."
+                "Fairness is Jain's index of slowdowns. A slowdown is the mean latency of a \
+                 process beside the others, divided by its mean latency alone. It includes the " (ALONE_TASKS_MAX) " busiest processes with "
+                (ALONE_IOS_MIN) " I/Os or more. 1 means that all are slowed down equally."
             }
-            li { "Everything over time is of the first run of each setting; all other figures are of all complete rounds." }
+            li { "Plots over time show the first run of each setting. All other results are from \
+                  all complete rounds." }
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Each run as a dot, on a real device in the order in which they were made: drifts, groups and odd runs are seen at
-//! once.
+//! Each run as a dot, on a real device in the order of execution: drifts, groups and odd runs are seen at once.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +22,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         p .legend {
             "Each dot is a run, from left to right "
             @if is_measured {
-                "in the order in which they were made"
+                "in the order of execution"
             } @else {
-                "by its number: runs of one number have the same seed"
+                "by run number: runs with the same number have the same seed"
             }
             "; a line is the mean of its setting. "
         }

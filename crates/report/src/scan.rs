@@ -102,8 +102,9 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!pictures.is_empty()).then(|| {
         html! {
             p .legend {
-                "Means of all runs over the values of a parameter; the band around a line reaches a standard deviation up and down."
-                @if let Some(baseline) = baseline { " The dashed line across is the baseline, " (name(baseline)) "." }
+                "Means of all runs for each value of a parameter. The band around a line is one \
+                 standard deviation on either side."
+                @if let Some(baseline) = baseline { " The dashed line is the baseline, " (name(baseline)) "." }
             }
             @for scan in scans(view).iter().filter(|scan| scan.lines.len() > 1) { (key(scan)) }
             (row(&pictures))

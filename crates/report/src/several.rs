@@ -76,8 +76,9 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
             }
         }
         p .legend {
-            "The settings that are better than " (name(baseline)) " for sure, and by how much the best of them is. If there is \
-             none: the settings that are equal to " (name(baseline)) ", and by how much it is better than the next best."
+            "Each cell shows the settings that are clearly better than " (name(baseline)) ", and the gain of the best one. If \
+             no setting is better, it shows the settings that are equal to " (name(baseline)) ", and the lead of the \
+             baseline over the next best setting."
         }
     }
 }
@@ -90,7 +91,7 @@ fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
         Outcome::CannotTell { runs_needed } => html! {
             span .quiet {
                 "cannot tell"
-                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would" }
+                @if let Some(runs) = runs_needed { br; "needs " (unbroken(&runs_in_words(*runs))) }
             }
         },
         Outcome::NothingBetter => html! { span .quiet { "nothing is better" } },

@@ -46,9 +46,10 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let width_ns = width_ns(&timelines);
     html! {
         p .legend {
-            "Each process' share of the bytes completed in bins of " (width(width_ns)) ", first run of each \
-             setting; the busiest at the bottom, in the same order everywhere. Blank: nothing was completed. Below each \
-             plot the shares of the whole run."
+            "Share of each process in the bytes completed in bins of " (width(width_ns)) ", first \
+             run of each setting. The busiest process is at the bottom, and all plots have the \
+             same order. In blank bins, no I/O completed. Below each plot are the shares of the \
+             whole run."
         }
         div .(facets(timelines.len())) {
             @for (setting, timeline) in &timelines {

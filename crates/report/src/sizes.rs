@@ -49,8 +49,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
     html! {
         p .legend {
-            "Of the I/Os of each size in the first run of each setting: the median, filled, and p99 above it. A size \
-             stands for all up to twice it."
+            "Latency by size of I/O, first run of each setting: the median (filled), and p99 \
+             above it. Each size includes all sizes below its double."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

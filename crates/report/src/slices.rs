@@ -29,15 +29,16 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         @if !with.is_empty() {
             p .legend {
-                "First run. Each bar is a process' turn (light: its async requests): the time in which only its requests go \
-                 to the device; what the device was given before may still be served in it. Within, the device was kept \
-                 waiting for the process' next request: "
-                (key("idle-paid", with[0].0)) " the request came in time, " (key("idle-vain", with[0].0)) " in vain"
+                "First run. Each bar is the turn of a process (light: its async requests). In a \
+                 turn, the scheduler sends only requests of this process; the device may still \
+                 serve earlier requests. Marks show where the device waited for the next request \
+                 of the process: "
+                (key("idle-paid", with[0].0)) " the request arrived in time, " (key("idle-vain", with[0].0)) " in vain"
                 @if with.iter().any(|(.., turns)| turns.waits.iter().any(|wait| wait.preempted)) {
                     ", " (key("idle-cut", with[0].0)) " until another queue took its place"
                 }
                 ". "
-                (key("preempt", with[0].0)) " marks a queue that took another's place."
+                (key("preempt", with[0].0)) " marks a queue that preempted another queue."
             }
         }
         @for (setting, timeline, turns) in &with { (one(view, setting, timeline, turns)) }
@@ -45,7 +46,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             p .quiet {
                 (listed(&without.iter().map(|(setting, ..)| setting.label.to_owned()).collect::<Vec<_>>(), "and"))
                 @if without.len() == 1 { " gives" } @else { " give" }
-                " processes no turns: there is nothing of this kind to show."
+                " processes no turns, so this plot is empty."
             }
         }
     }
@@ -103,13 +104,14 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
             div .scroll tabindex="0" { (table(view, setting, turns, end_ns)) }
             @if timeline.spans_shorter_dropped_ns > 0 {
                 p .legend {
-                    "The run has more turns than a timeline keeps: turns and waits "
+                    "The run has more turns than a timeline can hold. Turns and waits "
                     @match timeline.spans_shorter_dropped_ns {
                         1 => "that ended the moment they began",
                         shorter => { "shorter than " (time(shorter as f64, 2)) },
                     }
                     ", and some of the preemptions, are "
-                    @if turns.sums_are_whole() { "not in the plot; sums count them." } @else { "in neither plot nor sums." }
+                    @if turns.sums_are_whole() { "not in the plot; sums count them." } @else { "\
+                        neither in the plot nor in the sums." }
                 }
             }
         }
@@ -242,7 +244,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
     };
     let title = format!("Turns of processes over time, {}", setting.label);
     let about = format!(
-        "{} turns of {} queues from {} to {}; the table has the sums of the whole run",
+        "{} turns of {} queues from {} to {}; the table shows the sums of the whole run",
         turns.turns.iter().filter(|turn| within(turn.from_ns, turn.to_ns, window).is_some()).count(),
         queues.len(),
         time(window.0 as f64, 3),

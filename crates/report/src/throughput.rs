@@ -86,10 +86,12 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let Some(frame) = frame(view) else { return html! { p .quiet { "Nothing was read or written." } } };
     html! {
         p .legend {
-            "Bytes completed per second in the first run of each setting, in bins of " (width(frame.width_ns))
-            ". Dark: reads; light, on top of them: writes. A plot ends where the run did. ↑ higher is better."
+            "Bytes per second in the first run of each setting, in bins of " (width(frame.width_ns))
+            ". Dark: reads. Light, above the reads: writes. A plot ends when its run ended. ↑ \
+             higher is better."
             @if frame.all.iter().any(|(_, rates)| peak(rates).1 > frame.top) {
-                " A few bins are much higher than all others: they are cut, and the highest is told above."
+                " A few bins are much higher than all others. The plot cuts them; the text above \
+                 has the highest value."
             }
         }
         (row(&plots(view, &frame)))

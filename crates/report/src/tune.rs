@@ -122,7 +122,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
     };
     html! {
         figure .wide .narrow {
-            figcaption { "Means of the confirming runs; filled: no other setting is better in all goals" }
+            figcaption { "Means of the confirming runs. Filled: no other setting is better in all goals" }
             div .scroll tabindex="0" { (picture.html()) }
         }
         dl .sentences {
@@ -191,11 +191,12 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         own.collect::<Vec<_>>()
     };
     html! {
-        p { "Each change of the recommended setting put back to its default, the others left as they are, against the whole." }
+        p { "For each change of the recommended setting: the effect of going back to the default \
+             of this one tunable." }
         @for goal in 0..results.header.goals {
             @let own = of_goal(goal);
             @if !own.is_empty() {
-                (bars(&format!("worth-{goal}"), &format!("How much worse {} is then", results.header.measures[goal].name), &own))
+                (bars(&format!("worth-{goal}"), &format!("Loss of {}", results.header.measures[goal].name), &own))
             }
         }
     }
@@ -209,9 +210,10 @@ fn short(said: &str) -> String {
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
-            "The share of what differs between the settings tried that goes with the value of a tunable, then with that of the \
-             one that explains most of the rest, and so on (main effects, omega squared, with 95 % bootstrap intervals). Tunables \
-             that are not here explain no more than chance would. Shares are of what the search tried, not of all there is."
+            "How much of the difference between the tried settings each tunable explains, most \
+             important first (main effects, omega squared, with 95 % bootstrap intervals). A \
+             tunable that explains no more than chance is not listed. The shares hold for the \
+             settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {
             @let own: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {
@@ -237,7 +239,8 @@ fn confirmed(results: &TuneResults<'_>) -> Markup {
     let asked = asked(results);
     let others: Vec<usize> = (0..header.measures.len()).filter(|measure| !asked.contains(measure)).collect();
     html! {
-        p { "Means and standard deviations of runs with seeds that nothing was chosen by, against " (header.baseline) "." }
+        p { "Means and standard deviations of runs with new seeds, which the search did not use, \
+             compared with " (header.baseline) "." }
         (table(results, &asked))
         details {
             summary { "All figures" }

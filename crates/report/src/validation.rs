@@ -53,9 +53,10 @@ fn compared(validation: &Validation) -> Markup {
             dt { "Seed" } dd { (validation.seed) }
         }
         p .legend {
-            "The requests were sent to the real disk one at a time. The model gets the same ones, each as long after the \
-             completion of the one before as it was sent then. Where the platters were is not known, so \
-             distributions are compared, not single requests: the distance is taken between equal ranks of both."
+            "The real disk got the requests one at a time. The model gets the same requests, each \
+             at the recorded interval after the completion of the one before. The position of the \
+             platters is unknown. Therefore iosched compares the distributions rank by rank, not \
+             single requests."
         }
     }
 }
@@ -77,9 +78,10 @@ fn distributions(validation: &Validation) -> Markup {
     });
     html! {
         p .legend {
-            "Above, that share of the requests took at most so long: " span .s0 { span .own-name { "measured" } } ", "
-            span .s1 { span .own-name { "simulated" } } ". Below, how much longer (up) or shorter (down) the request of each rank \
-            took in the simulation; where the line is at the edge, the difference is larger."
+            "The upper plot shows the distribution of response times: " span .s0 { span .own-name { "measured" } } ", "
+            span .s1 { span .own-name { "simulated" } } ". The lower plot shows, for each rank, \
+            how much longer (up) or shorter (down) the simulated request took. A line at the edge \
+            means a larger difference."
         }
         div .pair { @for figure in drawn { (figure) } }
     }
@@ -194,8 +196,8 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
     let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
     html! {
         p .legend {
-            "For both sides, the model decides whether a request is from the cache or the medium. If the disk decided \
-             otherwise, the distance of the row is large."
+            "The model decides for both whether a request is served from the cache or the medium. \
+             If the real disk decided otherwise, the distance of the row is large."
         }
         div .scroll tabindex="0" {
             table .figures.many {

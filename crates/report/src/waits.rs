@@ -103,10 +103,11 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!rows.is_empty()).then(|| {
         html! {
             p .legend {
-                "Before there is a request for a bio, a controller beside the elevator may let it wait. Bios and their \
-                 waits are means of a run. Of latency: the sum of these waits over the sum of the latencies of all I/Os \
-                 of the cgroup's processes, – where those had none; what a process has to submit behind a bio that \
-                 waits is not in it, and of an I/O in several bios each wait is."
+                "A controller can delay a bio before it becomes a request. Bios and waits are \
+                 means per run. \"Of latency\" is the sum of the waits, divided by the sum of the \
+                 latencies of all I/Os in the cgroup (– if there are none). If an I/O has several \
+                 bios, each wait counts. Later I/Os that a process could not submit meanwhile do \
+                 not count."
             }
             div .scroll tabindex="0" {
                 table .waits {

@@ -84,7 +84,7 @@ fn a_model_that_is_far_off_is_said_to_be_and_its_figures_are_bold() {
     let measurements = measured("sata-7200", usize::MAX);
     let (near, _) = page(&measurements, "sata-7200");
     let (far, calibration) = page(&measurements, "nvme");
-    assert!(!calibration.verdict.fits && far.contains("No model fits: ssd comes nearest"));
+    assert!(!calibration.verdict.fits && far.contains("No model fits: ssd is closest"));
     let bold = |html: &str| html.matches("%</b>").count();
     assert!(bold(&far) > bold(&near) + 50, "{} {}", bold(&far), bold(&near));
 }

@@ -323,7 +323,7 @@ fn records_of_earlier_versions_have_no_latency_over_time_and_the_page_says_so() 
     records.timelines.iter_mut().for_each(|own| own.timeline.io = iosched_sim::IoTimeline::default());
     let html = check(&records);
     for id in ["heat", "sizes", "depth"] {
-        assert!(section(&html, id).contains("an earlier version wrote them"), "{id}");
+        assert!(section(&html, id).contains("an earlier version wrote the records"), "{id}");
     }
     assert!(section(&html, "iops").contains("<svg"), "the queue's bins count I/Os, too");
 }
@@ -340,7 +340,7 @@ fn of_a_real_device_what_its_io_tells_is_drawn_and_what_it_does_not_is_said() {
     for id in ["heat", "sizes", "throughput", "iops", "depth", "runs"] {
         assert!(section(&html, id).contains("<svg viewBox"), "{id}");
     }
-    assert!(!places.contains("shares") && section(&html, "untold").contains("known only for simulated devices"));
+    assert!(!places.contains("shares") && section(&html, "untold").contains("exist only for simulated devices"));
 }
 
 /// Settings of which there is something in every plot.
@@ -372,10 +372,7 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     let records = records_of(tasks, &settings, 2, "sata-7200");
     let html = check(&records);
     let scan = section(&html, "scan");
-    assert!(
-        scan.contains("over slice_idle of cfq") && scan.contains("The dashed line across is the baseline"),
-        "{scan}"
-    );
+    assert!(scan.contains("over slice_idle of cfq") && scan.contains("The dashed line is the baseline"), "{scan}");
     // In the order of values, whatever the order of settings.
     let about = scan.split("<desc").nth(1).unwrap().split("</desc>").next().unwrap();
     let at = |value: &str| about.find(value).unwrap_or_else(|| panic!("{value} in {about}"));
@@ -384,7 +381,7 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     // What was run is what is marked across, and what the legend speaks of is what is drawn, by scripts as well.
     let axis = scan.split("text-anchor=\"middle\"").skip(1).take(3).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
     assert_eq!(axis.collect::<Vec<_>>(), ["0", "4", "8"]);
-    assert!(scan.contains("class=\"band\"") && scan.contains("the band around a line"), "{scan}");
+    assert!(scan.contains("class=\"band\"") && scan.contains("The band around a line"), "{scan}");
     assert!(
         scan.contains(r#""marks":[0,4,8]"#)
             && scan.contains(r#""name":"noop","setting":0,"draw":"line","dashed":true"#)

@@ -71,13 +71,13 @@ pub(super) fn sections(
 fn held_out(calibration: &Calibration) -> Markup {
     html! {
         p {
-            "These were measured with the rest, but the model is not made from them: as near as it comes here it may be expected to come \
-             to other workloads."
+            "The fit did not use these measurements. Expect the same error for other workloads."
         }
         (table::table(&calibration.held_out))
         p .legend {
-            "Medians of the runs. ± is the standard deviation from run to run; above " (percent(NOISY)) " it has a !, since no model can meet \
-             what does not repeat; of one run it is not known. What is off by more than " (percent(WITHIN)) " is bold."
+            "Medians of the runs. ± is the standard deviation between runs; above " (percent(NOISY)) " \
+             it has a !, because no model can meet a value that does not repeat. With one run it \
+             is unknown. Values that are wrong by more than " (percent(WITHIN)) " are bold."
         }
     }
 }
@@ -132,7 +132,8 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
 fn io_cost(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let told = IoCost::of_measurements(measurements, &calibration.profile);
     html! {
-        p { "For weights of cgroups: what stands behind the device's number in io.cost.model and io.cost.qos." }
+        p { "For weights of cgroups: write these values after the number of the device to \
+             io.cost.model and io.cost.qos." }
         pre { (told.model.line()) "\n" (told.qos.line()) }
         table {
             thead { tr { th scope="col" { "Figure" } th scope="col" { "Value" } th scope="col" { "From" } } }

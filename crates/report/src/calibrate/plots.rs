@@ -194,9 +194,9 @@ pub(super) fn section(figures: &[Figure]) -> Markup {
     let repeated = figures.iter().flat_map(|figure| &figure.points).any(|point| point.range().is_some());
     html! {
         p .legend {
-            "Dots are what was " span .(MEASURED) { span .own-name { "measured" } } ", hollow if the fit did not see it"
-            @if repeated { ", with a line of one standard deviation from run to run to either side" }
-            "; the line is " span .(MODEL) { span .own-name { "the model" } } "."
+            "Dots: " span .(MEASURED) { span .own-name { "measured" } } " (hollow: not used for the fit)"
+            @if repeated { ", with one standard deviation on either side" }
+            ". Line: " span .(MODEL) { span .own-name { "the model" } } "."
         }
         div .facets { @for figure in figures { (draw(figure)) } }
     }

@@ -34,8 +34,9 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
         .collect();
     html! {
         p .legend {
-            "Per cent of the baseline as published, or of ours where nothing was published. Solid: published; light: ours; \
-             lines: mean ± standard deviation. At the right the published mean and ours. "
+            "Percent of the published baseline, or of the simulated one if none was published. \
+             Solid: published. Light: simulated. Lines: mean ± standard deviation. At the right: \
+             the published and the simulated mean. "
             @for setting in settings {
                 span .legend-name .(setting.class) { (swatch()) span .own-name { (setting.label) } } "  "
             }
@@ -81,7 +82,7 @@ fn bars(results: &ExperimentResults<'_>, case: usize, rows: &[(&Row, f64)], sett
         }
     };
     let name = &results.experiment.cases[case].name;
-    let about = format!("{} tests under {} settings; the figures are in the table below", rows.len(), settings.len());
+    let about = format!("{} tests under {} settings; the values are in the table below", rows.len(), settings.len());
     picture(&format!("bars-{}-{case}", results.experiment.name), size, name, &about, &body)
 }
 

@@ -88,7 +88,7 @@ fn goals(results: &[ExperimentResults<'_>]) -> Markup {
                     }
                 }
             }
-            p .legend { "Ratios of means, and where it says so of standard deviations." }
+            p .legend { "Ratios of means, or of standard deviations where the table says so." }
         }
     }
 }
@@ -137,7 +137,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, seve
                 (processes::pictures(results, &settings))
                 (time::pictures(results, &settings))
                 section {
-                    h3 { "Published results and ours" }
+                    h3 { "Published and simulated results" }
                     (bars::pictures(results, &settings))
                 }
                 section {
@@ -189,25 +189,29 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
             h2 { "How to read and repeat this" }
             ul .method {
                 li {
-                    "Every case is run " (counted(header.runs.into(), "time", "times")) " under each setting, by turns; the runs of \
-                     one number share a seed, which decides where the platters are, where files come to lie and when periodic \
-                     threads begin."
+                    "Every case is run " (counted(header.runs.into(), "time", "times")) " under \
+                     each setting, in turns. Runs with the same number have the same seed. The \
+                     seed decides the position of the platters, the location of files, and the \
+                     times at which periodic threads start."
                 }
                 li {
-                    "Two settings differ only where the difference of the means is outside the standard deviations (the first \
-                     document's method), and of ours at least 0.5 %. Where a document prints no deviations, a tenth is no \
-                     difference, neither of its figures nor of ours."
+                    "Two settings differ only if their means differ by more than the standard \
+                     deviations (the method of the first document). Simulated means must also \
+                     differ by at least 0.5 %. If a document gives no deviations, differences \
+                     below 10 % do not count, neither published nor simulated ones."
                 }
                 li {
-                    "Tests shorter than a minute are marked ◦: the first document does not consider such tests."
+                    "◦ marks tests shorter than a minute, which the first document excludes."
                 }
                 li {
-                    "What a document does not say is a range: the first run is made again with each of its other values. \"Over unknowns\" is the \
-                     band of the means; a verdict that is another somewhere in it says where. " code { "iosched reproduce --assumptions" }
-                    " lists what is unknown and what was fitted."
+                    "If a document does not give a value, iosched assumes a range, and repeats \
+                     the first run with each other value of the range. \"Over unknowns\" shows \
+                     how far the mean varies. If the verdict changes with the value, the table \
+                     says where. " code { "iosched reproduce --assumptions" }
+                    " lists the assumed ranges and the fitted values."
                 }
-                li { "Published figures marked † were kept back when the models were made." }
-                li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated altogether." }
+                li { "† marks published results that were not used to make the models." }
+                li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated in total." }
             }
             pre { (header.command) }
         }

@@ -55,7 +55,8 @@ fn lines(results: &ExperimentResults<'_>, row: &Row, settings: &[Setting<'_>]) -
                     @if is_first { (row.test) @if row.is_short() { span title="shorter than a minute" { " ◦" } } }
                 }
                 td .unit { @if is_first { (row.unit) } }
-                td .setting { (name(setting)) @if cell.held_out { span title="kept back when the models were made" { " †" } } }
+                td .setting { (name(setting)) @if cell.held_out { span title="not used to make \
+                    the models" { " †" } } }
                 (figure(cell.published, decimals))
                 (figure(simulated(cell), decimals))
                 td .number { @if let Some(ratio) = cell.ratio() { (significant(ratio, 3)) } }
