@@ -17,7 +17,7 @@ use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError, Refusal};
 use iosched_lab::LabError;
 use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant, quoted};
-use iosched_lab::verify::VerifyError;
+use iosched_lab::verify::{RequestError, VerifyError};
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
@@ -71,6 +71,19 @@ pub(crate) fn of_asked(error: AskedError) -> anyhow::Error {
         AskedError::Workload(error) => error.into(),
         AskedError::Profile(error) => error.into(),
         AskedError::Lab(error) => error.into(),
+    }
+}
+
+/// An error of a request for runs on a real device.
+pub(crate) fn of_request(error: RequestError) -> anyhow::Error {
+    match error {
+        RequestError::Asked(error) => of_asked(error),
+        RequestError::Lab(error) => error.into(),
+        RequestError::Directory(error) => error.into(),
+        RequestError::Find(error) => error.into(),
+        RequestError::Refusal(error) => error.into(),
+        RequestError::State(error) => error.into(),
+        error => usage(error),
     }
 }
 

@@ -12,9 +12,9 @@ use iosched_disk::{FixedConfig, Profile};
 use iosched_kernel::facts::MachineFacts;
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 use iosched_lab::asked::{self, CommandLine};
-use iosched_lab::verify::{KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
+use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, open_target, scheduled_disk, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, workload_record};
 use iosched_sim::Replay;
 use iosched_workload::Workload;
@@ -23,8 +23,7 @@ use super::AdviseArgs;
 use super::directory::AdviceDirectory;
 use super::found::Found;
 use crate::calibrate::{check_room, measure_watched};
-use crate::compare;
-use crate::fail::{of_asked, usage};
+use crate::fail::{of_asked, of_request, usage};
 use crate::options;
 use crate::watched::{RUNS, Watched};
 
@@ -62,15 +61,8 @@ impl<'a> Plan<'a> {
             ));
         }
         let work = Work::Workload(workload.clone());
-        let target = compare::target(&roots, &state, &args.on, args.destroy_data.as_deref(), &work)?;
-        execute::check(&workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
-        let Some(disk) = target.block_device().map(BlockDevice::disk) else {
-            let on = args.on.display();
-            return Err(usage(format!(
-                "{on}: is not on a block device of this machine, so there is no scheduler to \
-                 set; name a disk or a directory on one"
-            )));
-        };
+        let target = open_target(&roots, &state, &args.on, args.destroy_data.as_deref(), &work).map_err(of_request)?;
+        let disk = scheduled_disk(&target, &args.on.display().to_string(), Some(&work)).map_err(of_request)?;
         if args.profile.is_none() {
             let trace = if let Workload::Trace(trace) = &workload { Some(trace.as_ref()) } else { None };
             check_room(&target, args.file_size, trace, ", or a model of the device: --profile FILE")?;
@@ -89,7 +81,8 @@ impl<'a> Plan<'a> {
     }
 
     fn target(&self) -> Result<Target> {
-        compare::target(&self.roots, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
+        open_target(&self.roots, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
+            .map_err(of_request)
     }
 
     /// How much of the target a model is made of.

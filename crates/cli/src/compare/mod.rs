@@ -20,7 +20,7 @@ use crate::show::{self, Page};
 use crate::watched::{RUNS, Watched};
 
 pub(crate) use args::{CompareArgs, OutputFormat};
-pub(crate) use real::{RealArgs, target};
+pub(crate) use real::RealArgs;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     match &args.real.on {

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
-use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::asked::{CommandLine, SettingTarget, did_you_mean, replay};
+use iosched_kernel::{Roots, StateDirectory};
+use iosched_lab::asked::{CommandLine, replay};
 use iosched_lab::goal::Measure;
-use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
-use iosched_lab::{Control, Figure, LabError, SettingRecord, command_record, workload_record};
+use iosched_lab::verify::{
+    ForeignCommand, RealComparison, Work, named_baseline, named_settings, open_target, scheduled_disk,
+};
+use iosched_lab::{Control, Figure};
 
 use super::{CompareArgs, Comparing, Written, outputs};
-use crate::fail::{of_asked, usage};
+use crate::fail::{of_asked, of_request, usage};
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use crate::watched::on_interrupt;
 
@@ -72,47 +73,30 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
-    let target = target(&roots, &state, on, real.destroy_data.as_deref(), &work)?;
-    if let Work::Workload(workload) = &work {
-        execute::check(workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
-    }
-    let Some(device) = target.block_device().map(BlockDevice::disk) else {
-        return Err(usage(format!(
-            "{}: is not on a block device of this machine, so there is no scheduler to set; name a disk or a \
-             directory on one",
-            on.display()
-        )));
-    };
-    let settings = settings(args, &device)?;
-    let baseline = baseline(args, &settings, &device)?;
+    let target = open_target(&roots, &state, on, real.destroy_data.as_deref(), &work).map_err(of_request)?;
+    let device = scheduled_disk(&target, &on.display().to_string(), Some(&work)).map_err(of_request)?;
+    let settings = named_settings(&args.schedulers, &device).map_err(of_request)?;
+    let baseline = named_baseline(args.baseline.as_deref(), &settings, &device).map_err(of_request)?;
     let replay = match &work {
         Work::Workload(workload) => replay(args.replay.map(Into::into), args.speed, workload).map_err(of_asked)?,
         Work::Command(_) => iosched_sim::Replay::Closed,
     };
-    let mut workload = match &work {
-        Work::Workload(workload) => workload_record(workload),
-        Work::Command(own) => command_record(&own.words),
-    };
-    let limits = real.length.limits();
-    workload.timed |= limits.run_for_ns.is_some();
-    let verification = Verification {
-        warm_up_ns: limits.warm_up_ns,
-        limit: limits.of_runs(),
-        workload,
-        command: command(args, on, &settings, baseline),
-        settings: settings.clone(),
+    let command = command(args, on, &settings, baseline);
+    let comparison = RealComparison {
         baseline,
         runs: args.runs(),
         seed: args.seed,
         replay,
+        limits: real.length.limits(),
         until_sure_percent: real.until_sure,
         equal_within_percent: args.verdicts.equal_within,
         goals: args.goals.clone(),
+        ..RealComparison::of(work, settings, command)
     };
     let Written { records, report, .. } = Written::of(args, &mut outputs(args))?;
-    let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
+    let mut bench = comparison.bench(&target, &state)?;
     let mut comparing = Comparing::begin(args, records, report);
-    let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
+    let finished = comparison.run(&mut bench, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();
     comparing.show(&finished?, Vec::new())
 }
@@ -126,117 +110,24 @@ fn work(args: &CompareArgs) -> Result<Work> {
                  counts",
             ));
         }
-        check_program(&args.real.command[0])?;
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
-        return Ok(Work::Command(ForeignCommand { words, prepare }));
+        let command = ForeignCommand { words, prepare };
+        command.check().map_err(of_request)?;
+        return Ok(Work::Command(command));
     }
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
 }
 
-/// Whether there is a program to run.
-fn check_program(program: &str) -> Result<()> {
-    if program.contains('/') {
-        return match Path::new(program).exists() {
-            true => Ok(()),
-            false => Err(usage(format!("{program}: there is no such program"))),
-        };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut directories = std::env::split_paths(&path);
-    if directories.any(|directory| directory.join(program).symlink_metadata().is_ok()) {
-        return Ok(());
-    }
-    let there =
-        std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
-    let mut known: Vec<String> = there.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // Of several that are as near, always the same one.
-    known.sort();
-    let meant = did_you_mean(program, known.iter().map(String::as_str));
-    Err(usage(format!("{program}: there is no such program in $PATH{meant}")))
-}
-
-/// Where it is run.
-pub(crate) fn target(
-    roots: &Roots,
-    state: &StateDirectory,
-    on: &Path,
-    destroy: Option<&Path>,
-    work: &Work,
-) -> Result<Target> {
-    if on.is_dir() {
-        if destroy.is_some() {
-            return Err(usage(
-                "--destroy-data is only for devices; in a directory, iosched writes only to files that \
-                 it creates",
-            ));
-        }
-        return Ok(match work {
-            Work::Workload(_) => Target::directory(roots, on, state)?,
-            Work::Command(_) => Target::directory_of_command(roots, on)?,
-        });
-    }
-    let device = BlockDevice::itself(roots, on)?;
-    match (destroy, work) {
-        (Some(_), Work::Command(_)) => {
-            Err(usage("--destroy-data is only for workloads; iosched does not control which files a command writes"))
-        }
-        (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
-        (None, _) => Ok(Target::read_only(device)),
-    }
-}
-
-/// Those that were named, or every scheduler that the device can have now.
-fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecord>> {
-    let offered = device.schedulers();
-    let target = SettingTarget::Kernel(&offered);
-    let all = ["all".to_owned()];
-    let mut settings: Vec<SettingRecord> = Vec::new();
-    for text in if args.schedulers.is_empty() { &all[..] } else { &args.schedulers } {
-        for setting in target.parse_all(text).map_err(|problem| usage(format!("--scheduler {text}: {problem}")))? {
-            let record = for_records(setting);
-            if settings.iter().any(|known| known.label == record.label) {
-                return Err(usage(format!(
-                    "the setting {} is given twice with --scheduler; give each setting once",
-                    record.label
-                )));
-            }
-            settings.push(record);
-        }
-    }
-    if settings.is_empty() {
-        return Err(usage(format!("{}: has no scheduler of its own", device.name())));
-    }
-    Ok(settings)
-}
-
-/// The number of the setting that others are compared with: the one that was named, what is set now if that is compared,
-/// or the first.
-fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice) -> Result<usize> {
-    let number = |label: &str| settings.iter().position(|setting| setting.label == label);
-    let Some(named) = &args.baseline else {
-        let as_it_is = number(&Setting::present().to_string());
-        let present = || device.scheduler().and_then(|name| number(&name));
-        return Ok(as_it_is.or_else(present).unwrap_or(0));
-    };
-    let offered = device.schedulers();
-    let setting = SettingTarget::Kernel(&offered).parse(named);
-    let setting = setting.map_err(|problem| usage(format!("--baseline {named}: {problem}")))?;
-    number(&setting.to_string()).ok_or_else(|| {
-        let labels: Vec<&str> = settings.iter().map(|setting| setting.label.as_str()).collect();
-        usage(format!("the baseline {setting} is not one of the compared settings; they are {}", labels.join(", ")))
-    })
-}
-
 /// The command line that makes such records, every choice spelled out.
-fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: usize) -> String {
+fn command(args: &CompareArgs, on: &Path, settings: &[Setting], baseline: usize) -> String {
     let real = &args.real;
     let mut line = CommandLine::of("compare");
     line.option("--on", on.display());
     line.options("--workload", args.workload.iter().map(|path| path.display()));
     line.reading(&args.reading.options());
     line.options("--destroy-data", real.destroy_data.iter().map(|device| device.display()));
-    line.options("--scheduler", settings.iter().map(|setting| &setting.label));
-    line.option("--baseline", &settings[baseline].label);
+    line.options("--scheduler", settings);
+    line.option("--baseline", &settings[baseline]);
     line.options("--goal", &args.goals);
     line.option("--runs", args.runs());
     line.option("--seed", args.seed);

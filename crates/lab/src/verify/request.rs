@@ -1,0 +1,283 @@
+//! A comparison on a real device, assembled from a request: the target, the settings, the work and the plan of runs.
+//!
+//! `iosched compare --on`, the last step of `iosched advise` and the runs of `iosched validate` are made here.
+
+use std::path::Path;
+
+use iosched::Setting;
+use iosched_kernel::directory::DirectoryError;
+use iosched_kernel::target::Target;
+use iosched_kernel::{BlockDevice, FindError, Refusal, Roots, StateDirectory, StateError, consent, execute};
+use iosched_sim::Replay;
+
+use super::kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
+use super::{Verification, VerifyError, verify};
+use crate::asked::{AskedError, SettingTarget, did_you_mean};
+use crate::compare::EQUAL_WITHIN_PERCENT;
+use crate::error::LabError;
+use crate::execute::{Finished, Progress};
+use crate::goal::Goal;
+use crate::pool::Control;
+use crate::record::SettingRecord;
+use crate::{command_record, workload_record};
+
+/// An error of a request for runs on a real device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// An argument is wrong.
+    #[error(transparent)]
+    Asked(#[from] AskedError),
+    /// The request is wrong: another one would be right.
+    #[error("{0}")]
+    Wrong(String),
+    /// The parts of the request do not fit together.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// There is no such device.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The device may not be written.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The directory for records of changed settings cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// What runs on a device, under which settings, and how often.
+#[derive(Clone, Debug)]
+pub struct RealComparison {
+    /// The workload or command.
+    pub work: Work,
+    /// The settings, each once.
+    pub settings: Vec<SettingRecord>,
+    /// Number in `settings` of the one that others are compared with.
+    pub baseline: usize,
+    /// Runs of each setting; with `until_sure_percent`, the maximum.
+    pub runs: u32,
+    /// Seed of every run and of their order.
+    pub seed: u64,
+    /// Use of a trace's times.
+    pub replay: Replay,
+    /// Warm-up and length of each run.
+    pub limits: Limits,
+    /// Ends once every difference is clear, or known to within this share of the baseline, per cent.
+    pub until_sure_percent: Option<f64>,
+    /// Differences within this share of the baseline do not matter, per cent.
+    pub equal_within_percent: f64,
+    /// The metrics that matter; none: the usual ones.
+    pub goals: Vec<Goal>,
+    /// The command line that makes such records again.
+    pub command: String,
+}
+
+impl RealComparison {
+    /// A comparison of `settings` with the first of them, in closed replay, for the whole workload.
+    #[must_use]
+    pub fn of(work: Work, settings: impl IntoIterator<Item = Setting>, command: String) -> Self {
+        Self {
+            work,
+            settings: settings.into_iter().map(for_records).collect(),
+            baseline: 0,
+            runs: crate::asked::RUNS,
+            seed: 1,
+            replay: Replay::Closed,
+            limits: Limits::default(),
+            until_sure_percent: None,
+            equal_within_percent: EQUAL_WITHIN_PERCENT,
+            goals: Vec::new(),
+            command,
+        }
+    }
+
+    /// The bench for its runs on `target`. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// As [`KernelBench::new`].
+    pub fn bench<'t>(&'t self, target: &'t Target, state: &StateDirectory) -> Result<KernelBench<'t>, VerifyError> {
+        KernelBench::new(target, state, &self.work, &self.settings, self.replay, self.limits)
+    }
+
+    /// Makes all runs on `bench`, and puts everything back.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn run(
+        &self,
+        bench: &mut KernelBench<'_>,
+        control: &Control,
+        observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
+    ) -> Result<Finished, LabError> {
+        verify(&self.verification(), bench, control, observe)
+    }
+
+    fn verification(&self) -> Verification {
+        let mut workload = match &self.work {
+            Work::Workload(workload) => workload_record(workload),
+            Work::Command(command) => command_record(&command.words),
+        };
+        workload.timed |= self.limits.run_for_ns.is_some();
+        Verification {
+            workload,
+            settings: self.settings.clone(),
+            baseline: self.baseline,
+            runs: self.runs,
+            seed: self.seed,
+            replay: self.replay,
+            warm_up_ns: self.limits.warm_up_ns,
+            limit: self.limits.of_runs(),
+            until_sure_percent: self.until_sure_percent,
+            equal_within_percent: self.equal_within_percent,
+            goals: self.goals.clone(),
+            command: self.command.clone(),
+        }
+    }
+}
+
+/// Opens the directory or device `on` for `work`. A device is only read, unless `destroy` names it again.
+///
+/// # Errors
+/// There is no such device or directory, or it may not be written.
+pub fn open_target(
+    roots: &Roots,
+    state: &StateDirectory,
+    on: &Path,
+    destroy: Option<&Path>,
+    work: &Work,
+) -> Result<Target, RequestError> {
+    let wrong = |problem| Err(AskedError::argument("destroy-data", "", problem).into());
+    if on.is_dir() {
+        if destroy.is_some() {
+            return wrong("is only for devices; in a directory, iosched writes only to files that it creates");
+        }
+        return Ok(match work {
+            Work::Workload(_) => Target::directory(roots, on, state)?,
+            Work::Command(_) => Target::directory_of_command(roots, on)?,
+        });
+    }
+    let device = BlockDevice::itself(roots, on)?;
+    match (destroy, work) {
+        (Some(_), Work::Command(_)) => {
+            wrong("is only for workloads; iosched does not control which files a command writes")
+        }
+        (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
+        (None, _) => Ok(Target::read_only(device)),
+    }
+}
+
+/// The disk whose scheduler is set for runs on `target`, which the user called `name`. Checks that the work can run
+/// there.
+///
+/// # Errors
+/// The work cannot run on the target, or the target is on no block device of this machine.
+pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Result<BlockDevice, RequestError> {
+    if let Some(Work::Workload(workload)) = work {
+        execute::check(workload, target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
+    }
+    target.block_device().map(BlockDevice::disk).ok_or_else(|| {
+        RequestError::Wrong(format!(
+            "{name}: is not on a block device of this machine, so there is no scheduler to set; name a disk or a \
+             directory on one"
+        ))
+    })
+}
+
+/// The settings that the user named, or every scheduler that the device offers now.
+///
+/// # Errors
+/// A text is not a setting, a setting is named twice, or the device has no scheduler.
+pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Setting>, RequestError> {
+    let offered = device.schedulers();
+    let target = SettingTarget::Kernel(&offered);
+    let all = ["all".to_owned()];
+    let mut settings: Vec<Setting> = Vec::new();
+    for text in if named.is_empty() { &all[..] } else { named } {
+        for setting in target.parse_all(text).map_err(|problem| AskedError::argument("scheduler", text, problem))? {
+            if settings.contains(&setting) {
+                return Err(LabError::TwiceTheSame { label: setting.to_string() }.into());
+            }
+            settings.push(setting);
+        }
+    }
+    if settings.is_empty() {
+        return Err(RequestError::Wrong(format!("{}: has no scheduler of its own", device.name())));
+    }
+    Ok(settings)
+}
+
+/// The number of the setting that others are compared with: the one that the user named, else the present one if it is
+/// compared, else the first.
+///
+/// # Errors
+/// The text is not a setting, or the setting is not compared.
+pub fn named_baseline(named: Option<&str>, settings: &[Setting], device: &BlockDevice) -> Result<usize, RequestError> {
+    let number = |setting: &Setting| settings.iter().position(|known| known == setting);
+    let Some(named) = named else {
+        let present = || device.scheduler().and_then(|name| number(&Setting::defaults(&name)));
+        return Ok(number(&Setting::present()).or_else(present).unwrap_or(0));
+    };
+    let offered = device.schedulers();
+    let setting = SettingTarget::Kernel(&offered).parse(named);
+    let setting = setting.map_err(|problem| AskedError::argument("baseline", named, problem))?;
+    let labels = || settings.iter().map(ToString::to_string).collect();
+    let unknown = || LabError::UnknownBaseline { baseline: setting.to_string(), labels: labels() };
+    Ok(number(&setting).ok_or_else(unknown)?)
+}
+
+impl ForeignCommand {
+    /// Checks that there is a program to run.
+    ///
+    /// # Errors
+    /// There is none of that name. The message says which one is near.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let Some(program) = self.words.first() else {
+            return Err(RequestError::Wrong("there is no command to run".to_owned()));
+        };
+        if program.contains('/') {
+            return match Path::new(program).exists() {
+                true => Ok(()),
+                false => Err(RequestError::Wrong(format!("{program}: there is no such program"))),
+            };
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut directories = std::env::split_paths(&path);
+        if directories.any(|directory| directory.join(program).symlink_metadata().is_ok()) {
+            return Ok(());
+        }
+        let entries =
+            std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+        let mut known: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        // Of several that are as near, always the same one.
+        known.sort();
+        let meant = did_you_mean(program, known.iter().map(String::as_str));
+        Err(RequestError::Wrong(format!("{program}: there is no such program in $PATH{meant}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_a_program_is_refused_with_a_near_one() {
+        let command = |word: &str| ForeignCommand { words: vec![word.to_owned()], prepare: None }.check();
+        assert!(command("sh").is_ok());
+        assert_eq!(command("/no/such").unwrap_err().to_string(), "/no/such: there is no such program");
+        let error = command("no-such-program-at-all").unwrap_err().to_string();
+        assert!(error.starts_with("no-such-program-at-all: there is no such program in $PATH"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_is_no_device_whose_data_is_destroyed() {
+        let here = std::env::temp_dir();
+        let (roots, state) = (Roots::default(), StateDirectory::usual().unwrap());
+        let work = Work::Command(ForeignCommand { words: vec!["true".to_owned()], prepare: None });
+        let error = open_target(&roots, &state, &here, Some(Path::new("sda")), &work).unwrap_err();
+        assert!(error.to_string().starts_with("destroy-data is only for devices; in a directory"), "{error}");
+        assert!(open_target(&roots, &state, &here, None, &work).unwrap().is_directory());
+    }
+}
