@@ -1,4 +1,5 @@
-//! What the page cache costs: ns of CPU time of this machine per operation, 8 GiB of memory.
+//! Measures the cost of the page cache: CPU time of this
+//! machine per operation, ns, with 8 GiB of memory.
 //!
 //! `cargo run --release -p iosched-machine --example cache_cost [PART OF A LINE'S NAME]`
 
@@ -13,20 +14,20 @@ const FILE_PAGES: u64 = 16 << 18;
 const FILE: Mapping = Mapping(7);
 const DEVICE: Mapping = Mapping(0);
 
-/// CPU time of this thread, which other programs do not lengthen.
+/// Returns the CPU time of this thread. Other programs do not lengthen it.
 fn cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("schedstat begins with a number")
 }
 
-/// A cache that is full of a file nobody wants.
+/// Returns a cache that is full of clean pages of an unused file.
 fn full() -> PageCache {
     let mut cache = PageCache::new(PAGES_MAX);
     cache.insert(Mapping(1), 0, PAGES_MAX, State::Clean).expect("an empty cache has room");
     cache
 }
 
-/// Writes back what is dirty, as far as it makes a difference, in writes of 128 pages.
+/// Writes dirty pages back in writes of 128 pages, until at most a tenth of the cache is dirty.
 fn write_back(cache: &mut PageCache, mapping: Mapping, from: &mut u64) {
     while cache.nr_dirty() > PAGES_MAX / 10 {
         let Some((page, pages)) = cache.next_dirty_up_to(mapping, *from, 128) else { break };
@@ -36,7 +37,8 @@ fn write_back(cache: &mut PageCache, mapping: Mapping, from: &mut u64) {
     }
 }
 
-/// One buffered write of `pages` pages, wherever it is.
+/// Makes one buffered write of `pages` pages from
+/// `page` on, whether or not the pages are in memory.
 fn write(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) {
     let mut at = page;
     while at < page + pages {
@@ -58,7 +60,7 @@ fn write(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) {
     }
 }
 
-/// One read of `pages` pages, fetched in windows of 32.
+/// Reads `pages` pages, fetched in windows of 32.
 fn read(cache: &mut PageCache, page: u64, pages: u64) {
     let mut at = page;
     while at < page + pages {

@@ -8,7 +8,7 @@ use crate::fs::FsConfig;
 use crate::readahead::Generation;
 use crate::start::Spread;
 
-/// A version of Linux: its rules.
+/// A version of Linux, which selects the model's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Version(pub u32, pub u32, pub u32);
@@ -26,27 +26,29 @@ impl TryFrom<String> for Version {
     }
 }
 
-/// How writers are held back when too much is dirty.
+/// How the kernel throttles writers when too many pages are dirty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttling {
-    /// Linux up to 3.1: a writer above the limit writes back pages itself.
+    /// Linux up to 3.1: a writer above the limit writes pages back itself.
     WritesBack,
-    /// Linux from 3.2 on: a writer sleeps, so that pages are dirtied as fast as they are written back.
+    /// Linux from 3.2 on: a writer sleeps, so that it dirties pages as fast as they are written
+    /// back.
     Sleeps,
-    /// As today: likewise, and what a disk writes is shared out among those who write to it by a rate for each task; the
-    /// limit is shared out among disks by what each has written back. (Linux has had that from 3.2 on, too. What runs on
-    /// machines of before 4.0 here keeps the simpler rule.)
+    /// The complete rule of Linux from 3.2 on, used here from 4.0 on. A writer
+    /// sleeps. A rate for each task shares a disk's throughput among its writers.
+    /// The limit is shared among disks in proportion to their writeback. Models
+    /// of older kernels use the simpler rule [`Throttling::Sleeps`].
     Balances,
 }
 
-/// Where ext4's writeback of a file goes on in the next pass.
+/// Where the next pass of ext4's writeback of a file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Linux up to 2.6.36: as many pages behind where the pass began as it has written, which is not behind what it
-    /// wrote unless that was all in one piece; and a pass that has written anything does not begin again at the
-    /// beginning of the file.
+    /// Linux up to 2.6.36: at the start of the last pass plus the number of pages that it
+    /// wrote. This is behind the last written page only if the pass wrote one contiguous
+    /// range. A pass that has written anything does not wrap to the beginning of the file.
     BehindAsMany,
-    /// Linux from 2.6.37 on, and ext3: behind what it looked at last.
+    /// Linux from 2.6.37 on, and ext3: behind the last page that the last pass examined.
     BehindScanned,
 }
 
@@ -65,13 +67,13 @@ impl Version {
         Self::try_from(kernel.to_string()).unwrap_or_else(|_| unreachable!("a known version has two or three numbers"))
     }
 
-    /// Where ext4's writeback goes on.
+    /// Returns where the next pass of ext4's writeback begins.
     #[must_use]
     pub fn resumption(self) -> Resumption {
         if self < Self(2, 6, 37) { Resumption::BehindAsMany } else { Resumption::BehindScanned }
     }
 
-    /// How it holds writers back.
+    /// Returns how the kernel throttles writers.
     #[must_use]
     pub fn throttling(self) -> Throttling {
         match self {
@@ -81,21 +83,24 @@ impl Version {
         }
     }
 
-    /// Whether blocks that ext4's writeback allocates count as unwritten until the data is there, so that a commit need not
-    /// wait for it (`dioread_nolock`, the default from 5.6 on).
+    /// Returns whether blocks that ext4's writeback allocates count as
+    /// unwritten until their data is on the disk. A commit then need not
+    /// wait for the data (`dioread_nolock`, the default from 5.6 on).
     #[must_use]
     pub fn allocates_unwritten(self) -> bool {
         self >= Self(5, 6, 0)
     }
 
-    /// Whether a commit block is a barrier to the request queue, rather than a flush and a write.
+    /// Returns whether a commit block is a barrier in the
+    /// request queue, instead of a flush and a write.
     #[must_use]
     pub fn has_barriers(self) -> bool {
         self < Self(2, 6, 37)
     }
 
-    /// How what a commit writes to the journal is flagged; `sync`: somebody waits for it. From 4.10 on somebody always
-    /// may; from 6.8 on it is as urgent as direct I/O, so that writeback throttling lets it pass.
+    /// Returns the flags of a commit's writes to the journal. `sync`: a task waits
+    /// for the commit. From 4.10 on, the writes are always sync. From 6.8 on they
+    /// are as urgent as direct I/O, so that writeback throttling lets them pass.
     #[must_use]
     pub fn log_flags(self, sync: bool) -> Flags {
         match self {
@@ -105,26 +110,28 @@ impl Version {
         }
     }
 
-    /// Whether a read that is larger than the readahead window may be fetched in requests as long as the disk takes.
+    /// Returns whether a read that is larger than the readahead window
+    /// may be fetched in the largest requests that the disk takes.
     #[must_use]
     pub fn reads_large(self) -> bool {
         self >= Self(4, 10, 0)
     }
 
-    /// How writes past the page cache are flagged: up to 2.6.29 no more than writeback's, so that elevators take them
-    /// for asynchronous.
+    /// Returns the flags of direct writes. Up to 2.6.29 they have the
+    /// flags of writeback, so that schedulers treat them as async.
     #[must_use]
     pub fn direct_write_flags(self) -> Flags {
         if self < Self(2, 6, 30) { Flags::empty() } else { Flags::SYNC | Flags::IDLE }
     }
 
-    /// How it balances what was used once against what was used again.
+    /// Returns how reclaim balances the active and the inactive list.
     #[must_use]
     pub fn balance(self) -> Balance {
         if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
     }
 
-    /// How it reads ahead. What is older than 2.6.23 is taken to be as that.
+    /// Returns the generation of the readahead algorithm.
+    /// Kernels before 2.6.23 are treated like 2.6.23.
     #[must_use]
     pub fn readahead(self) -> Generation {
         match self {
@@ -135,31 +142,31 @@ impl Version {
     }
 }
 
-/// What takes CPU time, and how much.
+/// CPU time of the kernel's operations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
     /// Entering and leaving the kernel for a system call, ns.
     pub syscall_ns: u64,
-    /// Finding a page in the page cache, or adding it, and what else is done once a page, ns.
+    /// Finding or adding a page in the page cache, and other work for each page, ns.
     pub page_ns: u64,
-    /// Copying between memory and memory, bytes a second.
+    /// Speed of copying between two areas of memory, bytes/s.
     pub copy_bytes_per_s: u64,
-    /// Copying what is in the CPU's cache, bytes a second.
+    /// Speed of copying data that is in the CPU's cache, bytes/s.
     pub cached_copy_bytes_per_s: u64,
-    /// Size of the CPU's largest cache.
+    /// Size of the CPU's largest cache, bytes.
     pub cache_bytes: u64,
-    /// Filling memory with zeroes, bytes a second.
+    /// Speed of filling memory with zeroes, bytes/s.
     pub zero_bytes_per_s: u64,
-    /// Changing a directory: one entry made or removed, with its inode, ns.
+    /// Adding or removing one directory entry with its inode, ns.
     pub metadata_ns: u64,
-    /// Making a directory or removing a file: a name, an inode and a block come or go, in several journal handles; ns.
-    /// Not given: as `metadata_ns`.
+    /// Making a directory or removing a file, ns. Each changes a name, an inode
+    /// and a block in several journal handles. The default is `metadata_ns`.
     #[serde(default)]
     pub inode_ns: Option<u64>,
-    /// Starting a program from the page cache, and its end, ns.
+    /// Starting a program from the page cache, and its exit, ns.
     pub spawn_ns: u64,
-    /// Setting up a request, and handling its completion, ns of the task that submits it.
+    /// Setting up a request and handling its completion, ns. The submitting task spends this time.
     pub submit_ns: u64,
 }
 
@@ -192,23 +199,24 @@ pub struct SchedulerCost {
     pub lock_ns: u64,
 }
 
-/// The kernel's settings of memory: /proc/sys/vm.
+/// The kernel's settings of memory (/proc/sys/vm).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vm {
-    /// Background writeback begins when so many percent of dirtyable memory are dirty.
+    /// Percentage of dirtyable memory that must be dirty for background writeback to begin.
     pub dirty_background_ratio: u32,
-    /// Writers are held back when so many percent are dirty or under writeback.
+    /// Percentage of dirtyable memory that must be dirty
+    /// or under writeback for writers to be throttled.
     pub dirty_ratio: u32,
-    /// Instead of `dirty_background_ratio`: so many bytes.
+    /// Bytes that replace `dirty_background_ratio`, if given.
     #[serde(default)]
     pub dirty_background_bytes: Option<u64>,
-    /// Instead of `dirty_ratio`: so many bytes.
+    /// Bytes that replace `dirty_ratio`, if given.
     #[serde(default)]
     pub dirty_bytes: Option<u64>,
-    /// Age at which dirty data is written back in any case, ms.
+    /// Age at which dirty data is always written back, ms.
     pub dirty_expire_ms: u64,
-    /// How often the periodic writeback looks, ms.
+    /// Interval of periodic writeback, ms.
     pub dirty_writeback_ms: u64,
 }
 
@@ -216,23 +224,24 @@ pub struct Vm {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// One line about it.
+    /// One line that describes the machine.
     pub about: String,
-    /// Its kernel: whose rules writeback and readahead follow.
+    /// The kernel version, which selects the rules of writeback and readahead.
     pub kernel: Version,
-    /// Jiffies in a second.
+    /// Jiffies per second.
     pub hz: u32,
-    /// How long the machine has run before an application starts, s: its threads have a history by then.
+    /// Time for which the machine runs before an application
+    /// starts, s. It gives the kernel's threads a history.
     #[serde(default = "settle_s_default")]
     pub settle_s: u64,
-    /// Memory that the page cache may use, MiB: what the kernel and programs leave.
+    /// Memory for the page cache, MiB: the memory that the kernel and programs leave free.
     pub cache_mib: u64,
-    /// How far runs differ before they begin; not at all unless given.
+    /// Variation of the machine between runs. The default is none.
     #[serde(default)]
     pub spread: Spread,
-    /// Largest readahead window, KiB, unless `read_ahead_kb` of a disk is written.
+    /// Largest readahead window, KiB, for disks without a value of `read_ahead_kb`.
     pub read_ahead_kb: u32,
-    /// What takes CPU time.
+    /// CPU time of operations.
     pub cpu: Cpu,
     /// What direct I/O costs; nothing unless given.
     #[serde(default)]
@@ -243,7 +252,7 @@ pub struct Machine {
     pub file_system: FsConfig,
 }
 
-/// Some commits of the journal.
+/// Returns the default of `settle_s`: the time of several commits of the journal.
 const fn settle_s_default() -> u64 {
     60
 }

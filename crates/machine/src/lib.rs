@@ -1,25 +1,28 @@
-//! The modelled machine, or what a kernel does above the request queue: system calls turn into the right requests.
+//! The modelled machine: the part of a kernel above the
+//! request queue. It turns system calls into requests.
 //!
-//! Page cache, readahead, writeback, file system layout and journal, enough of Linux 2.6 to 4.19 for that. The caller
-//! owns time, the request queue and the device; nothing here knows them.
+//! The model covers the page cache, readahead, writeback, and the layout and
+//! journal of file systems, as in Linux 2.6 to 4.19. The caller owns time,
+//! the request queue and the device. This crate has access to none of them.
 //!
 //! # Inside
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `description.rs` | the machine and its kernel's settings; the version decides whose rules writeback, readahead and barriers follow |
-//! | `start.rs` | how a run finds the machine: memory and speed differ within bounds from run to run |
-//! | `cache/` | the page cache in runs of pages: states, two lists, what is dropped when room is needed; a pure data structure |
-//! | `readahead.rs` | how much a read that misses fetches, and when the next window is asked for |
-//! | `fs/` | the layout of ext3 and ext4: groups, inodes, directories, blocks of files; each operation tells which metadata blocks it needs and changes |
-//! | `journal/` | jbd as a state machine: transactions, the steps of a commit, room in the log |
-//! | `model/` | tasks in system calls, the writeback and journal threads of each disk, and the I/O they ask for |
+//! | `description.rs` | the machine and its kernel's settings; the kernel version selects the rules of writeback, readahead and barriers |
+//! | `start.rs` | the machine's state at the start of a run: memory and speed vary within bounds from run to run |
+//! | `cache/` | the page cache in runs of pages: states, two lists, reclaim; a pure data structure |
+//! | `readahead.rs` | the amount that a missing read fetches, and the time at which the next window is requested |
+//! | `fs/` | the layout of ext3 and ext4: groups, inodes, directories, blocks of files; each operation returns the metadata blocks that it needs and changes |
+//! | `journal/` | jbd as a state machine: transactions, the steps of a commit, space in the log |
+//! | `model/` | tasks in system calls, the writeback and journal threads of each disk, and the I/O that they submit |
 //!
-//! A kernel's task is a stack of frames, as a real one's is: the frame on top runs, may push what must be done first,
-//! and pops itself; each frame is a file (`read`, `write`, `direct`, `sync`, `writeback`, `throttle`, `metadata`,
-//! `commit`, `flusher`). None of them knows time or the request queue: the engine's `system.rs` lets CPU time pass,
-//! hands bios over and tells what is done. An application (`workload/src/app`) is asked for its next system call and
-//! told the time, and measures itself with it.
+//! As in a real kernel, a task is a stack of frames. The top frame runs, may push frames for
+//! work that must be done first, and pops itself. Each kind of frame has a file (`read`,
+//! `write`, `direct`, `sync`, `writeback`, `throttle`, `metadata`, `commit`, `flusher`). Frames
+//! know neither time nor the request queue. The engine's `system.rs` lets CPU time pass,
+//! submits bios and reports completions. The model asks an application (`workload/src/app`) for
+//! its next system call and passes it the time, with which the application measures itself.
 #![forbid(unsafe_code)]
 
 pub mod cache;

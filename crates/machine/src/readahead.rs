@@ -1,52 +1,58 @@
-//! Readahead: how many pages a read that misses the cache fetches, and when the pages behind are fetched ahead of need.
+//! Readahead: the number of pages that a missing read fetches, and the time at
+//! which the following pages are fetched.
 //!
-//! The on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as published by Fengguang Wu
-//! and others ("On the design of a new Linux readahead framework", Operating Systems Review 42(5), 2008; "Linux
-//! Readahead: Less Tricks for More", Ottawa Linux Symposium 2007). It acts on two occasions only: a page that is read
-//! is [absent](Readahead::sync), or it carries [a mark](Readahead::hit_mark) that an earlier readahead left. The mark
-//! is set so that the next window is asked for while the pages behind the mark are still to be read.
+//! This is the on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as
+//! published by Fengguang Wu and others ("On the design of a new Linux readahead framework",
+//! Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux
+//! Symposium 2007). It acts on two occasions only: a page that is read is
+//! [absent](Readahead::sync), or it has [a mark](Readahead::hit_mark) of an earlier readahead. The
+//! mark is placed so that the next window is requested before the pages behind the mark are read.
 //!
-//! A window begins small and grows up to the largest. There is no detection of backward or strided reads: each such
-//! read is taken for random and gets what it asks for, or, if it asks for more than the largest window, for the
-//! beginning of a sequential one. The older algorithm of two windows (up to 2.6.22) is not here. Reads larger than the
-//! window, which from 4.10 on are fetched in requests as long as the disk takes, are the caller's: it gives a larger
-//! window for them. What came after that (large folios, and how windows are aligned to them) is not here.
+//! A window begins small and grows up to the largest size. Backward and strided reads are
+//! not detected. Each of them counts as random and fetches the pages that it reads. If it
+//! reads more than the largest window, it counts as the beginning of a sequential read.
 //!
-//! Which pages of a plan are cached already, where the file ends, and whether the queue is too congested for reading
-//! ahead are known to the caller, who leaves such pages out.
+//! Not modelled: the older algorithm with two windows (up to 2.6.22), and large folios with
+//! the alignment of windows to them. From 4.10 on, reads larger than the window are fetched
+//! in the largest requests of the disk. The caller passes a larger window for them.
+//!
+//! The caller knows which pages of a plan are cached, where the file ends, and
+//! whether the queue is too congested for readahead. It leaves out those pages.
 
-/// Whose rules.
+/// Versions of the algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Generation {
     /// Linux 2.6.23 to 2.6.30.
     #[default]
     Linux2_6_23,
-    /// Linux 2.6.31 to 3.11: the first page of a file always begins a window; so does a miss behind cached pages, the
-    /// traces of a sequential reader; a mark of another stream counts what the read still wants in.
+    /// Linux 2.6.31 to 3.11. The first page of a file always begins a window. A miss
+    /// behind cached pages, the traces of a sequential reader, begins one, too. A
+    /// mark of another stream also counts the pages that the read still wants.
     Linux2_6_31,
-    /// Linux from 3.12 on: traces count only if there are more of them than pages wanted, and begin a smaller window.
+    /// Linux from 3.12 on. Traces count only if they exceed the wanted pages,
+    /// and begin a smaller window.
     Linux3_12,
 }
 
-/// What is to be read.
+/// Pages to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// First page.
     pub start: u64,
-    /// How many; at least 1. Those that are cached or behind the end of the file are passed over.
+    /// Number of pages, at least 1. Cached pages and pages behind the end of the file are skipped.
     pub pages: u64,
-    /// The page that gets a mark, if it is one of those read.
+    /// The page that gets a mark, if it is read.
     pub mark: Option<u64>,
 }
 
-/// What is remembered of an open file.
+/// Readahead state of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readahead {
     /// First page of the current window.
     start: u64,
     /// Pages of the current window.
     size: u64,
-    /// So many pages before the end of the window stands the mark.
+    /// Distance of the mark from the end of the window, in pages.
     async_size: u64,
     /// The last page that the previous read call used.
     previous: Option<u64>,
@@ -54,14 +60,14 @@ pub struct Readahead {
 }
 
 impl Readahead {
-    /// That of a file just opened.
+    /// Creates the state of a file that was just opened.
     #[must_use]
     pub const fn new(generation: Generation) -> Self {
         Self { start: 0, size: 0, async_size: 0, previous: None, generation }
     }
 
-    /// The largest window in pages: `read_ahead_kb`, but no more than half of the memory that is free or on the
-    /// inactive list.
+    /// Returns the largest window in pages: `read_ahead_kb`, but at most half of
+    /// the memory that is free or on the inactive list.
     #[must_use]
     pub const fn pages_max(read_ahead_kb: u64, free_pages: u64, inactive_pages: u64) -> u64 {
         let wished = read_ahead_kb * 1024 / crate::PAGE_BYTES;
@@ -69,20 +75,22 @@ impl Readahead {
         if wished < sane { wished } else { sane }
     }
 
-    /// The last page that the last read call used.
+    /// Returns the last page that the last read call used.
     #[must_use]
     pub const fn previous_page(&self) -> Option<u64> {
         self.previous
     }
 
-    /// A read call has ended; `last_page` is the last it used. A miss there or one page further is sequential.
+    /// Records the end of a read call. `last_page` is the last page that it
+    /// used. A miss there or one page further counts as sequential.
     pub const fn read_ended(&mut self, last_page: u64) {
         self.previous = Some(last_page);
     }
 
-    /// `page` is absent and the read call wants `wanted_pages` from there on, 1 or more. `max_pages` is the largest
-    /// window; 0 switches readahead off. `cached_before` says how many pages directly before `page` are cached, and is
-    /// asked only if that matters; more than `max_pages` need not be counted.
+    /// Plans the read of an absent `page`. The read call wants `wanted_pages` from
+    /// there on, at least 1. `max_pages` is the largest window; 0 disables
+    /// readahead. `cached_before` returns the number of cached pages directly before
+    /// `page`, and may stop at `max_pages`. It is called only if the number matters.
     pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
         if max_pages == 0 {
             return Plan { start: page, pages: 1, mark: None };
@@ -102,9 +110,10 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// `page` is read and had a mark, which is gone with this; the read call wants `wanted_pages` from there on.
-    /// `next_absent` is the first page behind it that is not cached: where another reader of the same file, or this one
-    /// after a seek, finds its window.
+    /// Plans the readahead at a `page` with a mark, which the caller has removed.
+    /// The read call wants `wanted_pages` from there on. `next_absent` is the
+    /// first page behind it that is not cached. If the mark belongs to another
+    /// reader of the file, or to this one before a seek, the window begins there.
     pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
         if max_pages == 0 {
             return None;
@@ -125,13 +134,15 @@ impl Readahead {
         Some(self.submit(page, max_pages))
     }
 
-    /// Sizes a window by the pages before `page` that a sequential reader has left, if there are any.
+    /// Sizes a window by the cached pages that a sequential reader has left
+    /// before `page`. Returns whether there are any.
     fn follows_traces(&mut self, page: u64, wanted: u64, max: u64, cached_before: impl FnOnce() -> u64) -> bool {
         let traces = match self.generation {
             Generation::Linux2_6_23 => return false,
             Generation::Linux2_6_31 | Generation::Linux3_12 => cached_before().min(max),
         };
-        // From the beginning of the file on: it is likely to go on for long.
+        // Traces from the beginning of the file on mean that the reader is likely
+        // to continue for long.
         let weight = if traces >= page { traces * 2 } else { traces };
         match self.generation {
             Generation::Linux3_12 if traces > wanted => {
@@ -148,13 +159,14 @@ impl Readahead {
         }
     }
 
-    /// Whether a sequential reader of the current window comes by here.
+    /// Returns whether a sequential reader of the current window comes to this page.
     const fn expects(&self, page: u64) -> bool {
         let end = self.start + self.size;
         page != 0 && (page == end - self.async_size || page == end)
     }
 
-    /// The previous read ended at this page or the one before; so it is with the first page of a file not read yet.
+    /// Returns whether the previous read ended at this page or the one before.
+    /// This also holds for the first page of a file that was not read yet.
     const fn follows_previous(&self, page: u64) -> bool {
         match self.previous {
             Some(_) if page == 0 && !matches!(self.generation, Generation::Linux2_6_23) => true,
@@ -170,7 +182,8 @@ impl Readahead {
         self.submit(page, max_pages)
     }
 
-    /// The window as a plan. If this very read would run into the mark at its start, the next window is taken with it.
+    /// Returns the window as a plan. If this read would itself reach the mark at
+    /// the window's start, the plan includes the next window.
     fn submit(&mut self, page: u64, max_pages: u64) -> Plan {
         if page == self.start && self.size == self.async_size {
             self.async_size = next_size(self.size, max_pages);
@@ -180,9 +193,9 @@ impl Readahead {
     }
 }
 
-/// The first window of a sequential read that wants so many pages.
+/// Returns the first window of a sequential read that wants `wanted_pages`.
 const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
-    // Beyond this the window is the largest in any case.
+    // Beyond this, the window is always the largest.
     let wanted = if wanted_pages < max_pages { wanted_pages.next_power_of_two() } else { max_pages };
     if wanted <= max_pages / 32 {
         wanted * 4
@@ -193,7 +206,7 @@ const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
     }
 }
 
-/// The window behind one of `size` pages.
+/// Returns the size of the window behind one of `size` pages.
 const fn next_size(size: u64, max_pages: u64) -> u64 {
     let next = if size < max_pages / 16 { size * 4 } else { size * 2 };
     if next < max_pages { next } else { max_pages }
@@ -211,8 +224,8 @@ mod tests {
         Plan { start, pages, mark: None }
     }
 
-    /// What reads of `pages` each, at these pages, one after the other, fetch with a largest window of `max` from a
-    /// file that is not cached.
+    /// Returns the plans of reads of `pages` pages each, at these pages in
+    /// order, with a largest window of `max`. The file is not cached.
     fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
         let mut cached = std::collections::BTreeSet::new();
         let mut marks = std::collections::BTreeSet::new();
@@ -319,7 +332,8 @@ mod tests {
     #[test]
     fn backward_reads_of_large_records_fetch_missing_pages() {
         let plans = fetched([512, 256], 256, 32);
-        // The second runs into the first and finds its pages cached up to where its own window ends.
+        // The second read meets the first and finds its pages cached up to the
+        // end of its own window.
         assert_eq!(plans[0], plan(512, 64, 544));
         assert_eq!(plans.iter().find(|plan| plan.start < 512), Some(&plan(256, 64, 288)));
     }
@@ -377,7 +391,7 @@ mod tests {
         for (generation, wanted, traces, expected) in [
             (Generation::Linux2_6_23, 1, 9, as_asked(100, 1)),
             (Generation::Linux2_6_31, 1, 0, as_asked(100, 1)),
-            // 1 trace and 1 page wanted: a first window of 4, and the next one merged with it.
+            // 1 trace and 1 wanted page: a first window of 4, merged with the next one.
             (Generation::Linux2_6_31, 1, 1, plan(100, 12, 104)),
             (Generation::Linux2_6_31, 1, 100, plan(100, 64, 132)),
             (Generation::Linux3_12, 1, 1, as_asked(100, 1)),

@@ -1,34 +1,39 @@
-//! How a run finds the machine: what differs between two runs of the same programs before either has begun.
+//! The machine's state at the start of a run: differences between two runs of
+//! the same programs before either begins.
 //!
-//! Two things, each within bounds that the machine's description gives. *Memory*: the kernel and other programs do not
-//! always hold the same. *Processor*: the same program runs at another speed each time, since its pages, the kernel's
-//! tables and what shares the caches with them lie elsewhere; it stays so for as long as the run lasts, and no number
-//! of repetitions within the run averages it out (Kalibera, Bulej and Tůma, "Benchmark precision and random initial
-//! state", 2005; Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing anything obviously
-//! wrong!", 2009). Where files come to lie and when periodic threads begin is decided elsewhere.
+//! There are two differences, each within bounds of the machine's description:
+//!
+//! - *Memory*: the kernel and other programs do not always use the same amount.
+//! - *Processor*: the same program runs at another speed each time, because its pages, the
+//!   kernel's tables and other users of the caches lie elsewhere. The speed stays for the whole
+//!   run, and no number of repetitions within the run averages it out (Kalibera, Bulej and
+//!   Tůma, "Benchmark precision and random initial state", 2005; Mytkowicz, Diwan, Hauswirth
+//!   and Sweeney, "Producing wrong data without doing anything obviously wrong!", 2009).
+//!
+//! Other modules choose the places of files and the times at which periodic threads begin.
 
 use iosched_numbers::SplitMix64;
 use serde::Deserialize;
 
 use crate::description::{Cpu, Machine};
 
-/// The stream of random numbers that decides it, of the run's seed.
+/// Stream of random numbers, derived from the run's seed, that decides the differences.
 const STREAM: u64 = 0x7374_6172;
-/// Parts of a CPU time that are told apart.
+/// Resolution of the factor of CPU times: parts per whole.
 const PARTS: u64 = 1_000_000;
 
-/// Within which bounds runs find the machine.
+/// Bounds of the variation between runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// CPU times of a whole run are up to so many percent longer or shorter than given, 0 to 50.
+    /// Largest deviation of a run's CPU times, percent, 0 to 50.
     #[serde(deserialize_with = "percent")]
     pub cpu_percent: u32,
-    /// The page cache may use up to so much more or less than given, MiB.
+    /// Largest deviation of the page cache's size, MiB.
     pub memory_mib: u64,
 }
 
-/// A share by which times may be shorter.
+/// Parses a percentage from 0 to 50.
 fn percent<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let percent = u32::deserialize(deserializer)?;
     match percent {
@@ -38,7 +43,7 @@ fn percent<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::
 }
 
 impl Machine {
-    /// The machine as the run with `seed` finds it.
+    /// Returns the machine as it is in the run with `seed`.
     #[must_use]
     pub fn found(&self, seed: u64) -> Self {
         let mut rng = SplitMix64::entity(seed, STREAM);
@@ -51,7 +56,7 @@ impl Machine {
 }
 
 impl Cpu {
-    /// With every time multiplied by `parts` millionths.
+    /// Returns these values with every time multiplied by `parts` millionths.
     fn slowed(&self, parts: u64) -> Self {
         let time_ns = |ns: u64| (u128::from(ns) * u128::from(parts) / u128::from(PARTS)) as u64;
         let rate = |per_s: u64| (u128::from(per_s) * u128::from(PARTS) / u128::from(parts)) as u64;

@@ -1,4 +1,4 @@
-//! What the page cache is for: what stays, what goes, and what it costs in memory.
+//! Purposes of the page cache: which pages stay, which are dropped, and the memory that it needs.
 
 use iosched_machine::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
 
@@ -6,7 +6,7 @@ const FILE: Mapping = Mapping(3);
 const OTHER: Mapping = Mapping(12);
 const DEVICE: Mapping = Mapping(0);
 
-/// Reads pages as a system call does; returns how many were there.
+/// Reads pages as a system call does. Returns how many were cached.
 fn read(cache: &mut PageCache, mapping: Mapping, page: u64, pages: u64) -> u64 {
     let (mut at, mut hits) = (page, 0);
     while at < page + pages {
@@ -131,7 +131,7 @@ fn marks_go_with_their_pages() {
 
 #[test]
 fn memory_is_bounded_by_the_simulated_memory() {
-    // 8 GiB of memory; 16 GiB by single pages, by records in order and backwards.
+    // 8 GiB of memory. 16 GiB in single pages, in records in order, and backwards.
     let pages_max = 8 << 18;
     let mut cache = PageCache::new(pages_max);
     let least = (pages_max / 1024) as usize;

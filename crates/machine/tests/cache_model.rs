@@ -1,4 +1,4 @@
-//! The page cache against a model that knows nothing of runs: every page by itself, two lists of pages.
+//! The page cache against a model without runs: every page separately, and two lists of pages.
 #![expect(clippy::disallowed_methods, reason = "how many cases are tried is asked of the environment")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,12 +15,13 @@ struct Page {
     referenced: bool,
 }
 
-/// What the documentation says, page by page. Lists are from the oldest to the newest.
+/// The documented behaviour, page by page. Lists are in order from the oldest to the newest.
 #[derive(Debug, Default)]
 struct Model {
     pages_max: usize,
     balance: Balance,
-    /// Of the proportional balance: shares of an active page, as many to a page as there are inactive ones.
+    /// Remainder of the proportional balance: shares of an active page. One page
+    /// has as many shares as there are inactive pages.
     scans: usize,
     pages: BTreeMap<Key, Page>,
     inactive: VecDeque<Key>,
@@ -144,14 +145,14 @@ enum Operation {
     StartWriteback,
     EndWriteback,
     ReadDone,
-    /// What a read or write through the cache does: fill what is absent, then use it.
+    /// A read or write through the cache: insert absent pages, then use all.
     Write,
     Stream,
     Mark,
     TakeMark,
     Truncate,
     Invalidate,
-    /// Everything dirty is written.
+    /// Write all dirty pages.
     Sync,
 }
 
@@ -194,7 +195,7 @@ fn balances() -> impl Strategy<Value = Balance> {
     prop_oneof![Just(Balance::Halves), Just(Balance::Proportional)]
 }
 
-/// Both at once.
+/// The cache and the model.
 struct Pair {
     cache: PageCache,
     model: Model,
@@ -208,7 +209,7 @@ impl Pair {
         }
     }
 
-    /// Inserts what is absent of a range, gap by gap.
+    /// Inserts the absent pages of a range, gap by gap.
     fn fill(&mut self, mapping: u32, from: u64, until: u64, state: State, accessed: bool) {
         let mut page = from;
         while page < until {
@@ -329,7 +330,7 @@ impl Pair {
         }
     }
 
-    /// Everything that can be seen is the same.
+    /// Checks that all visible state is equal.
     fn compare(&self, mappings: u32) {
         let (cache, model) = (&self.cache, &self.model);
         cache.check();
@@ -371,7 +372,7 @@ impl Pair {
         }
     }
 
-    /// The order of reclaim, seen by filling a mapping of its own page by page.
+    /// Checks the order of reclaim by filling another mapping page by page.
     fn drain(&mut self, mappings: u32) {
         let mut page = 0;
         while self.cache.insert(Mapping(mappings), page, 1, State::Dirty).is_ok() {
@@ -385,7 +386,8 @@ impl Pair {
     }
 }
 
-/// So many cases where everything is tested, or where that is asked for; else a quarter of them.
+/// Returns `all` cases in CI or if the environment requests long tests,
+/// otherwise a quarter of them.
 fn cases(all: u32) -> ProptestConfig {
     let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
     ProptestConfig { cases: if is_long { all } else { all.div_ceil(4) }, ..ProptestConfig::default() }
@@ -427,7 +429,7 @@ proptest! {
     fn runs_of_full_length_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
         let mut pair = Pair::new(6000, balance);
         for call in &calls {
-            // One by one, the model would take too long.
+            // The model would take too long for single pages.
             if matches!(call.operation, Operation::Stream) { continue }
             pair.call(call);
             pair.cache.check();

@@ -1,12 +1,13 @@
-//! What is done to a range of pages: split where a run is covered in part, counted, joined with what has become alike.
+//! Changes to a range of pages. A run is split if the range covers a part
+//! of it. Changed pages are counted, and joined with equal neighbours.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
 impl PageCache {
-    /// Gives the pages of a range that are in memory the attributes that `next` says, lowest page first. A page whose
-    /// list changes becomes the newest of its new one.
+    /// Replaces the attributes of the pages of a range that are in memory by `next` of them,
+    /// lowest page first. A page that changes its list becomes the newest of the new list.
     #[inline]
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
@@ -22,7 +23,7 @@ impl PageCache {
             if attributes != run.attributes {
                 id = self.settle(id, from, to, attributes, attributes.active != run.attributes.active);
             }
-            // A join may have put pages behind `to` into the same run.
+            // A join may have added pages behind `to` to the same run.
             if to == self.runs[id].end() {
                 let behind = self.runs[id].behind;
                 if behind == NIL {
@@ -42,8 +43,8 @@ impl PageCache {
         self.change(mapping, page, pages, |old| Attributes { state: next(old.state), ..old });
     }
 
-    /// Gives the pages from `from` to `to`, all of one run, other attributes, and makes them the newest of their list
-    /// if `renew`; returns the run they are in afterwards.
+    /// Sets the attributes of the pages from `from` to `to`, which belong to one run. If `renew`,
+    /// they become the newest of their list. Returns the run that contains them afterwards.
     pub(super) fn settle(&mut self, id: u32, from: u64, to: u64, attributes: Attributes, renew: bool) -> u32 {
         let Run { page, pages, mapping, attributes: old, .. } = self.runs[id];
         self.count_out(mapping, old, to - from);
@@ -74,7 +75,8 @@ impl PageCache {
         self.join_neighbours(id)
     }
 
-    /// The run before, if the first `pages` of run `id` belong to it once they have these attributes.
+    /// Returns the preceding run if the first `pages` of
+    /// run `id` would belong to it with these attributes.
     #[inline]
     fn taker(&self, id: u32, attributes: Attributes, renew: bool, pages: u64) -> Option<u32> {
         let run = &self.runs[id];
@@ -92,7 +94,7 @@ impl PageCache {
         .then_some(before)
     }
 
-    /// Splits a run; returns the part from `at` on, which is the next newer one.
+    /// Splits a run. Returns the part from `at` on, which becomes the next newer run of the list.
     pub(super) fn split(&mut self, id: u32, at: u64) -> u32 {
         let run = self.runs[id];
         let low = (at - run.page) as u32;
@@ -103,7 +105,8 @@ impl PageCache {
         high
     }
 
-    /// Joins a run with the runs before and behind it if nothing tells them apart; returns the run its pages are in.
+    /// Joins a run with its neighbours in the mapping if they
+    /// are equal. Returns the run that contains its pages.
     pub(super) fn join_neighbours(&mut self, id: u32) -> u32 {
         let Run { before, behind, .. } = self.runs[id];
         if behind != NIL {
@@ -112,7 +115,8 @@ impl PageCache {
         if before != NIL && self.join(before, id) { before } else { id }
     }
 
-    /// Joins two runs that follow one another in their mapping; whether it could be.
+    /// Joins two runs that follow one another in their
+    /// mapping. Returns whether they could be joined.
     fn join(&mut self, low: u32, high: u32) -> bool {
         let (a, b) = (&self.runs[low], &self.runs[high]);
         let alike = a.newer == high && a.end() == b.page && a.attributes == b.attributes;

@@ -4,11 +4,11 @@ use super::run::{NIL, PAGES_PER_RUN};
 use super::{ACTIVE, INACTIVE, PageCache, State};
 
 impl PageCache {
-    /// Looks at everything there is.
+    /// Checks all invariants.
     ///
     /// # Panics
     ///
-    /// If an invariant is broken: a defect of this module.
+    /// If an invariant is broken, which is a defect of this module.
     pub fn check(&self) {
         assert!(self.pages() <= self.pages_max, "the limit is respected");
         let (mut reading, mut dirty, mut writeback, mut runs) = (0, 0, 0, 0);

@@ -1,10 +1,12 @@
-//! The runs of a mapping that has many, sorted by first page: blocks of up to 64 runs, and a tree of the blocks.
+//! An index of the runs of a mapping that has many. The runs are sorted
+//! by first page in blocks of up to 64, and a tree holds the blocks.
 //!
-//! A run knows its block. So it moves its first page, which happens whenever its front is read, written or dropped,
-//! without anything being sorted or searched, and whether it is dirty is a bit.
+//! A run knows its block. A run's first page changes whenever its front is
+//! read, written or dropped. The index then only stores the new page; it
+//! neither sorts nor searches. A bit per run says whether the run is dirty.
 //!
-//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and
-//! again: the run where a page was found last is tried before anything is searched.
+//! A mapping with many runs is most often a device's own cache, of which the same few blocks
+//! are used again and again. So the index first tries the run in which a page was found last.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,17 +14,18 @@ use std::ops::Bound;
 
 use super::run::{NIL, Runs};
 
-/// Runs of a block: as many as a word of dirty bits has.
+/// Runs of a block: one for each bit of the word of dirty bits.
 const BLOCK_RUNS: usize = 64;
-/// Blocks that have no more together become one.
+/// Two neighbouring blocks with at most this many runs together are merged.
 const MERGED_RUNS: usize = 40;
-/// Pages whose runs are remembered: some 16 groups of a file system with their bitmaps, inodes and directories.
+/// Pages whose runs are remembered: about 16 groups of a
+/// file system with their bitmaps, inodes and directories.
 const REMEMBERED: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Block {
     len: usize,
-    /// Which of the runs are dirty.
+    /// Bits of the runs that are dirty.
     dirty: u64,
     starts: [u64; BLOCK_RUNS],
     ids: [u32; BLOCK_RUNS],
@@ -31,7 +34,7 @@ struct Block {
 impl Block {
     const EMPTY: Self = Self { len: 0, dirty: 0, starts: [0; BLOCK_RUNS], ids: [NIL; BLOCK_RUNS] };
 
-    /// Runs that begin at or before `page`.
+    /// Returns the number of runs that begin at or before `page`.
     #[inline]
     fn rank(&self, page: u64) -> usize {
         self.starts[..self.len].partition_point(|&start| start <= page)
@@ -73,9 +76,10 @@ pub(super) struct Index {
     free: Vec<u32>,
     /// Blocks by the first page of their first run.
     by_start: BTreeMap<u64, u32>,
-    /// Those of them that have dirty runs.
+    /// Keys of `by_start` whose blocks have dirty runs.
     dirty: BTreeSet<u64>,
-    /// The run where a page was found, by what is left of the page's number. It may be gone, or another's by now.
+    /// The run in which a page was found last, by a hash of
+    /// the page's number. It may be released or reused by now.
     remembered: [Cell<u32>; REMEMBERED],
 }
 
@@ -87,27 +91,27 @@ impl Default for Index {
 }
 
 impl Index {
-    /// The run of `mapping` that has `page`, if that is where it was last.
+    /// Returns the run of `mapping` that contains `page`, if it is the remembered one.
     #[inline]
     pub(super) fn recall(&self, runs: &Runs, mapping: u32, page: u64) -> Option<u32> {
         let id = self.place_of(page).get();
         (id != NIL && runs[id].mapping == mapping && (runs[id].page..runs[id].end()).contains(&page)).then_some(id)
     }
 
-    /// `page` is in this run.
+    /// Remembers that `page` is in this run.
     #[inline]
     pub(super) fn remember(&self, page: u64, id: u32) {
         self.place_of(page).set(id);
     }
 
-    /// Pages of a group of blocks lie close together, those of different groups a power of two apart: both shall
-    /// differ.
+    /// Returns the slot of a page. Pages of one group of blocks lie close
+    /// together, and groups lie a power of two apart. Neither shall share slots.
     #[inline]
     const fn place_of(&self, page: u64) -> &Cell<u32> {
         &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]
     }
 
-    /// The last run that begins at or before `page`.
+    /// Returns the last run that begins at or before `page`.
     #[inline]
     pub(super) fn last_from(&self, page: u64) -> u32 {
         let Some((_, &block)) = self.by_start.range(..=page).next_back() else { return NIL };
@@ -115,7 +119,7 @@ impl Index {
         block.ids[block.rank(page) - 1]
     }
 
-    /// The first dirty run that begins behind the start of this one.
+    /// Returns the first dirty run that begins behind the start of this run.
     pub(super) fn first_dirty_behind(&self, runs: &Runs, id: u32) -> u32 {
         let run = &runs[id];
         let block = &self.blocks[run.block as usize];
@@ -131,7 +135,7 @@ impl Index {
         block.ids[block.dirty.trailing_zeros() as usize]
     }
 
-    /// Enters a run that is linked between its neighbours.
+    /// Inserts a run that is already linked between its neighbours.
     pub(super) fn insert(&mut self, runs: &mut Runs, id: u32) {
         let run = runs[id];
         let (block, at) = match (run.before, run.behind) {
@@ -140,7 +144,8 @@ impl Index {
             (before, behind) => {
                 let block = runs[before].block;
                 let at = self.blocks[block as usize].rank(run.page);
-                // Behind a full block: at the front of the next one, so that descending runs do not get a block each.
+                // Behind a full block, the run goes to the front of the next
+                // one. Otherwise descending runs would get a block each.
                 if at == BLOCK_RUNS && behind != NIL { (runs[behind].block, 0) } else { (block, at) }
             }
         };
@@ -152,7 +157,7 @@ impl Index {
         self.file(block, old);
     }
 
-    /// Takes a run out that still has its place.
+    /// Removes a run that is still linked between its neighbours.
     pub(super) fn remove(&mut self, runs: &mut Runs, id: u32) {
         let run = runs[id];
         let old = self.key(run.block);
@@ -170,7 +175,7 @@ impl Index {
         }
     }
 
-    /// A run that keeps its place begins at another page.
+    /// Changes the first page of a run that keeps its place.
     #[inline]
     pub(super) fn move_start(&mut self, block: u32, old_start: u64, start: u64) {
         let old = self.key(block);
@@ -182,7 +187,7 @@ impl Index {
         }
     }
 
-    /// A run has become dirty, or is no longer.
+    /// Sets whether a run is dirty.
     #[inline]
     pub(super) fn set_dirty(&mut self, block: u32, start: u64, dirty: bool) {
         let old = self.key(block);
@@ -201,14 +206,15 @@ impl Index {
         self.blocks.len() as u32 - 1
     }
 
-    /// What the tree knows of a block: its first page, if it has runs, and whether any is dirty.
+    /// Returns the entry of a block in the tree: its first page, and whether
+    /// any of its runs is dirty. Returns `None` if the block has no runs.
     #[inline]
     fn key(&self, block: u32) -> Option<(u64, bool)> {
         let block = &self.blocks[block as usize];
         (block.len > 0).then_some((block.starts[0], block.dirty != 0))
     }
 
-    /// Tells the tree about a block that it knew as `old`.
+    /// Updates the tree for a block whose entry was `old`.
     #[inline]
     fn file(&mut self, block: u32, old: Option<(u64, bool)>) {
         let new = self.key(block);
@@ -231,7 +237,8 @@ impl Index {
         }
     }
 
-    /// Splits a full block; returns where what was to be inserted at `at` belongs. Runs added at the end leave it full.
+    /// Splits a full block. Returns the block and position for the run that
+    /// was to be inserted at `at`. If runs are appended, the block stays full.
     fn make_room(&mut self, runs: &mut Runs, block: u32, at: usize) -> (u32, usize) {
         let from = if at == BLOCK_RUNS { BLOCK_RUNS } else { BLOCK_RUNS / 2 };
         let old = self.key(block);
@@ -248,7 +255,7 @@ impl Index {
         if at > from || at == BLOCK_RUNS { (number, at - from) } else { (block, at) }
     }
 
-    /// Moves all runs of the block behind into this one.
+    /// Moves all runs of the next block into this one.
     fn merge(&mut self, runs: &mut Runs, low: u32, high: u32) {
         let (old_low, old_high) = (self.key(low), self.key(high));
         let mut from = std::mem::replace(&mut self.blocks[high as usize], Block::EMPTY);
@@ -259,7 +266,7 @@ impl Index {
         self.free.push(high);
     }
 
-    /// Panics where it does not have exactly the runs from `first` on.
+    /// Checks that the index has exactly the runs from `first` on. Panics otherwise.
     pub(super) fn check(&self, runs: &Runs, first: u32) {
         let mut id = first;
         for (&start, &number) in &self.by_start {

@@ -9,7 +9,7 @@ pub(super) struct List {
     pub(super) newest: u32,
     /// Pages of its runs.
     pub(super) pages: u64,
-    /// Those of them that are clean.
+    /// Clean pages of its runs.
     pub(super) clean: u64,
 }
 
@@ -18,7 +18,7 @@ impl List {
         Self { oldest: NIL, newest: NIL, pages: 0, clean: 0 }
     }
 
-    /// Links a run at the newest end; pages are counted elsewhere.
+    /// Links a run at the newest end. The caller counts its pages.
     #[inline]
     pub(super) fn push_newest(&mut self, runs: &mut Runs, id: u32) {
         runs[id].older = self.newest;

@@ -1,24 +1,25 @@
-//! The runs of one mapping in order of offset: found by a hint, by walking when they are few, by an index when they are
-//! many.
+//! The runs of one mapping in order of offset. A run is found by a hint.
+//! Otherwise few runs are walked, and many are looked up in an index.
 
 use std::cell::Cell;
 
 use super::index::Index;
 use super::run::{NIL, Run, Runs};
 
-/// So many runs are found by walking; most files are small and have one.
+/// Largest number of runs that are walked instead of
+/// indexed. Most files are small and have one run.
 const WALKED_RUNS: u32 = 8;
 
-/// Where a page is, or would be.
+/// Result of looking up a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageLookup {
-    /// In this run.
+    /// The page is in this run.
     In(u32),
-    /// Between these runs, either of which may be none.
+    /// The page is absent. It would be between these runs, each of which may be `NIL`.
     Between(u32, u32),
 }
 
-/// One mapping.
+/// Runs and counts of one mapping.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) first: u32,
@@ -27,7 +28,7 @@ pub(super) struct Slot {
     hint: Cell<u32>,
     nr_runs: u32,
     pub(super) pages: u64,
-    /// Dirty, also those of them under writeback.
+    /// Dirty pages, including those that were dirtied under writeback.
     pub(super) dirty: u64,
     pub(super) writeback: u64,
     index: Option<Box<Index>>,
@@ -38,7 +39,7 @@ impl Slot {
         Self { first: NIL, last: NIL, hint: Cell::new(NIL), nr_runs: 0, pages: 0, dirty: 0, writeback: 0, index: None }
     }
 
-    /// Remembers where the next operation is likely to be.
+    /// Remembers the run where the next operation is likely to be.
     #[inline]
     pub(super) fn set_hint(&self, id: u32) {
         self.hint.set(id);
@@ -91,7 +92,7 @@ impl Slot {
         }
     }
 
-    /// The first dirty run that has a page at or behind `from`.
+    /// Returns the first dirty run that has a page at or behind `from`.
     pub(super) fn first_dirty(&self, runs: &Runs, from: u64) -> u32 {
         if self.dirty == 0 {
             return NIL;
@@ -112,7 +113,7 @@ impl Slot {
         id
     }
 
-    /// Links a run that is complete but for `before` and `behind` in between the two.
+    /// Links a run between `before` and `behind`. All other fields of the run are already set.
     pub(super) fn link(&mut self, runs: &mut Runs, id: u32, before: u32, behind: u32) {
         runs[id].before = before;
         runs[id].behind = behind;
@@ -138,7 +139,7 @@ impl Slot {
         let mut index = Box::<Index>::default();
         let mut id = self.first;
         while id != NIL {
-            // Those behind are not in it yet.
+            // The runs behind are not in the index yet.
             let behind = std::mem::replace(&mut runs[id].behind, NIL);
             index.insert(runs, id);
             runs[id].behind = behind;
@@ -147,7 +148,7 @@ impl Slot {
         self.index = Some(index);
     }
 
-    /// Takes a run out; its pages are counted elsewhere.
+    /// Unlinks a run. The caller counts its pages.
     pub(super) fn unlink(&mut self, runs: &mut Runs, id: u32) {
         if let Some(index) = &mut self.index {
             index.remove(runs, id);
@@ -170,7 +171,7 @@ impl Slot {
         }
     }
 
-    /// Moves the first page of a run, which keeps its place among the others.
+    /// Changes the first page of a run, which keeps its place among the others.
     #[inline]
     pub(super) fn move_start(&mut self, runs: &mut Runs, id: u32, page: u64) {
         let run = &mut runs[id];
@@ -181,7 +182,7 @@ impl Slot {
         run.page = page;
     }
 
-    /// A run that was dirty is not, or the other way round; to be told behind the change.
+    /// Updates the index after a run has become dirty or ceased to be dirty.
     #[inline]
     pub(super) fn dirtiness_changed(&mut self, run: &Run) {
         if let Some(index) = &mut self.index {
@@ -189,7 +190,7 @@ impl Slot {
         }
     }
 
-    /// Panics where its own parts disagree.
+    /// Checks the links, the counts and the index. Panics if they disagree.
     pub(super) fn check(&self, runs: &Runs) {
         let (mut before, mut id, mut count, mut pages) = (NIL, self.first, 0, 0);
         while id != NIL {

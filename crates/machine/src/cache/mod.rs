@@ -1,22 +1,29 @@
-//! The page cache: which pages of which file are in memory, in what state, and which of them go when room is needed.
+//! The page cache: the pages of files that are in memory, their states, and the
+//! choice of pages to drop.
 //!
-//! Pages are kept in runs: consecutive pages of a mapping in the same state and next to one another in the order of
-//! reclaim. An operation costs per run it touches, whatever the number of pages; a run is split where an operation
-//! covers a part of it, and neighbours are joined again as soon as nothing tells them apart.
+//! Pages are stored in runs. A run holds consecutive pages of a mapping that are in the
+//! same state and adjacent in the order of reclaim. The cost of an operation depends on
+//! the number of runs that it touches, not on the number of pages. An operation that
+//! covers a part of a run splits it. Neighbours that become equal are joined at once.
 //!
-//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest end of the *inactive* list. The
-//! first [access](PageCache::access) makes it referenced, the second moves it to the newest end of the *active* list.
-//! Room is made from the oldest end of the inactive list by [dropping clean pages](PageCache::insert).
+//! A page is on one of two lists, as in Linux from 2.4 on. It begins at the newest
+//! end of the *inactive* list. The first [access](PageCache::access) makes it
+//! referenced, the second moves it to the newest end of the *active* list. Reclaim
+//! [drops clean pages](PageCache::insert) from the oldest end of the inactive list.
 //!
-//! The caller owns time and I/O: it reads pages that it inserts as [`State::Reading`], chooses when dirty pages are
-//! written back, and tells when either is done. How long pages are dirty, limits of dirty pages and who waits for what
-//! are its business as well.
+//! The caller owns time and I/O. It reads pages that it inserts as [`State::Reading`],
+//! chooses when dirty pages are written back, and reports when either is done. The caller
+//! also decides how long pages stay dirty, how many may be dirty, and which tasks wait.
 //!
-//! The families of calls: *look* ([`get`](PageCache::get), [`next_dirty`](PageCache::next_dirty), counts), *fill*
-//! ([`insert`](PageCache::insert), [`read_done`](PageCache::read_done)), *use* ([`access`](PageCache::access),
-//! [`set_dirty`](PageCache::set_dirty)), *write back* ([`start_writeback`](PageCache::start_writeback),
-//! [`end_writeback`](PageCache::end_writeback)), *drop* ([`truncate`](PageCache::truncate),
-//! [`invalidate`](PageCache::invalidate)) and *readahead marks* ([`mark`](PageCache::mark)).
+//! The methods form these groups:
+//!
+//! - Look: [`get`](PageCache::get), [`next_dirty`](PageCache::next_dirty), counts
+//! - Fill: [`insert`](PageCache::insert), [`read_done`](PageCache::read_done)
+//! - Use: [`access`](PageCache::access), [`set_dirty`](PageCache::set_dirty)
+//! - Write back: [`start_writeback`](PageCache::start_writeback),
+//!   [`end_writeback`](PageCache::end_writeback)
+//! - Drop: [`truncate`](PageCache::truncate), [`invalidate`](PageCache::invalidate)
+//! - Readahead marks: [`mark`](PageCache::mark)
 
 mod change;
 mod check;
@@ -32,96 +39,101 @@ use lru::List;
 use mapping::{PageLookup, Slot};
 use run::{Attributes, NIL, PAGES_PER_RUN, Run, Runs};
 
-/// The list of pages that were used once, or not yet: numbers of lists follow [`Attributes::active`].
+/// Index of the list of pages that were used at most
+/// once. Numbers of lists follow [`Attributes::active`].
 const INACTIVE: usize = 0;
-/// The list of pages that were used again.
+/// Index of the list of pages that were used again.
 const ACTIVE: usize = 1;
 
-/// Whose pages: the number of an inode, or of a block device's own cache. Numbers are the caller's; memory is needed
-/// for all up to the highest, so they are dense.
+/// Owner of pages: the number of an inode, or of a block device's own cache. The caller chooses
+/// the numbers. They should be dense, because memory is needed for every number up to the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mapping(pub u32);
 
-/// What a page is in the middle of.
+/// State of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Being read: not yet of use to anybody.
+    /// Being read, and not yet usable.
     Reading,
-    /// As on the device.
+    /// Same as on the device.
     Clean,
-    /// To be written back.
+    /// Must be written back.
     Dirty,
     /// Being written back.
     Writeback,
-    /// Being written back and dirtied since that began: dirty again when it ends.
+    /// Being written back and dirtied since the write
+    /// began. The page is dirty again when the write ends.
     Redirtied,
 }
 
 impl State {
-    /// Dirty, also while under writeback.
+    /// Returns whether the page is [`State::Dirty`] or [`State::Redirtied`].
     #[must_use]
     pub const fn is_dirty(self) -> bool {
         matches!(self, Self::Dirty | Self::Redirtied)
     }
 
-    /// Under writeback, dirtied again or not.
+    /// Returns whether the page is [`State::Writeback`] or [`State::Redirtied`].
     #[must_use]
     pub const fn is_writeback(self) -> bool {
         matches!(self, Self::Writeback | Self::Redirtied)
     }
 }
 
-/// What is known of a page.
+/// Result of looking up a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached {
     /// Not in memory.
     Absent {
-        /// The first page behind it that is, or `u64::MAX`.
+        /// Next page of the mapping that is in memory, or `u64::MAX`.
         until: u64,
     },
     /// In memory.
     Run {
-        /// Its state, and that of the following pages.
+        /// State of the page and of the pages up to `until`.
         state: State,
-        /// The page behind the last that is known to be in the same state; pages from there on may be as well.
+        /// The page behind the last one of the run. Pages
+        /// from there on may be in the same state, too.
         until: u64,
     },
 }
 
-/// How many of the oldest active pages become inactive when room is made.
+/// Number of the oldest active pages that become inactive when room is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Linux up to 2.6.30: both lists are gone through at the same pace, so for each page dropped, as many as the
-    /// active list is longer than the inactive one. What is used once wears away what was used again.
+    /// Linux up to 2.6.30: both lists are scanned at the same pace. For each dropped
+    /// page, as many pages become inactive as the active list is longer than the
+    /// inactive one. Pages that are used once displace pages that were used again.
     Proportional,
-    /// Linux from 2.6.31 on: as many as the active list is longer than half of both. Up to half of the memory is safe
-    /// from what is used once.
+    /// Linux from 2.6.31 on: the excess of the active list over half of both lists. Pages
+    /// that are used once cannot displace the active pages in up to half of the memory.
     #[default]
     Halves,
 }
 
-/// There was not room enough, and no clean page left to drop: something must be written back, or read to its end,
-/// first.
+/// There is not enough room, even if all clean pages are dropped.
+/// Pages must first be written back, or reads must complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the page cache is too small: {missing_pages} more pages are needed, and all others are dirty, under \
  writeback or being read"
 )]
 pub struct NoRoom {
-    /// Pages short.
+    /// Missing pages.
     pub missing_pages: u64,
 }
 
-/// The pages in memory.
+/// The page cache.
 #[derive(Clone, Debug)]
 pub struct PageCache {
     pages_max: u64,
     runs: Runs,
     mappings: Vec<Slot>,
-    /// Inactive and active.
+    /// The inactive and the active list.
     lists: [List; 2],
     balance: Balance,
-    /// Of the proportional balance: what is left of a page of the active list, in pages dropped times active pages.
+    /// Remainder of the proportional balance: a fraction of a page
+    /// of the active list, in pages dropped times active pages.
     scan_remainder: u128,
     nr_reading: u64,
     nr_dirty: u64,
@@ -130,13 +142,13 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// An empty cache for at most `pages_max` pages, balanced as today.
+    /// Creates an empty cache for at most `pages_max` pages, with the balance of present kernels.
     #[must_use]
     pub fn new(pages_max: u64) -> Self {
         Self::with_balance(pages_max, Balance::default())
     }
 
-    /// An empty cache for at most `pages_max` pages.
+    /// Creates an empty cache for at most `pages_max` pages.
     #[must_use]
     pub fn with_balance(pages_max: u64, balance: Balance) -> Self {
         Self {
@@ -153,7 +165,7 @@ impl PageCache {
         }
     }
 
-    /// What is known of a page.
+    /// Returns whether a page is in memory, and its state.
     #[must_use]
     pub fn get(&self, mapping: Mapping, page: u64) -> Cached {
         match self.find(mapping.0, page) {
@@ -163,14 +175,16 @@ impl PageCache {
         }
     }
 
-    /// Puts pages into memory that are not there yet, as the newest of the inactive list, in order of offset.
+    /// Inserts pages that are not in memory yet, as the
+    /// newest of the inactive list, in order of offset.
     ///
-    /// Clean pages are dropped where room is needed, 32 at least: any clean page may be gone afterwards, those of the
-    /// same mapping not excepted. Nothing is done to pages that are dirty, under writeback or being read.
+    /// If room is needed, at least 32 clean pages are dropped. Any
+    /// clean page may be dropped, including pages of the same mapping.
+    /// Pages that are dirty, under writeback or being read stay.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`], with nothing changed, when dropping every clean page would not do.
+    /// [`NoRoom`], with nothing changed, if dropping every clean page would not make enough room.
     ///
     /// # Panics
     ///
@@ -179,7 +193,8 @@ impl PageCache {
         self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: false })
     }
 
-    /// As [`PageCache::insert`] and then [`PageCache::access`], at less cost: what a write of new pages does.
+    /// Inserts pages as [`PageCache::insert`] and [`PageCache::access`]
+    /// together would, at less cost. A write of new pages uses it.
     ///
     /// # Errors
     ///
@@ -228,8 +243,9 @@ impl PageCache {
         Ok(())
     }
 
-    /// Pages are used: read or written through a system call. The first time makes a page referenced, the second moves
-    /// it to the newest end of the active list, the third makes it referenced there; absent pages are passed over.
+    /// Marks pages as used by a read or write through a system call. The first use
+    /// makes a page referenced, the second moves it to the newest end of the
+    /// active list, the third makes it referenced there. Absent pages are skipped.
     pub fn access(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change(mapping.0, page, pages, |old| match old {
             Attributes { referenced: false, .. } => Attributes { referenced: true, ..old },
@@ -238,8 +254,9 @@ impl PageCache {
         });
     }
 
-    /// Pages are written to; returns how many were not dirty before. Under writeback they become [`State::Redirtied`];
-    /// what was being read is dirty, too, as if overwritten as a whole. Absent pages are passed over.
+    /// Makes pages dirty, and returns how many were not dirty before. Pages under
+    /// writeback become [`State::Redirtied`]. Pages that are being read become
+    /// dirty, as if they were overwritten as a whole. Absent pages are skipped.
     pub fn set_dirty(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.nr_dirty;
         self.change_state(mapping.0, page, pages, |old| match old {
@@ -249,13 +266,13 @@ impl PageCache {
         self.nr_dirty - before
     }
 
-    /// Dirty pages begin to be written back; pages in other states are passed over.
+    /// Starts writeback of dirty pages. Pages in other states are skipped.
     pub fn start_writeback(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| if old == State::Dirty { State::Writeback } else { old });
     }
 
-    /// Pages are on the device: they are clean, or dirty if they were dirtied meanwhile. Pages that are not under
-    /// writeback, and absent ones, are passed over.
+    /// Ends writeback of pages. They become clean, or dirty if they were dirtied
+    /// meanwhile. Pages that are not under writeback, and absent pages, are skipped.
     pub fn end_writeback(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| match old {
             State::Writeback => State::Clean,
@@ -264,20 +281,22 @@ impl PageCache {
         });
     }
 
-    /// Pages are read: they are clean. Pages that are not being read, and absent ones, are passed over.
+    /// Ends the read of pages, which become clean. Pages that
+    /// are not being read, and absent pages, are skipped.
     pub fn read_done(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.change_state(mapping.0, page, pages, |old| if old == State::Reading { State::Clean } else { old });
     }
 
-    /// The first page at or behind `from` that is [`State::Dirty`], and how many without a gap are from there on. Pages
-    /// that were dirtied under writeback are not among them until that has ended.
+    /// Returns the first page at or behind `from` that is [`State::Dirty`],
+    /// and the number of such pages without a gap from there on. Pages that
+    /// were dirtied under writeback do not count until that writeback ends.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
         self.next_dirty_up_to(mapping, from, u64::MAX)
     }
 
-    /// As [`PageCache::next_dirty`], but not more than `pages_max` pages, 1 at least: a large file that is dirty as a
-    /// whole is not looked at as a whole.
+    /// Returns the same as [`PageCache::next_dirty`], but at most `pages_max` pages
+    /// (at least 1). The limit avoids looking at the whole of a large dirty file.
     #[must_use]
     pub fn next_dirty_up_to(&self, mapping: Mapping, from: u64, pages_max: u64) -> Option<(u64, u64)> {
         let mut id = self.mappings.get(mapping.0 as usize)?.first_dirty(&self.runs, from);
@@ -294,85 +313,85 @@ impl PageCache {
         Some((page, end.min(limit) - page))
     }
 
-    /// Whether a mapping has dirty pages, also such as are under writeback.
+    /// Returns whether a mapping has dirty pages, including those under writeback.
     #[must_use]
     pub fn has_dirty(&self, mapping: Mapping) -> bool {
         self.dirty_pages(mapping) > 0
     }
 
-    /// Dirty pages of a mapping, also those under writeback.
+    /// Returns the number of dirty pages of a mapping, including those under writeback.
     #[must_use]
     pub fn dirty_pages(&self, mapping: Mapping) -> u64 {
         self.mappings.get(mapping.0 as usize).map_or(0, |slot| slot.dirty)
     }
 
-    /// Pages of a mapping under writeback.
+    /// Returns the number of pages of a mapping under writeback.
     #[must_use]
     pub fn nr_writeback_of(&self, mapping: Mapping) -> u64 {
         self.mappings.get(mapping.0 as usize).map_or(0, |slot| slot.writeback)
     }
 
-    /// Pages of a mapping.
+    /// Returns the number of pages of a mapping.
     #[must_use]
     pub fn pages_of(&self, mapping: Mapping) -> u64 {
         self.mappings.get(mapping.0 as usize).map_or(0, |slot| slot.pages)
     }
 
-    /// Dirty pages, also those under writeback.
+    /// Returns the number of dirty pages, including those under writeback.
     #[must_use]
     pub const fn nr_dirty(&self) -> u64 {
         self.nr_dirty
     }
 
-    /// Pages under writeback.
+    /// Returns the number of pages under writeback.
     #[must_use]
     pub const fn nr_writeback(&self) -> u64 {
         self.nr_writeback
     }
 
-    /// Pages being read.
+    /// Returns the number of pages being read.
     #[must_use]
     pub const fn nr_reading(&self) -> u64 {
         self.nr_reading
     }
 
-    /// Pages in memory, at most [`PageCache::pages_max`].
+    /// Returns the number of pages in memory, at most [`PageCache::pages_max`].
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.lists[INACTIVE].pages + self.lists[ACTIVE].pages
     }
 
-    /// Pages there is room for.
+    /// Returns the capacity in pages.
     #[must_use]
     pub const fn pages_max(&self) -> u64 {
         self.pages_max
     }
 
-    /// Pages on the active list.
+    /// Returns the number of pages on the active list.
     #[must_use]
     pub const fn nr_active(&self) -> u64 {
         self.lists[ACTIVE].pages
     }
 
-    /// Pages on the inactive list.
+    /// Returns the number of pages on the inactive list.
     #[must_use]
     pub const fn nr_inactive(&self) -> u64 {
         self.lists[INACTIVE].pages
     }
 
-    /// Clean pages: what [`PageCache::insert`] could drop.
+    /// Returns the number of clean pages, which [`PageCache::insert`] could drop.
     #[must_use]
     pub const fn reclaimable(&self) -> u64 {
         self.lists[INACTIVE].clean + self.lists[ACTIVE].clean
     }
 
-    /// Runs the pages are kept in: what memory and time are spent on.
+    /// Returns the number of runs, which determines the cost in memory and time.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// Sets the readahead mark of a page that is in memory; an absent one gets none.
+    /// Sets the readahead mark of a page, if the page is in memory.
     pub fn mark(&mut self, mapping: Mapping, page: u64) {
         if let PageLookup::In(id) = self.find(mapping.0, page) {
             self.runs[id].marked = true;
@@ -380,12 +399,12 @@ impl PageCache {
         }
     }
 
-    /// Takes the readahead mark of a page away; whether there was one.
+    /// Removes the readahead mark of a page, and returns whether there was one.
     pub fn take_mark(&mut self, mapping: Mapping, page: u64) -> bool {
         !self.marks.is_empty() && self.marks.remove(&(mapping.0, page))
     }
 
-    /// The first page with a readahead mark from `from` on and before `until`.
+    /// Returns the first page with a readahead mark from `from` on and before `until`.
     #[must_use]
     pub fn next_mark(&self, mapping: Mapping, from: u64, until: u64) -> Option<u64> {
         if self.marks.is_empty() || from >= until {
@@ -394,23 +413,25 @@ impl PageCache {
         self.marks.range((mapping.0, from)..(mapping.0, until)).next().map(|&(_, page)| page)
     }
 
-    /// Drops the pages of a mapping from `from` on, whatever their state; returns how many of them were dirty.
+    /// Drops the pages of a mapping from `from` on in
+    /// any state. Returns how many of them were dirty.
     ///
-    /// Completions of I/O that was under way do nothing when they come, as long as the pages are not in the cache again
-    /// by then: a kernel waits for writeback before it truncates, and so may the caller
-    /// ([`PageCache::nr_writeback_of`]).
+    /// A later completion of I/O of these pages does nothing, unless the pages are
+    /// in the cache again by then. A kernel therefore waits for writeback before
+    /// it truncates. The caller can do the same ([`PageCache::nr_writeback_of`]).
     pub fn truncate(&mut self, mapping: Mapping, from: u64) -> u64 {
         let before = self.nr_dirty;
         self.remove(mapping.0, from, u64::MAX, |_| true);
         before - self.nr_dirty
     }
 
-    /// Drops the pages of a range, whatever their state, as [`truncate`](Self::truncate) does.
+    /// Drops the pages of a range in any state, as [`truncate`](Self::truncate) does.
     pub fn discard(&mut self, mapping: Mapping, page: u64, pages: u64) {
         self.remove(mapping.0, page, page.saturating_add(pages), |_| true);
     }
 
-    /// Drops the clean pages of a range, as direct I/O and advice do; returns how many.
+    /// Drops the clean pages of a range, as direct I/O
+    /// and advice do. Returns how many were dropped.
     pub fn invalidate(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.pages();
         self.remove(mapping.0, page, page.saturating_add(pages), |state| state == State::Clean);

@@ -1,16 +1,17 @@
-//! What goes when room is needed, and what goes for good.
+//! Reclaim, and removal of pages.
 //!
-//! As Linux does with pages of files that no process has mapped: from the oldest end of the inactive list, clean pages
-//! are dropped, referenced or not; pages that cannot be dropped now are passed to the newest end. Before that the
-//! oldest active pages become inactive, as many as the [`Balance`] says, keeping whether they are referenced; if no
-//! inactive page is clean, more follow. A kernel would also begin to write back dirty pages it meets, and drop them
-//! first once they are clean: here writeback is the caller's alone.
+//! The rules are those of Linux for file pages that no process has mapped. Clean pages are
+//! dropped from the oldest end of the inactive list, referenced or not. Pages that cannot be
+//! dropped now move to the newest end. Before that, the oldest active pages become inactive
+//! and stay referenced if they were. [`Balance`] says how many. If no inactive page is
+//! clean, more active pages follow. A kernel would also start writeback of dirty pages that
+//! it meets, and drop them first once they are clean. Here only the caller starts writeback.
 
 use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};
 use super::{ACTIVE, Balance, INACTIVE, NoRoom, PageCache, State};
 
-/// Pages that are dropped at once: reclaim works in clusters of 32.
+/// Smallest number of pages that are dropped at once. The kernel reclaims in clusters of 32.
 const CLUSTER_PAGES: u64 = 32;
 
 impl PageCache {
@@ -37,7 +38,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Makes active pages inactive, before `pages` are dropped.
+    /// Makes active pages inactive before `pages` are dropped.
     fn balance_lists(&mut self, pages: u64) {
         let (active, inactive) = (self.nr_active(), self.nr_inactive());
         let surplus = match self.balance {
@@ -52,7 +53,7 @@ impl PageCache {
         self.deactivate(surplus);
     }
 
-    /// Takes one look at the oldest inactive run; returns how many pages were dropped, at most `pages`.
+    /// Examines the oldest inactive run once. Returns how many pages were dropped, at most `pages`.
     fn reclaim_oldest(&mut self, pages: u64) -> u64 {
         let id = self.lists[INACTIVE].oldest;
         let run = &self.runs[id];
@@ -80,7 +81,7 @@ impl PageCache {
         }
     }
 
-    /// Drops the pages of a range whose state `goes`.
+    /// Drops the pages of a range for whose state `goes` is true.
     pub(super) fn remove(&mut self, mapping: u32, from: u64, end: u64, goes: impl Fn(State) -> bool) {
         let mut id = match self.find(mapping, from) {
             PageLookup::In(id) => id,
@@ -96,7 +97,7 @@ impl PageCache {
         }
     }
 
-    /// Drops the pages from `from` to `to`, all of one run.
+    /// Drops the pages from `from` to `to`, which belong to one run.
     fn drop_part(&mut self, id: u32, from: u64, to: u64) {
         let run = self.runs[id];
         let slot = &mut self.mappings[run.mapping as usize];
@@ -124,13 +125,13 @@ impl PageCache {
         }
     }
 
-    /// Counts pages that come, or that come to have these attributes.
+    /// Adds pages with these attributes to the counts.
     #[inline]
     pub(super) fn count_in(&mut self, mapping: u32, attributes: Attributes, pages: u64) {
         self.count(mapping, attributes, |count| *count += pages);
     }
 
-    /// Counts pages that go, or that had these attributes.
+    /// Subtracts pages with these attributes from the counts.
     #[inline]
     pub(super) fn count_out(&mut self, mapping: u32, attributes: Attributes, pages: u64) {
         self.count(mapping, attributes, |count| *count -= pages);

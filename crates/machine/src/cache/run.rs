@@ -1,53 +1,53 @@
-//! Runs of pages and the slab they live in.
+//! Runs of pages, and the slab that stores them.
 
 use super::State;
 
-/// No run.
+/// Number that stands for no run.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Longest run: 4 MiB. What is done to a part of a run never costs more than this many pages' worth of one.
+/// Most pages of a run: 4 MiB. It bounds the cost of an operation on a part of a run.
 pub(super) const PAGES_PER_RUN: u32 = 1024;
 
-/// What the pages of a run have in common.
+/// Attributes that the pages of a run have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) state: State,
-    /// On the active list, not on the inactive one.
+    /// On the active list instead of the inactive one.
     pub(super) active: bool,
-    /// Touched once where it is.
+    /// Used once on its present list.
     pub(super) referenced: bool,
 }
 
-/// Consecutive pages of one mapping, the lowest the oldest, next to one another on their list.
+/// Consecutive pages of one mapping that are adjacent on their list. The lowest page is the oldest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// First page.
     pub(super) page: u64,
     pub(super) mapping: u32,
     pub(super) pages: u32,
-    /// Next towards the oldest end of its list.
+    /// Next run towards the oldest end of its list.
     pub(super) older: u32,
-    /// Next towards the newest end of its list.
+    /// Next run towards the newest end of its list.
     pub(super) newer: u32,
-    /// The run of lower pages of the same mapping.
+    /// The next run of lower pages of the same mapping.
     pub(super) before: u32,
-    /// The run of higher pages of the same mapping.
+    /// The next run of higher pages of the same mapping.
     pub(super) behind: u32,
-    /// Where the index of its mapping has it, if there is one.
+    /// Its block in the index of the mapping, if the mapping has an index.
     pub(super) block: u32,
     pub(super) attributes: Attributes,
-    /// Some of its pages may have a readahead mark.
+    /// Whether some of its pages may have a readahead mark.
     pub(super) marked: bool,
 }
 
 impl Run {
-    /// A run that no list has yet.
+    /// Creates a run that is on no list yet.
     pub(super) const fn unlinked(mapping: u32, page: u64, pages: u32, attributes: Attributes) -> Self {
         let (older, newer, before, behind) = (NIL, NIL, NIL, NIL);
         Self { page, mapping, pages, older, newer, before, behind, block: NIL, attributes, marked: false }
     }
 
-    /// The page behind the last.
+    /// Returns the page behind the last page of the run.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.page + self.pages as u64
@@ -59,7 +59,7 @@ impl Run {
     }
 }
 
-/// All runs, by number. A number is used again when its run is gone.
+/// All runs by number. The number of a released run is used again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     slots: Vec<Run>,
@@ -78,13 +78,14 @@ impl Runs {
         id
     }
 
-    /// Gives the number of a run back that nothing names any longer, but for those who look whether it has their page.
+    /// Releases the number of an unlinked run. A remembered number may
+    /// remain; its reader checks whether the run contains the page.
     pub(super) fn release(&mut self, id: u32) {
         self.slots[id as usize].pages = 0;
         self.free.push(id);
     }
 
-    /// Runs there are.
+    /// Returns the number of runs in use.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -1,33 +1,36 @@
-//! Blocks for files: what ext3 and ext4 have in common, and giving them back.
+//! Allocation of blocks that ext3 and ext4 have in common, and freeing of blocks.
 
 use super::inode::Ahead;
 use super::map::{EXTENT_PAGES_MAX, Extent, Map};
 use super::{Block, BlockRun, Effects, FileSystem, FsError, FsKind, Ino, indirect};
 
-/// Pages of the longest file of ext4: 16 TiB.
+/// Pages of ext4's largest file: 16 TiB.
 const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
-/// Parts of a group that tasks' new files begin in, with ext3: one after another by who makes them.
+/// Parts of an ext3 group in which new files may begin. The process id selects the part.
 const COLOURS: u32 = 16;
 
 impl FileSystem {
-    /// Gives blocks to all pages of `page..page + pages` that have none. Where all have, nothing changes.
+    /// Allocates blocks for all pages of `page..page + pages` that have none.
+    /// Nothing changes if all have one.
     ///
-    /// With ext4 this is for writeback, with ranges as long as there are: many blocks at a time (`mballoc`). With ext3
-    /// it is for write(2): one by one, in windows (`reservation`). The file's size is to be [set](Self::set_size)
-    /// before.
+    /// With ext4, writeback calls this with ranges as long as possible, and many
+    /// blocks are allocated at a time (`mballoc`). With ext3, write(2) calls it,
+    /// and blocks are allocated one by one in windows (`reservation`). The
+    /// caller must [set](Self::set_size) the file's size first.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`]: the device is full; a part of the range may have blocks. [`FsError::FileTooLarge`]: it is
-    /// beyond what the file system can map; nothing is done.
+    /// [`FsError::NoSpace`]: the device is full; a part of the range may have blocks.
+    /// [`FsError::FileTooLarge`]: the range exceeds the largest file, and nothing is changed.
     ///
     /// # Panics
-    /// `ino` is not a file.
+    /// If `ino` is not a file.
     pub fn allocate(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
         self.allocate_as(ino, (page, pages), false, effects)
     }
 
-    /// The same, but nothing is taken to be written to those blocks until [`convert`](Self::convert) says so: as
-    /// fallocate(2) leaves them, and writeback of ext4 since Linux 5.6 until the data is on the disk.
+    /// Allocates blocks as [`allocate`](Self::allocate) does, but marks them as unwritten
+    /// until [`convert`](Self::convert). fallocate(2) leaves blocks in this state, and so
+    /// does ext4's writeback since Linux 5.6 until the data is on the disk.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).
@@ -68,16 +71,16 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Whether any of these pages has a block that nothing was written to.
+    /// Returns whether any of these pages has an unwritten block.
     #[must_use]
     pub fn has_unwritten(&self, ino: Ino, page: u64, pages: u64) -> bool {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         u32::try_from(page).is_ok_and(|page| self.inode(ino).map.unwritten(page, end).is_some())
     }
 
-    /// The blocks of these pages are written to: the extents that say they were not are split, or shrink. The caller
-    /// makes the [inode's block](Self::inode_block) dirty. Where there is no room for a longer tree, what an extent has
-    /// beside them counts as written to, too: ext4 fills it with zeroes.
+    /// Marks the blocks of these pages as written. Unwritten extents are split or shrink. The
+    /// caller makes the [inode's block](Self::inode_block) dirty. If there is no room for a longer
+    /// tree, the rest of an extent counts as written, too, because ext4 fills it with zeroes.
     pub fn convert(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) {
         let end = u32::try_from(page + pages).unwrap_or(u32::MAX);
         let mut from = u32::try_from(page).unwrap_or(u32::MAX);
@@ -95,7 +98,7 @@ impl FileSystem {
         self.inode_mut(ino).map = map;
     }
 
-    /// An extent was inserted: the tree gets an entry for it.
+    /// Adds an entry to the tree for an inserted extent.
     fn grow_tree(&mut self, map: &mut Map, new: Extent, effects: &mut Effects) -> Result<(), FsError> {
         let mut blocks = Vec::new();
         for _ in 0..map.tree_blocks_needed(new.page) {
@@ -111,7 +114,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Blocks in `group` change hands.
+    /// Records that blocks of `group` are allocated or freed.
     pub(super) fn touch(&mut self, group: u32, effects: &mut Effects) {
         let bitmap = self.geometry.block_bitmap(group);
         if self.groups.first_use_of_blocks(group) {
@@ -121,9 +124,9 @@ impl FileSystem {
         effects.dirty(self.geometry.descriptor(group));
     }
 
-    /// Where the first blocks of a file or directory are looked for: its inode's group. With ext4 the first group of
-    /// those that keep their tables together is left to directories if there are 16 or more. With ext3 tasks begin in
-    /// different parts of the group.
+    /// Returns the goal for the first blocks of a file or directory: the group of its
+    /// inode. If 16 or more ext4 groups keep their tables together, the first of them
+    /// is left to directories. With ext3, tasks begin in different parts of the group.
     pub(super) fn goal_of_inode(&self, ino: Ino) -> Block {
         let inode = self.inode(ino);
         let mut group = self.group_of_inode(inode.number);
@@ -138,7 +141,7 @@ impl FileSystem {
         self.geometry.first_block(group) + u64::from(self.colour % COLOURS * part)
     }
 
-    /// Takes one block, the first free from `goal` on.
+    /// Takes one block, the first free one from `goal` on.
     pub(super) fn take_near(&mut self, goal: Block, effects: &mut Effects) -> Result<Block, FsError> {
         let block = match self.find_near(goal) {
             Some(block) => block,
@@ -184,7 +187,7 @@ impl FileSystem {
         result
     }
 
-    /// Gives a directory its page number `page`.
+    /// Adds page number `page` to a directory.
     pub(super) fn add_directory_page(&mut self, ino: Ino, page: u32, effects: &mut Effects) -> Result<(), FsError> {
         let before = self.inode(ino).map.before(page);
         let mut goal = before.map_or_else(|| self.goal_of_inode(ino), |extent| extent.block_end());
@@ -196,7 +199,7 @@ impl FileSystem {
         self.map_blocks(ino, Extent { page, pages: 1, block, unwritten: false }, effects)
     }
 
-    /// Blocks are free again.
+    /// Frees blocks.
     pub(super) fn give_back(&mut self, run: BlockRun, effects: &mut Effects) {
         let (mut block, end) = (run.block, run.block + run.blocks);
         while block < end {
@@ -230,7 +233,7 @@ impl FileSystem {
         }
     }
 
-    /// What was kept for pages to come is free again.
+    /// Frees the blocks that were reserved for later pages of a file.
     pub(super) fn discard_ahead(&mut self, ino: Ino) {
         match std::mem::take(&mut self.inode_mut(ino).ahead) {
             Ahead::Nothing => {}
@@ -246,7 +249,8 @@ impl FileSystem {
         }
     }
 
-    /// All that was kept for pages and files to come is free again: the device is nearly full.
+    /// Frees all blocks that were reserved for later pages
+    /// and files, because the device is nearly full.
     pub(super) fn discard_all_ahead(&mut self) {
         for slot in 0..self.inodes.len() as u32 {
             if matches!(self.inode(Ino(slot)).ahead, Ahead::Preallocated { .. }) {

@@ -1,6 +1,6 @@
-//! A group's bitmap: which of its blocks or inodes are in use.
+//! The bitmap of a group's blocks or inodes in use.
 
-/// Bits, set where something is in use.
+/// Bits that are set for blocks or inodes in use.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Box<[u64]>,
@@ -8,12 +8,12 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// None of `bits` is in use.
+    /// Creates a bitmap of `bits` free bits.
     pub(super) fn new(bits: u32) -> Self {
         Self { words: vec![0; bits.div_ceil(64) as usize].into_boxed_slice(), bits }
     }
 
-    /// The parts of the words that hold `start..start + count`.
+    /// Returns the words that hold `start..start + count`, with masks of the bits.
     fn masks(start: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
         let end = start + count;
         (start / 64..end.div_ceil(64)).map(move |word| {
@@ -23,10 +23,10 @@ impl Bitmap {
         })
     }
 
-    /// Takes `count` from `start` on into use.
+    /// Takes `count` bits from `start` on into use.
     ///
     /// # Panics
-    /// One of them is in use.
+    /// If one of them is in use.
     pub(super) fn set(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {
@@ -35,10 +35,10 @@ impl Bitmap {
         }
     }
 
-    /// Gives `count` from `start` on back.
+    /// Frees `count` bits from `start` on.
     ///
     /// # Panics
-    /// One of them is not in use.
+    /// If one of them is not in use.
     pub(super) fn clear(&mut self, start: u32, count: u32) {
         assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
         for (word, mask) in Self::masks(start, count) {
@@ -51,7 +51,8 @@ impl Bitmap {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// The first bit from `from` on that is clear, or that is set; `bits` if there is none.
+    /// Returns the first bit from `from` on that is set
+    /// (`set`) or clear, or `bits` if there is none.
     fn next(&self, from: u32, set: bool) -> u32 {
         if from >= self.bits {
             return self.bits;
@@ -67,17 +68,18 @@ impl Bitmap {
         (word as u32 * 64 + found.trailing_zeros()).min(self.bits)
     }
 
-    /// The first free one from `from` on.
+    /// Returns the first free bit from `from` on.
     pub(super) fn next_clear(&self, from: u32) -> Option<u32> {
         Some(self.next(from, false)).filter(|bit| *bit < self.bits)
     }
 
-    /// How many are free from `from` on in one run.
+    /// Returns the length of the run of free bits that begins at `from`.
     pub(super) fn clear_run(&self, from: u32) -> u32 {
         self.next(from, true).max(from) - from
     }
 
-    /// The first run of at least `want` free ones that begins at or after `from`.
+    /// Returns the start of the first run of at least
+    /// `want` free bits that begins at or after `from`.
     pub(super) fn find_run(&self, from: u32, want: u32) -> Option<u32> {
         let mut at = from;
         while let Some(start) = self.next_clear(at) {
@@ -90,7 +92,7 @@ impl Bitmap {
         None
     }
 
-    /// The first `want` free ones that begin at a multiple of `want`, a power of two.
+    /// Returns the first `want` free bits that begin at a multiple of `want`, a power of two.
     pub(super) fn find_aligned(&self, want: u32) -> Option<u32> {
         let mut at = 0;
         while let Some(free) = self.next_clear(at) {
@@ -107,7 +109,8 @@ impl Bitmap {
         None
     }
 
-    /// The longest run of free ones: its begin and its length, 0 if none is free.
+    /// Returns the start and length of the longest run
+    /// of free bits. The length is 0 if none is free.
     pub(super) fn longest_run(&self) -> (u32, u32) {
         let (mut best, mut at) = ((0, 0), 0);
         while let Some(start) = self.next_clear(at) {
@@ -120,7 +123,7 @@ impl Bitmap {
         best
     }
 
-    /// How many are free.
+    /// Returns the number of free bits.
     pub(super) fn count_clear(&self) -> u32 {
         self.bits - self.words.iter().map(|word| word.count_ones()).sum::<u32>()
     }

@@ -1,15 +1,15 @@
-//! Whether what the parts of a file system know of each other agrees.
+//! Checks that the parts of a file system agree.
 
 use super::bitmap::Bitmap;
 use super::inode::{Ahead, Inode};
 use super::{BlockRun, FileSystem};
 
 impl FileSystem {
-    /// For tests: slow.
+    /// Checks all invariants. It is slow, and meant for tests.
     ///
     /// # Panics
-    /// An invariant does not hold: a block has two owners or is in use without one, free counts disagree with bitmaps,
-    /// a directory does not have the entries that name it.
+    /// If an invariant is broken: a block has two owners or is in use without one, free
+    /// counts disagree with bitmaps, or a directory does not have the entries that name it.
     pub fn check(&self) {
         self.check_blocks();
         self.check_inodes();
@@ -17,7 +17,8 @@ impl FileSystem {
             inode.map.check();
             if let Some(directory) = &inode.directory {
                 directory.check();
-                // A block that a name was refused after: it waits for the next name that needs one.
+                // A directory may have a block without a name, because adding the name failed
+                // after the block was added. The next name that needs a block uses it.
                 let waiting = inode.size / crate::PAGE_BYTES - u64::from(directory.pages);
                 assert!(inode.size % crate::PAGE_BYTES == 0 && waiting <= 1);
             }

@@ -1,88 +1,93 @@
-//! How a file system is made and mounted: what mke2fs and mount are told.
+//! Options of a file system, as given to mke2fs and mount.
 
 use serde::Deserialize;
 
 use super::FsError;
 
-/// Which file system.
+/// Kind of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FsKind {
-    /// Indirect blocks, blocks allocated when they are written to memory, reservation windows.
+    /// ext3: indirect blocks, allocation at write(2), reservation windows.
     Ext3,
-    /// Extents, delayed allocation, many blocks at a time, bitmaps and inode tables of several groups together.
+    /// ext4: extents, delayed allocation, many blocks at a time,
+    /// bitmaps and inode tables of several groups together.
     Ext4,
 }
 
-/// What the journal guarantees of file data.
+/// The journal's guarantee for file data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataMode {
     /// Data is on the medium before the metadata that leads to it is committed.
     #[default]
     Ordered,
-    /// Data goes when it goes.
+    /// Data is written independently of commits.
     Writeback,
 }
 
-/// Where mke2fs puts the journal.
+/// Place of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JournalPlace {
-    /// In the middle of the file system, as e2fsprogs do since 2008.
+    /// In the middle of the file system, as e2fsprogs has done since 2008.
     #[default]
     Middle,
-    /// At the beginning, as they did before.
+    /// At the beginning of the file system, as e2fsprogs did before 2008.
     Beginning,
 }
 
-/// How a file system is made and mounted. What is not given is as mke2fs and mount of 2009 have it (e2fsprogs 1.41,
-/// mke2fs.conf(5), ext4(5)).
+/// Options of a file system. Defaults are those of mke2fs and
+/// mount of 2009 (e2fsprogs 1.41, mke2fs.conf(5), ext4(5)).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FsConfig {
-    /// Which file system.
+    /// Kind of the file system.
     pub kind: FsKind,
-    /// Size of an inode: 128, 256, 512 or 1024.
+    /// Size of an inode, bytes: 128, 256, 512 or 1024.
     #[serde(default = "default_inode_bytes")]
     pub inode_bytes: u32,
-    /// One inode is made for so many bytes of the device, 4096 to 67108864.
+    /// Bytes of the device for each inode, 4096 to 67108864.
     #[serde(default = "default_bytes_per_inode")]
     pub bytes_per_inode: u64,
-    /// Size of the journal, 4 to 400 MiB. Not given: by the size of the device, 128 MiB from 4 GiB on.
+    /// Size of the journal, 4 to 400 MiB. The default depends
+    /// on the size of the device: 128 MiB from 4 GiB on.
     #[serde(default)]
     pub journal_mib: Option<u64>,
-    /// Where the journal lies.
+    /// Place of the journal.
     #[serde(default)]
     pub journal_place: JournalPlace,
-    /// Directories of more than a block are looked up by hash.
+    /// Whether directories of more than a block are indexed by hash.
     #[serde(default = "default_true")]
     pub dir_index: bool,
-    /// So many groups keep bitmaps and inode tables together: a power of two up to 256, 1: each has its own. Not given:
-    /// 16 with ext4, 1 with ext3.
+    /// Number of groups that keep bitmaps and inode tables together: a power of two up
+    /// to 256. With 1, each group has its own. The default is 16 with ext4, 1 with ext3.
     #[serde(default)]
     pub flex_groups: Option<u32>,
-    /// Bitmaps of groups never used need no read (uninit_bg). Not given: with ext4 only.
+    /// Whether bitmaps of unused groups need no read
+    /// (uninit_bg). The default is true with ext4 only.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
-    /// Small files that are closed by the time they are written back share chunks too, as up to Linux 2.6.31; later
-    /// they are put where there is room near their directory. ext4 only.
+    /// Whether small files that are closed before their writeback share chunks too, as up to
+    /// Linux 2.6.31. Later kernels place them in free space near their directory. ext4 only.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
-    /// Commits go with cache flushes. Not given: with ext4 only.
+    /// Whether commits include cache flushes. The default is true with ext4 only.
     #[serde(default)]
     pub barrier: Option<bool>,
-    /// A transaction is committed at this age, s, at least 1.
+    /// Age at which a transaction is committed, s, at least 1.
     #[serde(default = "default_commit_interval_s")]
     pub commit_interval_s: u32,
-    /// What the journal guarantees of data.
+    /// The journal's guarantee for file data.
     #[serde(default)]
     pub data: DataMode,
-    /// The file system takes so much of the device, from its beginning, at least 64 MiB. Not given: all of it.
+    /// Size of the file system, MiB, from the beginning of the
+    /// device, at least 64. The default is the whole device.
     #[serde(default)]
     pub size_mib: Option<u64>,
-    /// Applications work in a directory that is as old as the file system, in the group at so many percent of it, 0 to
-    /// 100. Not given: at the top.
+    /// Group of the directory in which applications work, in percent of
+    /// the file system, 0 to 100. The directory is as old as the file
+    /// system. By default applications work in the root directory.
     #[serde(default)]
     pub directory_percent: Option<u32>,
 }
@@ -104,7 +109,7 @@ const fn default_commit_interval_s() -> u32 {
 }
 
 impl FsConfig {
-    /// A file system of this kind as mke2fs makes it when told nothing else.
+    /// Returns the options of a file system of this kind with all defaults.
     #[must_use]
     pub const fn new(kind: FsKind) -> Self {
         Self {
@@ -125,25 +130,25 @@ impl FsConfig {
         }
     }
 
-    /// Groups that keep bitmaps and inode tables together.
+    /// Returns the number of groups that keep bitmaps and inode tables together.
     #[must_use]
     pub fn flex_groups(&self) -> u32 {
         self.flex_groups.unwrap_or(if self.is_ext4() { 16 } else { 1 })
     }
 
-    /// Whether bitmaps of groups never used need no read.
+    /// Returns whether bitmaps of unused groups need no read.
     #[must_use]
     pub fn uninit_groups(&self) -> bool {
         self.uninit_groups.unwrap_or(self.is_ext4())
     }
 
-    /// Whether commits go with cache flushes.
+    /// Returns whether commits include cache flushes.
     #[must_use]
     pub fn barrier(&self) -> bool {
         self.barrier.unwrap_or(self.is_ext4())
     }
 
-    /// Whether blocks are allocated when data is written back, not when it is written to memory.
+    /// Returns whether blocks are allocated at writeback instead of at write(2).
     #[must_use]
     pub const fn delayed_allocation(&self) -> bool {
         self.is_ext4()
@@ -153,7 +158,7 @@ impl FsConfig {
         matches!(self.kind, FsKind::Ext4)
     }
 
-    /// Whether every field is in its range.
+    /// Checks that every field is in its range.
     ///
     /// # Errors
     /// [`FsError::Setting`] names the first field that is not.

@@ -1,27 +1,28 @@
-//! Directories: which block of them a name goes to and is found in.
+//! Directories: the block in which a name is stored and found.
 //!
-//! A directory of one block is a list. A longer one is a list too, or, with `dir_index`, a tree by hash of the name as
-//! Phillips describes ("A Directory Index for Ext2", ALS 2001): the first block is the root, a full block is split in
-//! two halves by hash. Where its blocks lie is left to the inode's map. Free bytes of a block are counted together:
-//! that they may be in holes too small for a name is left out.
+//! A directory of one block is a list. A longer directory is a list, too, or, with
+//! `dir_index`, a tree by hash of the name as Phillips describes ("A Directory Index for
+//! Ext2", ALS 2001). The first block is the root. A full block is split in two halves by
+//! hash. The inode's map decides where its blocks lie. Free bytes of a block are counted
+//! together: the model ignores that they may be in holes too small for a name.
 
 use super::FsError;
 
 /// Bytes of a block.
 const BLOCK_BYTES: u16 = 4096;
-/// Entries "." and "..".
+/// Bytes of the entries "." and "..".
 const DOTS_BYTES: u16 = 24;
-/// Index entries of 8 bytes that the root has room for, behind the dots and a head of 16.
+/// Index entries of 8 bytes for which the root has room behind the dots and a header of 16 bytes.
 const ROOT_ENTRIES: usize = 507;
-/// Index entries that another index block has room for.
+/// Index entries for which any other index block has room.
 const NODE_ENTRIES: u32 = 510;
 
-/// Bytes of the entry of a name: 8 and the name, rounded up to 4.
+/// Returns the bytes of a name's entry: 8 and the name, rounded up to a multiple of 4.
 pub(super) const fn entry_bytes(name_bytes: u8) -> u16 {
     (8 + name_bytes as u16).next_multiple_of(4)
 }
 
-/// A name, as far as it matters.
+/// Hash and entry size of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     hash: u32,
@@ -31,7 +32,7 @@ struct Name {
 /// A block of names.
 #[derive(Clone, Debug)]
 struct Leaf {
-    /// Hashes from this one on are here, if looked up by hash.
+    /// Lowest hash of the block, if the directory is looked up by hash.
     hash: u32,
     page: u32,
     used: u16,
@@ -51,28 +52,28 @@ struct Node {
 pub(super) struct Directory {
     pub(super) entries: u32,
     pub(super) pages: u32,
-    /// The unit of groups that its files last went to because its own was full.
+    /// The unit of groups in which its files were last placed because its own unit was full.
     pub(super) overflow_unit: Option<u32>,
-    /// It is looked up by hash once it is longer than a block.
+    /// Whether the directory is looked up by hash once it is longer than a block.
     dir_index: bool,
     indexed: bool,
     leaves: Vec<Leaf>,
     nodes: Vec<Node>,
-    /// Blocks before this one have no room, in a list.
+    /// Index of the first block that may have room, in a list.
     room_from: usize,
 }
 
-/// What an insertion changes: pages of the directory.
+/// Pages of the directory that an insertion changes.
 #[derive(Debug, Default)]
 pub(super) struct Insertion {
-    /// Pages that are there and change, or change place.
+    /// Existing pages whose contents or place in the tree change.
     pub(super) changed: Vec<u32>,
-    /// The page the name is in.
+    /// The page of the name.
     pub(super) page: u32,
 }
 
 impl Directory {
-    /// An empty one of so many blocks: one, unless it will never be looked up by hash.
+    /// Creates an empty directory of `pages` blocks: one, unless it is never looked up by hash.
     pub(super) fn new(dir_index: bool, pages: u32) -> Self {
         debug_assert!(pages == 1 || !dir_index);
         let used = |page| if page == 0 { DOTS_BYTES } else { 0 };
@@ -97,7 +98,8 @@ impl Directory {
         self.nodes.partition_point(|node| node.hash <= hash).saturating_sub(1)
     }
 
-    /// The pages that are read to find a name, in order. `page`: where it is; `None`: to find that it is not there.
+    /// Returns the pages that a lookup of a name reads, in order. `page`
+    /// is the page of the name, or `None` if the name does not exist.
     pub(super) fn search(&self, hash: u32, page: Option<u32>) -> impl Iterator<Item = u32> {
         let list = if self.indexed { 0 } else { page.map_or(self.pages, |page| page + 1) };
         let tree = self.indexed.then(|| {
@@ -107,7 +109,7 @@ impl Directory {
         (0..list).chain(tree.into_iter().flatten())
     }
 
-    /// How many pages adding a name takes beyond those there are.
+    /// Returns how many new pages the addition of a name needs.
     pub(super) fn pages_needed(&self, hash: u32, bytes: u16) -> u32 {
         if !self.indexed {
             let fits = self.leaves[self.room_from..].iter().any(|leaf| leaf.used + bytes <= BLOCK_BYTES);
@@ -201,7 +203,7 @@ impl Directory {
         self.leaves.insert(at + 1, upper);
     }
 
-    /// Makes room for one more entry in the block of the index that leads to `hash`.
+    /// Makes room for one more entry in the index block that leads to `hash`.
     fn make_room_in_index(&mut self, hash: u32, done: &mut Insertion) -> Result<(), FsError> {
         if self.nodes.is_empty() {
             if self.leaves.len() >= ROOT_ENTRIES {
@@ -230,7 +232,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes a name. `page`: where it was put. Gives the page that changes.
+    /// Removes a name that was put into `page`. Returns the page that changes.
     pub(super) fn remove(&mut self, hash: u32, bytes: u16, page: u32) -> u32 {
         let at = if self.indexed { self.leaf_of(hash) } else { page as usize };
         // Equal hashes may be on both sides of a split.
@@ -248,8 +250,10 @@ impl Directory {
         leaf.page
     }
 
+    /// Checks the counts and the order of hashes.
+    ///
     /// # Panics
-    /// The counts are not those of the names.
+    /// If the counts are not those of the names.
     pub(super) fn check(&self) {
         assert!(self.leaves.iter().all(|leaf| leaf.used <= BLOCK_BYTES));
         assert_eq!(self.leaves.len() + self.nodes.len() + usize::from(self.indexed), self.pages as usize);

@@ -1,54 +1,56 @@
-//! What an operation does to metadata: the blocks it has to have in memory, and those it changes.
+//! Effects of an operation on metadata: the blocks that it reads, changes and frees.
 
 use super::Block;
 
-/// Blocks that a revocation block of the journal lists, at least.
+/// Least number of blocks that a revocation block of the journal lists.
 const REVOKED_PER_BLOCK: usize = 500;
 
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Blocks an operation must have in memory, in the order it needs them. Those it makes itself are not among them; a
-    /// block may be named more than once.
+    /// Blocks that must be in memory, in the order in which they are needed. Blocks
+    /// that the operation makes are not included. A block may occur more than once.
     pub reads: Vec<Block>,
-    /// Blocks it changes or makes, each once.
+    /// Blocks that are changed or made, each once.
     pub dirties: Vec<Block>,
-    /// Metadata blocks it gives back, directory blocks, indirect blocks and extent-tree blocks: what is in memory of
-    /// them must not be written any more, and the journal revokes them. None of them is in `dirties`.
+    /// Metadata blocks that are freed: directory blocks, indirect blocks and
+    /// blocks of extent trees. Their contents in memory must not be written
+    /// any more, and the journal revokes them. None of them is in `dirties`.
     pub forgets: Vec<Block>,
-    /// Nothing is collected.
+    /// Whether nothing is collected.
     ignored: bool,
 }
 
 impl Effects {
-    /// Those of operations that were done long ago: what they changed is where it belongs.
+    /// Creates effects that collect nothing, for operations
+    /// long before the run. Their changes are already in place.
     #[must_use]
     pub fn ignored() -> Self {
         Self { ignored: true, ..Self::default() }
     }
 
-    /// Nothing collected.
+    /// Removes all collected blocks.
     pub fn clear(&mut self) {
         self.reads.clear();
         self.dirties.clear();
         self.forgets.clear();
     }
 
-    /// What a [handle](crate::journal::Journal::start) has to be started with for these changes: the blocks that
-    /// change, and those that list what is revoked.
+    /// Returns the credits that a [handle](crate::journal::Journal::start) needs for
+    /// these changes: the changed blocks, and the blocks that list revoked ones.
     #[must_use]
     pub fn credits(&self) -> u32 {
         (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32
     }
 
-    /// A block is needed unless it was made or needed just before.
+    /// Records that a block is needed, unless it was just made or needed.
     pub(super) fn read(&mut self, block: Block) {
         if !self.ignored && self.reads.last() != Some(&block) && !self.dirties.contains(&block) {
             self.reads.push(block);
         }
     }
 
-    /// A block that is in memory or is made anew is changed.
+    /// Records the change of a block that is in memory or new.
     pub(super) fn dirty(&mut self, block: Block) {
         if self.ignored {
             return;
@@ -61,13 +63,13 @@ impl Effects {
         }
     }
 
-    /// A block is needed and changed.
+    /// Records that a block is needed and changed.
     pub(super) fn change(&mut self, block: Block) {
         self.read(block);
         self.dirty(block);
     }
 
-    /// A block is no metadata any more.
+    /// Records that a block is no longer metadata.
     pub(super) fn forget(&mut self, block: Block) {
         if self.ignored {
             return;

@@ -1,19 +1,19 @@
-//! What can go wrong with a file system.
+//! Errors of a file system.
 
-/// Why a file system cannot be made, or an operation not be done.
+/// Reason why a file system cannot be made or an operation fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FsError {
-    /// A setting out of its range.
+    /// A setting is out of its range.
     #[error("file system: {field} is {value}; it must be {expected}")]
     Setting {
-        /// Its name.
+        /// Name of the setting.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: u64,
-        /// What it can be.
+        /// Its valid values.
         expected: &'static str,
     },
-    /// The device has no room for a file system of these settings.
+    /// The device is too small for a file system with these settings.
     #[error(
         "file system: a device of {capacity_sectors} sectors is too small; use a larger one or a smaller journal_mib"
     )]
@@ -36,22 +36,22 @@ pub enum FsError {
     /// The index of the directory is full.
     #[error("file system: the directory's index is full; use more directories")]
     DirectoryFull,
-    /// A directory that is to be removed has entries.
+    /// A directory to be removed has entries.
     #[error("file system: the directory is not empty")]
     NotEmpty,
     /// The root directory cannot be removed.
     #[error("file system: the root directory cannot be removed")]
     IsRoot,
-    /// A file was expected.
+    /// The path is a directory instead of a file.
     #[error("file system: the path is a directory, not a file")]
     IsDirectory,
-    /// A directory was expected.
+    /// The path is not a directory.
     #[error("file system: the path is not a directory")]
     NotDirectory,
-    /// Beyond what can be mapped.
+    /// The range exceeds the largest file.
     #[error("file system: a file can have at most {pages_max} pages of 4 KiB")]
     FileTooLarge {
-        /// Pages of the longest file.
+        /// Pages of the largest file.
         pages_max: u64,
     },
 }

@@ -1,20 +1,22 @@
-//! Where a freshly made file system keeps what it keeps of itself: superblocks, descriptors, bitmaps and inode tables.
+//! The places of a new file system's superblocks, descriptors, bitmaps and inode tables.
 
 use super::{Block, BlockRun, FsConfig, FsError};
 use crate::PAGE_SECTORS;
 
-/// Blocks of a group: what one block of 4 KiB holds bits for.
+/// Blocks of a group: the number of bits in one block of 4 KiB.
 pub(super) const GROUP_BLOCKS: u32 = 32768;
-/// Descriptors of groups that a block holds, of 32 bytes each.
+/// Descriptors of groups in a block, 32 bytes each.
 const DESCRIPTORS_PER_BLOCK: u32 = 128;
-/// A last group with fewer blocks of its own than this is not made.
+/// Fewest blocks of a last group, without its metadata. A smaller one is not made.
 const LAST_GROUP_BLOCKS_MIN: u32 = 50;
-/// A file system can be grown to so many times its size: room for descriptors is kept (mke2fs -E resize).
+/// Largest growth of a file system, as a multiple of its size. Descriptors for
+/// it are reserved (mke2fs -E resize).
 const GROWTH: u64 = 1024;
-/// Blocks of descriptors kept for growth at most: what one indirect block leads to.
+/// Most blocks of descriptors that are reserved for growth: the blocks that one
+/// indirect block leads to.
 const RESERVED_DESCRIPTOR_BLOCKS_MAX: u64 = 1024;
 
-/// Where the file system keeps what it keeps of itself.
+/// Places of the metadata of a file system.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) blocks: Block,
@@ -32,7 +34,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// The layout of a device of `capacity_sectors`.
+    /// Computes the layout of a device of `capacity_sectors`.
     pub(super) fn new(config: &FsConfig, capacity_sectors: u64) -> Result<Self, FsError> {
         let too_small = FsError::TooSmall { capacity_sectors };
         let mut blocks = capacity_sectors / PAGE_SECTORS;
@@ -79,7 +81,7 @@ impl Geometry {
         }
     }
 
-    /// Gives bitmaps and inode tables their places; false if there is no room.
+    /// Places bitmaps and inode tables. Returns false if there is no room.
     fn place(&mut self) -> bool {
         for group in 0..self.groups {
             let backup = self.backup_blocks(group);
@@ -116,7 +118,7 @@ impl Geometry {
         true
     }
 
-    /// Moves the cursor past backups of the superblock so that `count` blocks fit, and gives it.
+    /// Moves the cursor past backups of the superblock so that `count` blocks fit, and returns it.
     fn clear_of_backups(&self, cursor: &mut Block, count: u32) -> Block {
         loop {
             let first = self.group_of((*cursor).min(self.blocks - 1));
@@ -133,7 +135,7 @@ impl Geometry {
         }
     }
 
-    /// Marks blocks as used from the beginning.
+    /// Marks blocks as used in the new file system.
     pub(super) fn use_at_birth(&mut self, run: BlockRun) {
         let (mut block, end) = (run.block, (run.block + run.blocks).min(self.blocks));
         while block < end {
@@ -146,12 +148,13 @@ impl Geometry {
         }
     }
 
-    /// What of a group is used from the beginning: offsets and counts.
+    /// Returns the blocks of a group that are used in the new file system, as offsets and counts.
     pub(super) fn used_at_birth(&self, group: u32) -> &[(u32, u32)] {
         &self.used[group as usize]
     }
 
-    /// Whether more than a superblock with its descriptors is there from the beginning.
+    /// Returns whether a group of the new file system has more than a superblock
+    /// with its descriptors.
     pub(super) fn holds_tables(&self, group: u32) -> bool {
         self.holds_tables[group as usize]
     }
@@ -160,8 +163,8 @@ impl Geometry {
         self.inodes_per_group / self.inodes_per_block
     }
 
-    /// Blocks of the superblock and descriptors a group begins with: groups 0, 1 and the powers of 3, 5 and 7
-    /// (sparse_super, mke2fs(8)).
+    /// Returns the blocks of the superblock and descriptors at the beginning of a group.
+    /// Groups 0, 1 and the powers of 3, 5 and 7 have them (sparse_super, mke2fs(8)).
     fn backup_blocks(&self, group: u32) -> u32 {
         let is_power_of = |base: u32| {
             let mut power = base;
@@ -189,7 +192,7 @@ impl Geometry {
         u64::from(group) * u64::from(GROUP_BLOCKS)
     }
 
-    /// Blocks of a group; the last may be shorter.
+    /// Returns the blocks of a group. The last group may be shorter.
     pub(super) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.first_block(group)).min(GROUP_BLOCKS.into()) as u32
     }
@@ -198,7 +201,7 @@ impl Geometry {
         0
     }
 
-    /// The block of the descriptor of a group.
+    /// Returns the block of the descriptor of a group.
     pub(super) fn descriptor(&self, group: u32) -> Block {
         u64::from(1 + group / DESCRIPTORS_PER_BLOCK)
     }
@@ -211,7 +214,7 @@ impl Geometry {
         self.inode_bitmaps[group as usize]
     }
 
-    /// The block of the inode table that holds inode `number`, counted from 0.
+    /// Returns the block of the inode table that holds inode `number`, counted from 0.
     pub(super) fn inode_block(&self, number: u32) -> Block {
         let (group, index) = (number / self.inodes_per_group, number % self.inodes_per_group);
         self.inode_tables[group as usize] + u64::from(index / self.inodes_per_block)

@@ -1,26 +1,27 @@
-//! What is free in block groups: blocks and inodes, and the sums that allocation looks at.
+//! Free blocks and inodes of block groups, and the sums that allocation uses.
 
 use super::bitmap::Bitmap;
 use super::geometry::Geometry;
 use super::{Block, FsConfig};
 
-/// A group. Its bitmaps come to be when they are first needed.
+/// A group. Its bitmaps are made when they are first needed.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) free_blocks: u32,
     pub(super) free_inodes: u32,
-    /// Directories made here of late that had no files follow them: Orlov's debt.
+    /// Recently made directories that no files followed: Orlov's debt.
     pub(super) debt: u32,
-    /// No run of free blocks is longer.
+    /// Upper bound of the length of runs of free blocks.
     run_max: u32,
     blocks: Option<Bitmap>,
     inodes: Option<Bitmap>,
-    /// The bitmap on the medium was never written and needs no read.
+    /// Whether the bitmap on the medium was never written and needs no read.
     block_uninit: bool,
     inode_uninit: bool,
 }
 
-/// Sums over the groups that directories are spread over: single ones, or those that keep their tables together.
+/// Sums over a unit: one group, or the groups that keep their tables together.
+/// Directories are spread over units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unit {
     pub(super) free_blocks: u64,
@@ -84,7 +85,7 @@ impl Groups {
     /// Takes blocks of one group.
     ///
     /// # Panics
-    /// One of them is in use, or they are not of one group.
+    /// If one of them is in use, or they belong to several groups.
     pub(super) fn take(&mut self, geometry: &Geometry, block: Block, count: u32) {
         let group = geometry.group_of(block);
         self.bits(geometry, group).set(geometry.offset_of(block), count);
@@ -92,10 +93,10 @@ impl Groups {
         self.change(group, |sums| sums.free_blocks -= u64::from(count));
     }
 
-    /// Gives blocks of one group back.
+    /// Frees blocks of one group.
     ///
     /// # Panics
-    /// One of them is free, or they are not of one group.
+    /// If one of them is free, or they belong to several groups.
     pub(super) fn give(&mut self, geometry: &Geometry, block: Block, count: u32) {
         let group = geometry.group_of(block);
         self.bits(geometry, group).clear(geometry.offset_of(block), count);
@@ -104,7 +105,7 @@ impl Groups {
         self.change(group, |sums| sums.free_blocks += u64::from(count));
     }
 
-    /// How many blocks are free in one run from `block` on, to the end of the group.
+    /// Returns the length of the run of free blocks from `block` on, up to the end of the group.
     pub(super) fn run_at(&mut self, geometry: &Geometry, block: Block) -> u32 {
         let group = geometry.group_of(block);
         if self.list[group as usize].free_blocks == 0 {
@@ -113,7 +114,7 @@ impl Groups {
         self.bits(geometry, group).clear_run(geometry.offset_of(block))
     }
 
-    /// The first free block of a group from `offset` on.
+    /// Returns the first free block of a group from `offset` on.
     pub(super) fn next_free(&mut self, geometry: &Geometry, group: u32, offset: u32) -> Option<Block> {
         if self.list[group as usize].free_blocks == 0 {
             return None;
@@ -121,7 +122,7 @@ impl Groups {
         self.bits(geometry, group).next_clear(offset).map(|bit| geometry.first_block(group) + u64::from(bit))
     }
 
-    /// The first run of at least `want` free blocks in a group.
+    /// Returns the first run of at least `want` free blocks in a group.
     pub(super) fn find_run(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
         if self.list[group as usize].run_max < want {
             return None;
@@ -133,7 +134,7 @@ impl Groups {
         found.map(|bit| geometry.first_block(group) + u64::from(bit))
     }
 
-    /// The first `want` free blocks, a power of two, that begin at a multiple of it.
+    /// Returns the first `want` free blocks that begin at a multiple of `want`, a power of two.
     pub(super) fn find_aligned(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
         if self.list[group as usize].run_max < want {
             return None;
@@ -142,7 +143,7 @@ impl Groups {
         found.map(|bit| geometry.first_block(group) + u64::from(bit))
     }
 
-    /// The longest run of free blocks in a group.
+    /// Returns the longest run of free blocks in a group.
     pub(super) fn longest_run(&mut self, geometry: &Geometry, group: u32) -> (Block, u32) {
         if self.list[group as usize].free_blocks == 0 {
             return (geometry.first_block(group), 0);
@@ -152,17 +153,18 @@ impl Groups {
         (geometry.first_block(group) + u64::from(bit), count)
     }
 
-    /// Whether the block bitmap of a group has to be read; from now on it has.
+    /// Returns whether the block bitmap of a group must be read, and marks it as read.
     pub(super) fn first_use_of_blocks(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].block_uninit)
     }
 
-    /// Whether the inode bitmap of a group has to be read; from now on it has.
+    /// Returns whether the inode bitmap of a group must be read, and marks it as read.
     pub(super) fn first_use_of_inodes(&mut self, group: u32) -> bool {
         !std::mem::take(&mut self.list[group as usize].inode_uninit)
     }
 
-    /// Takes the first free inode of a group. Gives its index, and whether another of its block of the table is in use.
+    /// Takes the first free inode of a group. Returns its index, and whether
+    /// another inode in its block of the table is in use.
     pub(super) fn take_inode(&mut self, geometry: &Geometry, group: u32, directory: bool) -> Option<(u32, bool)> {
         let of = &mut self.list[group as usize];
         if of.free_inodes == 0 {
@@ -182,7 +184,7 @@ impl Groups {
         Some((index, shared))
     }
 
-    /// Gives an inode back.
+    /// Frees an inode.
     pub(super) fn give_inode(&mut self, geometry: &Geometry, number: u32, directory: bool) {
         let (group, index) = (number / geometry.inodes_per_group, number % geometry.inodes_per_group);
         let of = &mut self.list[group as usize];
@@ -195,18 +197,18 @@ impl Groups {
         });
     }
 
-    /// A copy of the bitmap of a group's blocks, for checks.
+    /// Returns a copy of the bitmap of a group's blocks, for checks.
     pub(super) fn copy_of_bits(&self, geometry: &Geometry, group: u32) -> Bitmap {
         self.list[group as usize].blocks.clone().unwrap_or_else(|| birth(geometry, group))
     }
 
-    /// A copy of the bitmap of a group's inodes, for checks.
+    /// Returns a copy of the bitmap of a group's inodes, for checks.
     pub(super) fn copy_of_inode_bits(&self, geometry: &Geometry, group: u32) -> Bitmap {
         self.list[group as usize].inodes.clone().unwrap_or_else(|| Bitmap::new(geometry.inodes_per_group))
     }
 }
 
-/// The bitmap of a group as mke2fs leaves it.
+/// Returns the bitmap of a group of a new file system.
 fn birth(geometry: &Geometry, group: u32) -> Bitmap {
     let mut bits = Bitmap::new(geometry.group_blocks(group));
     for (start, count) in geometry.used_at_birth(group) {

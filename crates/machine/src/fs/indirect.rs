@@ -1,24 +1,24 @@
-//! Indirect blocks: how ext3 finds the blocks of a file beyond the twelve that the inode names.
+//! Indirect blocks, through which ext3 finds the blocks of a file beyond the twelve in the inode.
 
 use super::{Block, Effects};
 
-/// Blocks that the inode names itself.
+/// Blocks that the inode lists.
 pub(super) const DIRECT: u32 = 12;
-/// Blocks that an indirect block names, 4 bytes each.
+/// Blocks that an indirect block lists, 4 bytes each.
 pub(super) const PER_BLOCK: u32 = 1024;
-/// Pages of the longest file.
+/// Pages of the largest file.
 pub(super) const PAGES_MAX: u64 = 12 + 1024 + 1024 * 1024 + 1024 * 1024 * 1024;
 
-/// One of the blocks that lead to others.
+/// Place of an indirect block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndirectBlock {
-    /// Names the blocks that name leaves.
+    /// The double indirect block, which lists leaves.
     Double,
-    /// Names the blocks that name those.
+    /// The triple indirect block, which lists double indirect blocks.
     Triple,
-    /// One below [`Triple`](Self::Triple).
+    /// A double indirect block below [`Triple`](Self::Triple).
     Middle(u32),
-    /// Names blocks of data: the one for pages `12 + 1024 n` and on.
+    /// A block that lists data blocks: the one for pages `12 + 1024 n` and on.
     Leaf(u32),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct IndirectBlocks {
     leaves: Vec<Option<Block>>,
 }
 
-/// The indirect blocks on the way from the inode to `page`.
+/// Returns the indirect blocks on the way from the inode to `page`.
 pub(super) fn path(page: u32) -> impl Iterator<Item = IndirectBlock> {
     let leaf = page.checked_sub(DIRECT).map(|beyond| beyond / PER_BLOCK);
     let (top, middle) = match leaf {
@@ -42,7 +42,7 @@ pub(super) fn path(page: u32) -> impl Iterator<Item = IndirectBlock> {
     top.into_iter().chain(middle).chain(leaf.map(IndirectBlock::Leaf))
 }
 
-/// The first page behind `page` that another leaf leads to.
+/// Returns the first page behind `page` that another leaf leads to.
 pub(super) const fn leaf_end(page: u32) -> u32 {
     if page < DIRECT { DIRECT } else { page - (page - DIRECT) % PER_BLOCK + PER_BLOCK }
 }

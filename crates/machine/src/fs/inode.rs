@@ -4,33 +4,34 @@ use super::directory::Directory;
 use super::map::Map;
 use super::{Block, Ino};
 
-/// Where the next blocks of a file are to come from.
+/// Blocks that are set aside for the next pages of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ahead {
     #[default]
     Nothing,
-    /// ext4: blocks kept for pages of this file.
+    /// ext4: blocks that are preallocated for pages of this file.
     Preallocated { page: u32, block: Block, count: u32 },
-    /// ext3: blocks from `start` on that others leave alone.
+    /// ext3: blocks from `start` on that other files do not use.
     Window { start: Block, blocks: u32, hits: u32, next_page: u32, next_block: Block },
 }
 
 /// A file or a directory.
 #[derive(Debug)]
 pub(super) struct Inode {
-    /// On the medium, counted from 0.
+    /// Number on the medium, counted from 0.
     pub(super) number: u32,
     pub(super) parent: Ino,
-    /// What its name hashes to.
+    /// Hash of its name.
     pub(super) hash: u32,
     /// Bytes of its entry in its directory.
     pub(super) entry_bytes: u16,
-    /// The block of its directory its entry is in, as long as that is not looked up by hash.
+    /// The block of the directory that contains its entry, unless the directory
+    /// is looked up by hash.
     pub(super) entry_page: u32,
     pub(super) size: u64,
     pub(super) map: Map,
     pub(super) ahead: Ahead,
-    /// How often it is open for writing.
+    /// Number of times that the file is open for writing.
     pub(super) writers: u32,
     pub(super) directory: Option<Box<Directory>>,
     pub(super) in_use: bool,

@@ -1,22 +1,22 @@
-//! Where the pages of a file are: runs of blocks, and the extent tree or the indirect blocks that lead to them.
+//! The blocks of a file's pages, and the extent tree or the indirect blocks that lead to them.
 
 use super::indirect::IndirectBlocks;
 use super::{Block, BlockRun, Effects};
 
-/// Longest extent that ext4 can write down: 128 MiB.
+/// Pages of ext4's longest extent: 128 MiB.
 pub(super) const EXTENT_PAGES_MAX: u32 = 32768;
 /// Extents or index entries in the inode.
 const ROOT_ENTRIES: usize = 4;
-/// Extents or index entries in a block: 12 bytes each after a header of 12.
+/// Extents or index entries in a block: 12 bytes each after a header of 12 bytes.
 const NODE_ENTRIES: u32 = 340;
 
-/// Pages that lie one behind the other.
+/// Consecutive pages in consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) page: u32,
     pub(super) pages: u32,
     pub(super) block: Block,
-    /// Nothing was written to its blocks: they read as zeroes.
+    /// Whether its blocks are unwritten. They read as zeroes.
     pub(super) unwritten: bool,
 }
 
@@ -29,7 +29,7 @@ impl Extent {
         self.block + self.pages as Block
     }
 
-    /// Whether `next` may become a part of it.
+    /// Returns whether `next` may become a part of this extent.
     const fn joins(&self, next: &Self, pages_max: u32) -> bool {
         self.end() == next.page
             && self.block_end() == next.block
@@ -37,7 +37,7 @@ impl Extent {
             && self.pages.saturating_add(next.pages) <= pages_max
     }
 
-    /// The part of it from `from` to `end`.
+    /// Returns the part of the extent from `from` to `end`.
     const fn part(&self, from: u32, end: u32) -> Self {
         let block = self.block + (from - self.page) as Block;
         Self { page: from, pages: end - from, block, unwritten: self.unwritten }
@@ -52,44 +52,44 @@ struct Node {
     block: Block,
 }
 
-/// The blocks of an extent tree below the inode: leaves first, then what leads to them.
+/// The blocks of an extent tree below the inode: leaves first, then the levels above.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExtentTree {
     levels: Vec<Vec<Node>>,
 }
 
-/// What leads to the blocks of a file.
+/// The blocks that lead to the blocks of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Tree {
-    /// The inode has room for all of it.
+    /// None: the inode has room for all entries.
     #[default]
     Inode,
     Extents(Box<ExtentTree>),
     Indirect(Box<IndirectBlocks>),
 }
 
-/// Where the pages of a file are.
+/// The blocks of a file's pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Map {
-    /// In the order of pages, none empty.
+    /// Extents in the order of pages. None is empty.
     pub(super) extents: Vec<Extent>,
     pub(super) tree: Tree,
 }
 
 impl Map {
-    /// The extent that `page` is in.
+    /// Returns the extent that contains `page`.
     pub(super) fn find(&self, page: u32) -> Option<Extent> {
         let at = self.extents.partition_point(|extent| extent.page <= page).checked_sub(1)?;
         Some(self.extents[at]).filter(|extent| page < extent.end())
     }
 
-    /// The last extent that begins at or before `page`.
+    /// Returns the last extent that begins at or before `page`.
     pub(super) fn before(&self, page: u32) -> Option<Extent> {
         let at = self.extents.partition_point(|extent| extent.page <= page).checked_sub(1)?;
         Some(self.extents[at])
     }
 
-    /// The first run of pages without blocks in `from..end`.
+    /// Returns the first run of pages without blocks in `from..end`.
     pub(super) fn hole(&self, mut from: u32, end: u32) -> Option<(u32, u32)> {
         let mut at = self.extents.partition_point(|extent| extent.end() <= from);
         while let Some(extent) = self.extents.get(at).filter(|extent| extent.page <= from) {
@@ -100,8 +100,8 @@ impl Map {
         (from < end).then(|| (from, end - from))
     }
 
-    /// Adds a run of pages that had no blocks, joined to its neighbours where an extent may be so long. True if it
-    /// became an extent of its own.
+    /// Adds a run of pages that had no blocks, and joins it with its neighbours
+    /// if the extent is not too long. Returns whether a new extent was made.
     pub(super) fn insert(&mut self, new: Extent, pages_max: u32) -> bool {
         let at = self.extents.partition_point(|extent| extent.page <= new.page);
         let left = at.checked_sub(1).map(|left| self.extents[left]);
@@ -131,16 +131,17 @@ impl Map {
         true
     }
 
-    /// The first run of pages in `from..end` whose blocks nothing was written to.
+    /// Returns the first run of unwritten pages in `from..end`.
     pub(super) fn unwritten(&self, from: u32, end: u32) -> Option<(u32, u32)> {
         let at = self.extents.partition_point(|extent| extent.end() <= from);
         let found = self.extents[at..].iter().take_while(|extent| extent.page < end).find(|extent| extent.unwritten)?;
         Some((found.page.max(from), found.end().min(end)))
     }
 
-    /// Pages `from..end` of an extent that nothing was written to are written: it shrinks or splits, and what is written
-    /// joins its neighbours. The pages at which new extents begin, which the tree has no entries for yet: the first is
-    /// to be [added](Self::tree_add) before the second is [inserted](Self::insert_split).
+    /// Marks pages `from..end` of an unwritten extent as written. The extent
+    /// shrinks or splits, and the written part joins its neighbours. Returns new
+    /// extents, for which the tree has no entries yet. [Add](Self::tree_add) the
+    /// first before you [insert](Self::insert_split) the second.
     pub(super) fn write(&mut self, from: u32, end: u32, pages_max: u32) -> [Option<Extent>; 2] {
         let at = self.extents.partition_point(|extent| extent.page <= from) - 1;
         let old = self.extents[at];
@@ -176,14 +177,14 @@ impl Map {
         }
     }
 
-    /// An extent that came out of [`write`](Self::write).
+    /// Inserts an extent that [`write`](Self::write) returned.
     pub(super) fn insert_split(&mut self, new: Extent) {
         let at = self.extents.partition_point(|extent| extent.page <= new.page);
         self.extents.insert(at, new);
     }
 
-    /// An extent that was inserted and has no entry in the tree belongs to the one before it again, which counts as
-    /// written to.
+    /// Merges an inserted extent that has no entry in the tree into the
+    /// preceding one, which then counts as written.
     pub(super) fn take_back(&mut self, new: Extent) {
         let at = self.extents.partition_point(|extent| extent.page < new.page);
         self.extents.remove(at);
@@ -191,7 +192,7 @@ impl Map {
         self.extents[at - 1].unwritten = false;
     }
 
-    /// An extent takes up the one behind it, if they may be one.
+    /// Joins an extent with the next one, if they can be one extent.
     fn join_right(&mut self, at: usize, pages_max: u32) {
         if let [left, right, ..] = self.extents[at..]
             && left.joins(&right, pages_max)
@@ -203,7 +204,8 @@ impl Map {
         }
     }
 
-    /// Blocks that the extent tree takes for an extent that was [inserted](Self::insert) at `page`.
+    /// Returns the number of blocks that the extent tree needs for an extent
+    /// [inserted](Self::insert) at `page`.
     pub(super) fn tree_blocks_needed(&self, page: u32) -> usize {
         let Tree::Extents(tree) = &self.tree else { return usize::from(self.extents.len() > ROOT_ENTRIES) };
         let full = tree.levels.iter().take_while(|level| level[node_at(level, page)].entries >= NODE_ENTRIES).count();
@@ -211,8 +213,8 @@ impl Map {
         full + usize::from(full == tree.levels.len() && top >= ROOT_ENTRIES)
     }
 
-    /// Writes an extent that was inserted at `page` into the tree, with as many new blocks as it
-    /// [needs](Self::tree_blocks_needed).
+    /// Adds an extent that was inserted at `page` to the tree, with as many new
+    /// blocks as it [needs](Self::tree_blocks_needed).
     pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
         let mut fresh = |effects: &mut Effects| {
             let Some(block) = blocks.next() else { unreachable!("as many blocks as are needed") };
@@ -261,7 +263,7 @@ impl Map {
         }
     }
 
-    /// The blocks that lead to `page`, from the inode on, are needed.
+    /// Records that the blocks that lead to `page` are read, from the inode on.
     pub(super) fn reads(&self, page: u32, effects: &mut Effects) {
         match &self.tree {
             Tree::Inode => {}
@@ -274,7 +276,7 @@ impl Map {
         }
     }
 
-    /// The leaf that leads to `page` changes.
+    /// Records that the leaf that leads to `page` changes.
     pub(super) fn dirty_leaf(&self, page: u32, effects: &mut Effects) {
         if let Tree::Extents(tree) = &self.tree {
             self.reads(page, effects);
@@ -282,7 +284,7 @@ impl Map {
         }
     }
 
-    /// The blocks of the tree itself.
+    /// Returns the blocks of the tree.
     pub(super) fn tree_blocks(&self) -> Vec<Block> {
         match &self.tree {
             Tree::Inode => Vec::new(),
@@ -291,14 +293,16 @@ impl Map {
         }
     }
 
-    /// All blocks, of data and of the tree.
+    /// Returns all blocks, of data and of the tree.
     pub(super) fn runs(&self) -> impl Iterator<Item = BlockRun> {
         let data = self.extents.iter().map(|extent| BlockRun { block: extent.block, blocks: extent.pages.into() });
         data.chain(self.tree_blocks().into_iter().map(|block| BlockRun { block, blocks: 1 }))
     }
 
+    /// Checks the extents and the tree.
+    ///
     /// # Panics
-    /// Extents overlap, or the tree does not lead to all of them.
+    /// If extents overlap, or the tree does not lead to all of them.
     pub(super) fn check(&self) {
         for pair in self.extents.windows(2) {
             assert!(pair[0].end() <= pair[1].page, "extents overlap: {pair:?}");
@@ -326,7 +330,7 @@ impl Tree {
         node_at(&tree.levels[0], page) == node_at(&tree.levels[0], other)
     }
 
-    /// An extent joined the one before it.
+    /// Removes the entry of an extent that joined the preceding one.
     fn drop_entry(&mut self, page: u32) {
         if let Self::Extents(tree) = self {
             let at = node_at(&tree.levels[0], page);
@@ -334,7 +338,7 @@ impl Tree {
         }
     }
 
-    /// The first extent may begin earlier now.
+    /// Lowers the first page of the tree, because the first extent may begin earlier now.
     fn lower(&mut self, page: u32) {
         if let Self::Extents(tree) = self {
             tree.lower(page);
@@ -350,12 +354,12 @@ impl ExtentTree {
     }
 }
 
-/// The node that leads to `page`: the last that begins at or before it.
+/// Returns the index of the node that leads to `page`: the last one that begins at or before it.
 fn node_at(level: &[Node], page: u32) -> usize {
     level.partition_point(|node| node.first <= page).saturating_sub(1)
 }
 
-/// How many of `0..count` come before the rest.
+/// Returns the number of leading indices in `0..count` for which `is_before` is true.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

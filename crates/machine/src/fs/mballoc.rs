@@ -1,33 +1,35 @@
 //! ext4's allocation of many blocks at a time.
 //!
-//! As Kumar et al. describe ("Ext4 block and inode allocator improvements", OLS 2008): a request is rounded up to a
-//! chunk by the size of the file, what is left of the chunk is kept for the file; it is looked for behind the file's
-//! last extent, then where the last large file got blocks, first as a free chunk at a multiple of its size, then as any
-//! run long enough, last as the longest there is. Small files share chunks of 2 MiB kept for whoever comes next, so
-//! that they lie one behind the other whatever directory they are in.
+//! The method is that of Kumar et al. ("Ext4 block and inode allocator improvements", OLS 2008).
+//! A request is rounded up to a chunk that depends on the size of the file. The unused part of
+//! the chunk is kept for the file. The search begins behind the file's last extent, then at the
+//! place of the last large file. It looks for a free chunk at a multiple of its size, then for
+//! any run that is long enough, then for the longest run. Small files share chunks of 2 MiB in
+//! order of arrival. So they lie one behind the other, whichever directories they are in.
 //!
-//! Left out: several chunks kept for one file at a time, the order of free chunks by size within a group (the first
-//! that fits is taken), and locality groups of more than one CPU: writeback is one thread's work.
+//! Not modelled: several chunks kept for one file at a time; the order of free
+//! chunks by size within a group (the first that fits is taken); and locality
+//! groups of more than one CPU (writeback is one thread).
 
 use super::inode::Ahead;
 use super::map::Extent;
 use super::{Block, Effects, FileSystem, FsError, Ino};
 
-/// Files below so many blocks share chunks.
+/// Files of fewer blocks than this share chunks.
 const STREAM_PAGES: u32 = 16;
 /// Blocks of the longest chunk, 8 MiB.
 const CHUNK_BLOCKS_MAX: u32 = 2048;
 /// Blocks of a chunk that small files share.
 const LOCALITY_BLOCKS: u32 = 512;
-/// Chunks with blocks left that are kept for small files at most.
+/// Most chunks with free blocks that are kept for small files.
 const LOCALITY_CHUNKS_MAX: usize = 8;
-/// Longest free run that is looked for at a multiple of its length.
+/// Longest free run that is searched at a multiple of its length.
 const ALIGNED_BLOCKS_MAX: u32 = 8192;
-/// Groups that are looked at for the longest run when none is long enough.
+/// Groups that are searched for the longest run if none is long enough.
 const LONGEST_GROUPS: u32 = 64;
 
 impl FileSystem {
-    /// Gives blocks to `count` pages from `page` on that have none.
+    /// Allocates blocks for `count` pages from `page` on that have none.
     pub(super) fn allocate_extents(
         &mut self,
         ino: Ino,
@@ -51,7 +53,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Takes blocks for `page` and what of the next `count` follows it in one run.
+    /// Takes blocks in one run for `page` and as many of the next `count` pages as possible.
     fn take_for(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         if let Some(taken) = self.take_kept(ino, page, count) {
             return Some(taken);
@@ -79,7 +81,8 @@ impl FileSystem {
         self.take_kept(ino, page, count)
     }
 
-    /// Takes from what is kept for this file. What is kept before `page` is free again if there is something behind.
+    /// Takes blocks from those that are kept for this file. Kept blocks before
+    /// `page` are freed if kept blocks follow.
     fn take_kept(&mut self, ino: Ino, page: u32, count: u32) -> Option<(Block, u32)> {
         let Ahead::Preallocated { page: start, block, count: kept } = self.inode(ino).ahead else { return None };
         if page < start || page - start >= kept {
@@ -104,7 +107,7 @@ impl FileSystem {
         Some((at, taken))
     }
 
-    /// Takes from the chunks that small files share: the nearest that has room.
+    /// Takes blocks from the nearest shared chunk of small files that has room.
     fn take_shared(&mut self, ino: Ino, count: u32) -> Option<(Block, u32)> {
         let goal = self.goal_of_inode(ino);
         let fits = self.locality.iter().enumerate().filter(|(_, (_, left))| *left >= count);
@@ -135,8 +138,8 @@ impl FileSystem {
         Some((block, count))
     }
 
-    /// The pages that blocks are taken for when `count` from `page` on are wanted: a chunk that grows with the
-    /// file, as far as it has no blocks yet.
+    /// Returns the range of pages for which blocks are taken if `count` pages from `page` on are
+    /// needed. The range is a chunk that grows with the file, without the pages that have blocks.
     fn chunk(&self, ino: Ino, page: u32, count: u32, size: u32) -> (u32, u32) {
         let aligned = |chunk: u32| (page - page % chunk, chunk);
         let (start, chunk) = match size {
@@ -153,7 +156,7 @@ impl FileSystem {
         (start, page + hole - start)
     }
 
-    /// Free blocks for the chunk of `want` pages from `start` on.
+    /// Finds free blocks for the chunk of `want` pages from `start` on.
     fn find_chunk(&mut self, ino: Ino, start: u32, want: u32) -> Option<(Block, u32)> {
         let behind = self.inode(ino).map.before(start).filter(|before| before.end() == start);
         if let Some(before) = behind.filter(|before| before.block_end() < self.geometry.blocks) {
@@ -166,7 +169,7 @@ impl FileSystem {
         self.find_free(goal, want)
     }
 
-    /// `want` free blocks in one group, or as many as there are in one run; from the group of `goal` on.
+    /// Finds `want` free blocks in one run, or the longest run, from the group of `goal` on.
     fn find_free(&mut self, goal: Block, want: u32) -> Option<(Block, u32)> {
         let (first, groups) = (self.geometry.group_of(goal.min(self.geometry.blocks - 1)), self.groups.count());
         let mut order = (0..groups).map(|step| (first + step) % groups);

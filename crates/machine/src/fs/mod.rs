@@ -1,23 +1,25 @@
-//! The layout of a file system like ext3 or ext4: where files, directories and what leads to them lie, and which
-//! metadata blocks an operation needs and changes.
+//! The layout of ext3 and ext4: the places of files, directories and metadata,
+//! and the metadata blocks that an operation needs and changes.
 //!
-//! A [`FileSystem`] is a data structure: it knows no time and does no I/O, and it holds no data. Every operation adds
-//! to [`Effects`] the metadata blocks it needs in memory and those it changes; reading them, keeping them in memory and
-//! giving them to the [journal](crate::journal) is the caller's. Descriptors and the superblock are in memory from
-//! mount on and never in [`Effects::reads`]. A block of the inode table in which no inode is in use needs no read for a
-//! new one: its contents are known. The same goes, with `uninit_groups`, for bitmaps of groups never used.
+//! A [`FileSystem`] is a data structure. It knows no time, does no I/O and holds no
+//! data. Every operation adds to [`Effects`] the metadata blocks that it needs in memory
+//! and those that it changes. The caller reads these blocks, keeps them in memory and
+//! passes them to the [journal](crate::journal). Descriptors and the superblock are in
+//! memory from mount on and never in [`Effects::reads`]. A block of the inode table
+//! without inodes in use needs no read for a new inode, because its contents are known.
+//! With `uninit_groups`, bitmaps of unused groups need no read either.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
-//! | `geometry` | where superblocks, bitmaps and inode tables are |
-//! | `groups`, `bitmap` | what is free |
+//! | `geometry` | places of superblocks, bitmaps and inode tables |
+//! | `groups`, `bitmap` | free blocks and inodes |
 //! | `orlov` | the group of a new inode |
-//! | `directory`, `names` | the block of a directory a name goes to and is found in |
-//! | `map`, `indirect` | how blocks of a file are found |
-//! | `allocate`, `mballoc`, `reservation` | blocks for a file: what is common, ext4's way, ext3's way |
+//! | `directory`, `names` | the block of a directory in which a name is stored and found |
+//! | `map`, `indirect` | lookup of a file's blocks |
+//! | `allocate`, `mballoc`, `reservation` | allocation of blocks: common parts, ext4, ext3 |
 //!
-//! Freed blocks are free at once; Linux gives them out again only after the transaction that freed them is committed.
-//! The blocks kept for root are not kept: the applications are root's.
+//! Freed blocks are free at once. Linux reuses them only after the transaction that freed
+//! them is committed. No blocks are reserved for root, because the applications run as root.
 
 mod allocate;
 mod bitmap;
@@ -51,43 +53,44 @@ use geometry::{GROUP_BLOCKS, Geometry};
 use groups::Groups;
 use inode::Inode;
 
-/// Number of a block of 4 KiB of a file system; block `n` begins at sector `8 n`.
+/// Number of a block of 4 KiB of a file system. Block `n` begins at sector `8 n`.
 pub type Block = u64;
 
-/// Inodes that the file system keeps for itself, with that of lost+found.
+/// Inodes that the file system reserves for itself, including the inode of lost+found.
 const RESERVED_INODES: u32 = 11;
-/// Numbers, from 0, of the inodes of the root directory and of lost+found.
+/// Number of the root directory's inode, counted from 0. The next constant is that of lost+found.
 const ROOT_NUMBER: u32 = 1;
 const LOST_AND_FOUND_NUMBER: u32 = 10;
 /// Pages of lost+found.
 const LOST_AND_FOUND_PAGES: u32 = 4;
 
-/// Blocks that lie one behind the other.
+/// A run of consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRun {
-    /// The first.
+    /// First block.
     pub block: Block,
-    /// How many, at least 1.
+    /// Number of blocks, at least 1.
     pub blocks: u64,
 }
 
-/// A file or directory, by its slot: small numbers, given again after what they named was removed.
+/// Slot of a file or directory: a small number that is reused after the file or
+/// directory is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ino(pub u32);
 
-/// Where a page is.
+/// Place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// Its block.
+    /// Block of the page.
     pub block: Block,
-    /// So many pages from it on lie one behind the other, at least 1. What follows may continue there too: extents have
-    /// a longest length.
+    /// Number of pages from this one on that lie in consecutive blocks, at least 1.
+    /// Later pages may continue the run, because the length of an extent is limited.
     pub pages: u64,
-    /// Nothing was written there: they read as zeroes.
+    /// Whether the blocks are unwritten. They read as zeroes.
     pub unwritten: bool,
 }
 
-/// A file system.
+/// The layout of a file system.
 #[derive(Debug)]
 pub struct FileSystem {
     config: FsConfig,
@@ -98,22 +101,22 @@ pub struct FileSystem {
     random: SplitMix64,
     journal: Vec<BlockRun>,
     work_directory: Ino,
-    /// Blocks kept in memory for pages to come; free on the medium.
+    /// Blocks that are preallocated in memory for later pages. They are free on the medium.
     preallocated: u64,
-    /// Blocks promised to pages that are not allocated yet.
+    /// Blocks reserved for pages that are not allocated yet.
     reserved: u64,
-    /// Chunks that small files share: first block, blocks left.
+    /// Chunks that small files share: first block, and number of free blocks.
     locality: Vec<(Block, u32)>,
-    /// Behind what a large file got last.
+    /// The block behind the last allocation for a large file.
     stream_goal: Option<Block>,
-    /// Reservation windows: first block, blocks.
+    /// Reservation windows: first block, and number of blocks.
     windows: BTreeMap<Block, u32>,
     colour: u32,
 }
 
 impl FileSystem {
-    /// A freshly made file system on a device of `capacity_sectors`. `seed` decides what is left to chance: the groups
-    /// of directories at the top, and what names hash to.
+    /// Creates a file system on a device of `capacity_sectors`. `seed` determines the
+    /// random choices: the groups of top-level directories, and the hashes of names.
     ///
     /// # Errors
     /// [`FsError::Setting`], [`FsError::TooSmall`], [`FsError::TooLarge`].
@@ -149,7 +152,7 @@ impl FileSystem {
         Ok(fs)
     }
 
-    /// The root directory, with lost+found in it.
+    /// Makes the root directory with lost+found.
     fn make_first_directories(&mut self) -> Result<(), FsError> {
         let effects = &mut Effects::default();
         for number in 0..RESERVED_INODES {
@@ -174,21 +177,21 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The root directory.
+    /// Returns the root directory.
     #[must_use]
     pub const fn root(&self) -> Ino {
         Ino(0)
     }
 
-    /// The directory that applications work in: the root, unless the [configuration](FsConfig::directory_percent) says
-    /// another.
+    /// Returns the directory in which applications work: the root, unless the
+    /// [configuration](FsConfig::directory_percent) places another one.
     #[must_use]
     pub const fn work_directory(&self) -> Ino {
         self.work_directory
     }
 
-    /// A file that stands for the device itself, of so many blocks: where its pages are needs no metadata. It is not in
-    /// any directory, and has nothing of the file system's.
+    /// Adds a file that stands for the device, of `blocks` blocks. Lookups of its pages
+    /// need no metadata. It is in no directory and owns no blocks of the file system.
     pub fn add_device(&mut self, blocks: Block) -> Ino {
         let mut inode = Inode::new(ROOT_NUMBER, Ino(0));
         let pages = u32::try_from(blocks).unwrap_or(u32::MAX);
@@ -197,54 +200,57 @@ impl FileSystem {
         self.add_slot(inode)
     }
 
-    /// How it was made.
+    /// Returns the options of the file system.
     #[must_use]
     pub const fn config(&self) -> &FsConfig {
         &self.config
     }
 
-    /// Where the log of the journal lies, in order.
+    /// Returns the blocks of the journal's log, in order.
     #[must_use]
     pub fn journal(&self) -> &[BlockRun] {
         &self.journal
     }
 
-    /// The superblock.
+    /// Returns the block of the superblock.
     #[must_use]
     pub fn superblock(&self) -> Block {
         self.geometry.superblock()
     }
 
-    /// Blocks that are free, those included that are kept or promised for pages to come.
+    /// Returns the number of free blocks, including those that are preallocated
+    /// or reserved for later pages.
     #[must_use]
     pub const fn free_blocks(&self) -> u64 {
         self.groups.total.free_blocks + self.preallocated
     }
 
-    /// Inodes that are free.
+    /// Returns the number of free inodes.
     #[must_use]
     pub const fn free_inodes(&self) -> u64 {
         self.groups.total.free_inodes
     }
 
-    /// Size of a file or directory, bytes.
+    /// Returns the size of a file or directory, bytes.
     #[must_use]
     pub fn size(&self, ino: Ino) -> u64 {
         self.inode(ino).size
     }
 
-    /// Changes what a file's size is; its blocks stay. The caller makes the [inode's block](Self::inode_block) dirty.
+    /// Sets the size of a file. Its blocks stay. The caller makes the
+    /// [inode's block](Self::inode_block) dirty.
     pub fn set_size(&mut self, ino: Ino, bytes: u64) {
         self.inode_mut(ino).size = bytes;
     }
 
-    /// The block of the inode table that the inode is in: dirty when size or times change.
+    /// Returns the block of the inode table that contains the inode. It becomes
+    /// dirty when size or times change.
     #[must_use]
     pub fn inode_block(&self, ino: Ino) -> Block {
         self.geometry.inode_block(self.inode(ino).number)
     }
 
-    /// Where a page of a file is, if it has a block.
+    /// Returns the place of a page of a file, if the page has a block.
     #[must_use]
     pub fn map(&self, ino: Ino, page: u64) -> Option<Mapped> {
         let page = u32::try_from(page).ok()?;
@@ -254,34 +260,36 @@ impl FileSystem {
         Some(Mapped { block, pages, unwritten: extent.unwritten })
     }
 
-    /// Of how many extents the blocks of a file are.
+    /// Returns the number of extents of a file.
     #[must_use]
     pub fn extents(&self, ino: Ino) -> usize {
         self.inode(ino).map.extents.len()
     }
 
-    /// The blocks of the extent tree, or the indirect blocks, that are read to find a page.
+    /// Records the blocks of the extent tree, or the indirect blocks, that a
+    /// lookup of a page reads.
     pub fn map_reads(&self, ino: Ino, page: u64, effects: &mut Effects) {
         if let Ok(page) = u32::try_from(page) {
             self.inode(ino).map.reads(page, effects);
         }
     }
 
-    /// All blocks that are read to find pages of a file.
+    /// Records all blocks that are read to find pages of a file.
     pub fn map_blocks_of(&self, ino: Ino, effects: &mut Effects) {
         self.inode(ino).map.tree_blocks().into_iter().for_each(|block| effects.read(block));
     }
 
-    /// A file is opened for writing: blocks are kept for it in advance, or a window around them, until it was
-    /// [closed](Self::close) as often. A file that gets blocks without being open gets just those.
+    /// Opens a file for writing. Blocks may be preallocated for it, or a window
+    /// reserved, until it was [closed](Self::close) as often. A file that is not
+    /// open gets only the blocks that it needs.
     pub fn open(&mut self, ino: Ino) {
         self.inode_mut(ino).writers += 1;
     }
 
-    /// A file that was opened for writing is closed. After the last what was kept for it in advance is free.
+    /// Closes a file that was opened for writing. The last close frees its preallocated blocks.
     ///
     /// # Panics
-    /// It is not open.
+    /// If the file is not open.
     pub fn close(&mut self, ino: Ino) {
         let inode = self.inode_mut(ino);
         inode.writers = inode.writers.checked_sub(1).expect("it is open for writing");
@@ -290,17 +298,17 @@ impl FileSystem {
         }
     }
 
-    /// Who makes files from now on: with ext3, tasks' new files begin in different sixteenths of a group, by process
-    /// id.
+    /// Sets the process that makes files from now on. With ext3, the process id
+    /// selects the sixteenth of a group in which a task's new files begin.
     pub fn set_colour(&mut self, process: u32) {
         self.colour = process;
     }
 
-    /// Delayed allocation: promises blocks to pages that will be [allocated](Self::allocate) later. The promise is to
-    /// be [released](Self::release) when they are.
+    /// Reserves blocks for pages that are [allocated](Self::allocate) later
+    /// (delayed allocation). [Release](Self::release) them after the allocation.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`]: there are not as many.
+    /// [`FsError::NoSpace`]: there are too few free blocks.
     pub fn reserve(&mut self, pages: u64) -> Result<(), FsError> {
         if self.free_blocks().saturating_sub(self.reserved) < pages {
             return Err(FsError::NoSpace);
@@ -309,10 +317,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Takes a promise back: the pages have their blocks, or are gone.
+    /// Releases reserved blocks: their pages are allocated or dropped.
     ///
     /// # Panics
-    /// So many were not promised.
+    /// If fewer blocks are reserved.
     pub fn release(&mut self, pages: u64) {
         self.reserved = self.reserved.checked_sub(pages).expect("they were reserved");
     }
@@ -350,7 +358,8 @@ impl FileSystem {
     }
 }
 
-/// Blocks of the journal: what mke2fs gives a device of this size unless told.
+/// Returns the blocks of the journal: `journal_mib`, or the default of mke2fs
+/// for a device of this size.
 fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     let by_size = match blocks {
         0..32_768 => 1024,
@@ -362,8 +371,8 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     config.journal_mib.map_or(by_size, |mib| mib * 256)
 }
 
-/// Takes blocks for the journal, in one run as far as groups' own blocks allow: from the beginning if there are too few
-/// behind its place.
+/// Takes blocks for the journal, in one run as far as the groups' metadata allows.
+/// If there are too few blocks behind its place, they are taken from the beginning.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),
@@ -375,7 +384,7 @@ fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<Block
     Some(runs)
 }
 
-/// The first `count` blocks from a group on that groups do not use themselves.
+/// Returns the first `count` blocks from a group on that hold no metadata.
 fn free_from(geometry: &Geometry, first: u32, count: u64) -> Option<Vec<BlockRun>> {
     let mut left = count;
     let mut runs: Vec<BlockRun> = Vec::new();

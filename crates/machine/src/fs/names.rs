@@ -9,12 +9,12 @@ impl FileSystem {
     /// Makes a directory in `parent`, with a name of `name_bytes` (1 to 255).
     ///
     /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`], [`FsError::DirectoryFull`]; nothing was made then. A name that
-    /// needed two more blocks of `parent` may have got one of them: as in Linux, it stays there, for the next name that
-    /// needs it.
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`] or [`FsError::DirectoryFull`]; the
+    /// directory is not made. If the name needed two more blocks of `parent`, `parent` may
+    /// have got one of them. As in Linux, the block stays for the next name that needs it.
     ///
     /// # Panics
-    /// `parent` is not a directory.
+    /// If `parent` is not a directory.
     pub fn make_directory(&mut self, parent: Ino, name_bytes: u8, effects: &mut Effects) -> Result<Ino, FsError> {
         self.make(parent, name_bytes, true, effects)
     }
@@ -25,7 +25,7 @@ impl FileSystem {
     /// As for [`make_directory`](Self::make_directory).
     ///
     /// # Panics
-    /// `parent` is not a directory.
+    /// If `parent` is not a directory.
     pub fn create(&mut self, parent: Ino, name_bytes: u8, effects: &mut Effects) -> Result<Ino, FsError> {
         self.make(parent, name_bytes, false, effects)
     }
@@ -34,7 +34,7 @@ impl FileSystem {
         self.make_in(parent, name_bytes, directory, None, effects)
     }
 
-    /// The same, with its inode in `group` if it says one.
+    /// Makes a file or directory, with its inode in `group` if given.
     pub(super) fn make_in(
         &mut self,
         parent: Ino,
@@ -65,7 +65,7 @@ impl FileSystem {
         }
     }
 
-    /// Puts an inode into its directory.
+    /// Adds the name of an inode to its directory.
     fn add_name(&mut self, parent: Ino, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         let (hash, bytes) = (self.inode(ino).hash, self.inode(ino).entry_bytes);
         let (needed, pages) = {
@@ -86,8 +86,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The blocks that are read to find `ino` by name in its directory, and its inode. That the directory itself
-    /// was found before is taken for granted: the kernel remembers names it has looked up.
+    /// Records the blocks that are read to find `ino` by name in its directory, and the block
+    /// of its inode. The lookup of the directory is left out, because the kernel caches names.
     pub fn lookup(&self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         if ino != self.root() {
@@ -96,10 +96,10 @@ impl FileSystem {
         effects.read(self.inode_block(ino));
     }
 
-    /// The blocks that are read to list a directory.
+    /// Records the blocks that are read to list a directory.
     ///
     /// # Panics
-    /// `ino` is not a directory.
+    /// If `ino` is not a directory.
     pub fn read_directory(&self, ino: Ino, effects: &mut Effects) {
         for page in 0..self.directory(ino).pages {
             self.read_directory_page(ino, page, effects);
@@ -124,10 +124,10 @@ impl FileSystem {
         effects.change(extent.block + u64::from(page - extent.page));
     }
 
-    /// Removes a file: its name, its inode and its blocks. `ino` may be given again after this.
+    /// Removes a file: its name, its inode and its blocks. `ino` may be reused afterwards.
     ///
     /// # Errors
-    /// [`FsError::IsDirectory`]; nothing is done.
+    /// [`FsError::IsDirectory`]; nothing is changed.
     pub fn unlink(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         if self.inode(ino).directory.is_some() {
             return Err(FsError::IsDirectory);
@@ -136,10 +136,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Removes an empty directory. `ino` may be given again after this.
+    /// Removes an empty directory. `ino` may be reused afterwards.
     ///
     /// # Errors
-    /// [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is done.
+    /// [`FsError::NotDirectory`], [`FsError::NotEmpty`], [`FsError::IsRoot`]; nothing is changed.
     pub fn remove_directory(&mut self, ino: Ino, effects: &mut Effects) -> Result<(), FsError> {
         let Some(directory) = &self.inode(ino).directory else { return Err(FsError::NotDirectory) };
         if ino == self.root() {
@@ -153,8 +153,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A name goes, its inode is put on the list of those to be freed after a crash, is freed, and leaves the list. The
-    /// list begins in the superblock.
+    /// Removes a name and its inode. The inode joins the orphan list, which
+    /// begins in the superblock, is freed and leaves the list.
     fn remove(&mut self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         let (parent, hash, bytes, page) = (inode.parent, inode.hash, inode.entry_bytes, inode.entry_page);
@@ -178,10 +178,10 @@ impl FileSystem {
         self.drop_slot(ino);
     }
 
-    /// Frees all blocks of a file; its size becomes 0.
+    /// Frees all blocks of a file. Its size becomes 0.
     ///
     /// # Panics
-    /// `ino` is a directory.
+    /// If `ino` is a directory.
     pub fn truncate(&mut self, ino: Ino, effects: &mut Effects) {
         assert!(self.inode(ino).directory.is_none(), "{ino:?} is a directory");
         self.inode_mut(ino).size = 0;

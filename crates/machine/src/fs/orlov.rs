@@ -1,23 +1,27 @@
-//! Which group a new directory or file gets its inode in.
+//! The choice of the group in which a new directory or file gets its inode.
 //!
-//! Directories: as Orlov has it (Corbet, "The Orlov block allocator", LWN 2002). Those at the top are spread: a group
-//! at random, then the emptiest of directories among those with no less than the average free. Others stay near their
-//! parent while its group has neither too many directories, nor too little free, nor, with ext3, a debt of directories
-//! that no files followed. Files: the group of their directory, and if it is full the next by a quadratic hash (ext3).
-//! With ext4's groups that keep their tables together, such a unit takes the place of a group, and inodes fill its
-//! tables from the beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
+//! Directories follow Orlov's method (Corbet, "The Orlov block allocator", LWN 2002). Top-level
+//! directories are spread. The search begins at a random group, and takes the group with the
+//! fewest directories among those with at least the average number of free blocks and inodes.
+//! Other directories stay near their parent. They leave its group if it has too many
+//! directories, too little free space or, with ext3, a debt: directories that no files followed.
+//!
+//! Files use the group of their directory, or, if it is full, the next one by a
+//! quadratic hash (ext3). If ext4's groups keep their tables together, this unit
+//! takes the place of a group, and inodes fill its tables from the beginning (Mathur
+//! et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;
 use super::{Effects, FileSystem, FsError, Ino};
 
-/// Blocks that a directory counts for at least, when debt is measured.
+/// Fewest blocks that a directory counts for when debt is computed.
 const DIRECTORY_BLOCKS_MIN: u64 = 256;
-/// Inodes that a directory counts for, when debt is measured.
+/// Inodes that a directory counts for when debt is computed.
 const DIRECTORY_INODES: u32 = 64;
 
 impl FileSystem {
-    /// Takes an inode for a directory or file in `parent`, of `group` if it says one. Gives its number and says what
-    /// was read and changed.
+    /// Takes an inode for a directory or file in `parent`, from `group` if given.
+    /// Returns its number, and records the blocks that are read and changed.
     pub(super) fn take_inode(
         &mut self,
         parent: Ino,
@@ -57,7 +61,7 @@ impl FileSystem {
         self.group_of_inode(self.inode(ino).number) / self.groups.unit_groups
     }
 
-    /// The first group of a unit with a free inode.
+    /// Returns the first group of a unit with a free inode.
     fn first_in_unit(&self, unit: u32) -> Option<u32> {
         let first = unit * self.groups.unit_groups;
         let end = (first + self.groups.unit_groups).min(self.groups.count());
@@ -78,7 +82,8 @@ impl FileSystem {
         }
     }
 
-    /// The unit with the fewest directories of those with no less than the average free, from one at random on.
+    /// Returns the unit with the fewest directories among those with at least the
+    /// average of free blocks and inodes. The search begins at a random unit.
     fn unit_at_top(&mut self) -> Option<u32> {
         let units = self.groups.units.len() as u64;
         let (start, average) = (self.random.below(units), self.average());
@@ -99,7 +104,7 @@ impl FileSystem {
         best.map(|(_, number)| number)
     }
 
-    /// The first unit from the parent's on that is not too full of directories.
+    /// Returns the first unit from the parent's on that does not have too many directories.
     fn unit_near(&self, parent: Ino) -> Option<u32> {
         let (units, groups) = (self.groups.units.len() as u32, u64::from(self.groups.unit_groups));
         let average = self.average();
@@ -119,7 +124,7 @@ impl FileSystem {
         })
     }
 
-    /// Directories a group may get before files follow.
+    /// Returns the number of directories that a group may get before files follow.
     fn debt_max(&self) -> u32 {
         let used = self.geometry.blocks - self.groups.total.free_blocks;
         let per_directory = (used / self.groups.total.directories.max(1)).max(DIRECTORY_BLOCKS_MIN);
@@ -146,7 +151,8 @@ impl FileSystem {
         if self.groups.unit_groups > 1 { self.group_for_file_in_unit(parent) } else { self.group_by_hash(parent) }
     }
 
-    /// The parent's unit; if it is full, the next for a directory, which is remembered for the next file.
+    /// Returns a group in the parent's unit. If the unit is full, it returns a group
+    /// in the next unit for a directory, and remembers that unit for the next file.
     fn group_for_file_in_unit(&mut self, parent: Ino) -> Option<u32> {
         let near_parent = self.first_in_unit(self.unit_of(parent));
         near_parent.or_else(|| self.first_in_unit(self.overflow_or_own_unit(parent))).or_else(|| {
@@ -158,8 +164,9 @@ impl FileSystem {
         })
     }
 
-    /// The parent's group if it has inodes and blocks; else groups at doubling distances from where the parent's number
-    /// leads, so that files of different directories do not all go to the same group.
+    /// Returns the parent's group if it has free inodes and blocks. Otherwise it
+    /// tries groups at doubling distances. They begin at a group that depends on
+    /// the parent's number, so that files of different directories spread.
     fn group_by_hash(&self, parent: Ino) -> Option<u32> {
         let number = self.inode(parent).number;
         let (home, groups) = (self.group_of_inode(number), self.groups.count());

@@ -1,9 +1,11 @@
 //! ext3's allocation of blocks one by one, with reservation windows.
 //!
-//! Cao et al. describe them ("State of the Art: Where we are with the Ext3 filesystem", OLS 2005): a file that is being
-//! written has a range of blocks that other files' windows do not overlap. It begins with 8 blocks, and when it is used
-//! up the next one lies behind and is twice as long, up to 1024, if more than half of it went to the file. Indirect
-//! blocks are taken just before the first block they name, so that they lie between the data.
+//! Cao et al. describe the windows ("State of the Art: Where we are with the Ext3
+//! filesystem", OLS 2005). A file that is being written has a range of blocks that
+//! other files' windows do not overlap. It begins with 8 blocks. When it is used
+//! up, the next window lies behind it. That window is twice as long, up to 1024
+//! blocks, if more than half of the last one went to the file. Indirect blocks are
+//! taken just before the first block that they list, so they lie between the data.
 
 use super::inode::Ahead;
 use super::map::{Extent, Tree};
@@ -23,7 +25,7 @@ struct Window {
 }
 
 impl FileSystem {
-    /// Gives blocks to `count` pages that have none, with the indirect blocks that they need.
+    /// Allocates blocks for `count` pages that have none, and the indirect blocks that they need.
     pub(super) fn allocate_indirect(
         &mut self,
         ino: Ino,
@@ -50,7 +52,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Behind what was written last, or behind what is before the page, or in the inode's group.
+    /// Returns the goal for a page: behind the last written page, or behind the
+    /// preceding extent, or in the inode's group.
     fn goal_for(&self, ino: Ino, page: u32) -> Block {
         let inode = self.inode(ino);
         match inode.ahead {
@@ -65,7 +68,8 @@ impl FileSystem {
         }
     }
 
-    /// Makes the indirect blocks on the way to `page` that are not there; the last one changes. Gives where to go on.
+    /// Makes the missing indirect blocks on the way to `page`. The last one
+    /// changes. Returns the next goal.
     pub(super) fn add_indirect(
         &mut self,
         ino: Ino,
@@ -113,7 +117,7 @@ impl FileSystem {
         result.map(|()| goal)
     }
 
-    /// Takes up to `count` blocks in one run, from the file's window or from its next.
+    /// Takes up to `count` blocks in one run, from the file's window or from its next window.
     fn take_in_window(
         &mut self,
         ino: Ino,
@@ -156,7 +160,7 @@ impl FileSystem {
         Ok((block, taken))
     }
 
-    /// The first free run in a window from `goal` on.
+    /// Returns the first free run in a window from `goal` on.
     fn free_in(&mut self, window: Window, goal: Block) -> Option<(Block, u32)> {
         let end = window.start + u64::from(window.blocks);
         if !(window.start..end).contains(&goal) {
@@ -168,7 +172,8 @@ impl FileSystem {
         (block < end).then(|| (block, run.min((end - block) as u32)))
     }
 
-    /// The first window of `size` blocks from `goal` on that begins with a free block and overlaps no other.
+    /// Returns the first window of `size` blocks from `goal` on that begins with
+    /// a free block and overlaps no other.
     fn find_window(&mut self, goal: Block, size: u32) -> Option<Window> {
         let (first, groups) = (self.geometry.group_of(goal), self.groups.count());
         for step in 0..=groups {

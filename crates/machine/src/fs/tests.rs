@@ -1,4 +1,4 @@
-//! Properties of layouts: figures that known file systems have.
+//! Properties of layouts: figures of known file systems.
 
 mod random;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// 500 GB.
+/// Sectors of a disk of 500 GB.
 const DISK_SECTORS: u64 = 976_773_168;
 const GIB_PAGES: u64 = 262_144;
 
@@ -22,13 +22,13 @@ fn group(fs: &FileSystem, ino: Ino) -> u32 {
     fs.group_of_inode(fs.inode(ino).number)
 }
 
-/// How often the next page is not in the next block.
+/// Returns the number of places where the next page is not in the next block.
 fn jumps(fs: &FileSystem, ino: Ino) -> usize {
     let extents = &fs.inode(ino).map.extents;
     extents.windows(2).filter(|pair| pair[0].block_end() != pair[1].block).count()
 }
 
-/// A file written to as an application does: `pages` at a time.
+/// Writes to a file as an application does: `pages` at a time.
 fn write(fs: &mut FileSystem, ino: Ino, from: u64, pages: u64) {
     fs.set_size(ino, (from + pages) * crate::PAGE_BYTES);
     fs.allocate(ino, from, pages, &mut Effects::default()).unwrap();
@@ -84,7 +84,7 @@ fn a_large_file_is_in_few_pieces_with_ext4() {
         write(&mut fs, file, chunk * 1024, 1024);
     }
     fs.close(file);
-    // 128 groups: ten of them begin with a superblock, eight more with tables.
+    // Of 128 groups, ten begin with a superblock, and eight more with tables.
     assert!(jumps(&fs, file) <= 18, "{} jumps", jumps(&fs, file));
     assert!((128..=160).contains(&fs.extents(file)), "{} extents", fs.extents(file));
     let mut effects = Effects::default();
@@ -244,7 +244,7 @@ fn a_directory_looked_up_by_hash_reads_its_root_and_one_leaf() {
         let reads = |number: usize| {
             let mut effects = Effects::default();
             fs.lookup(files[number], &mut effects);
-            // The last is the inode; a long directory has an indirect block as well.
+            // The last block is the inode's. A long directory has an indirect block as well.
             effects.reads.iter().collect::<BTreeSet<_>>().len() - 1
         };
         if by_hash {

@@ -1,30 +1,31 @@
-//! What a journal knows of a block.
+//! The journal's record of a block.
 
 use super::Tid;
 
-/// What a transaction does with a block.
+/// Role of a block in a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Nothing.
+    /// Not involved.
     #[default]
     None,
-    /// It changes it.
+    /// The transaction changes the block.
     Dirty,
-    /// It frees it.
+    /// The transaction frees the block.
     Forgotten,
 }
 
-/// A block that some transaction has to do with.
+/// A block of at least one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     pub(super) running: Part,
     pub(super) committing: Part,
-    /// The last committed transaction whose change of it is in the log only.
+    /// The last committed transaction whose change of the block is only in the log.
     pub(super) checkpoint: Option<Tid>,
 }
 
 impl Buffer {
-    /// Whether its contents may be written to their place: what is in memory is committed.
+    /// Returns whether the block may be written to its place, because its
+    /// contents in memory are committed.
     pub(super) fn is_writable(&self) -> bool {
         self.running == Part::None && self.committing == Part::None
     }

@@ -1,13 +1,13 @@
-//! Whether what a journal knows of blocks and of transactions agrees.
+//! Checks that the journal's records of blocks and transactions agree.
 
 use super::Journal;
 use super::buffer::Part;
 
 impl Journal {
-    /// For tests: slow.
+    /// Checks all invariants. It is slow, and meant for tests.
     ///
     /// # Panics
-    /// An invariant does not hold.
+    /// If an invariant is broken.
     pub fn check(&self) {
         let count = |is: &dyn Fn(&super::Buffer) -> bool| self.buffers.values().filter(|buffer| is(buffer)).count();
         let running = self.running.as_ref().map_or(0, |running| running.dirty as usize);

@@ -1,4 +1,5 @@
-//! Checkpoints: committed changes are brought to their places, and their room in the log is free again.
+//! Checkpoints: committed changes are written to their places, and their space
+//! in the log becomes free.
 
 use super::buffer::Part;
 use super::log::Position;
@@ -9,41 +10,46 @@ use crate::fs::Block;
 #[derive(Clone, Debug)]
 pub(super) struct Committed {
     pub(super) tid: Tid,
-    /// Where it begins in the log.
+    /// Its first position in the log.
     pub(super) start: Position,
-    /// How many of its blocks are not at their places yet and not changed by a younger committed transaction.
+    /// Number of its blocks that are neither at their places nor changed by a
+    /// later committed transaction.
     pub(super) left: u32,
     pub(super) blocks: Vec<Block>,
-    /// Of `blocks` so many at the beginning are at their places, or a younger transaction's.
+    /// Number of leading entries of `blocks` that are at their places or belong
+    /// to a later transaction.
     pub(super) gone: usize,
 }
 
-/// What makes room in the log.
+/// Action that frees space in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// The superblock of the journal is to be written: the oldest transactions are not needed any more.
+    /// Write the superblock of the journal, because the oldest transactions are no longer needed.
     Tail(TailUpdate),
-    /// The blocks that were listed are to be written to their places, and [told](Journal::written).
+    /// Write the listed blocks to their places, and [report](Journal::written) each.
     Write,
-    /// What the oldest transaction changed was changed again: this transaction has to be committed first.
+    /// Commit this transaction first. It changed again all remaining blocks of
+    /// the oldest transaction.
     Commit(Tid),
-    /// The log is empty.
+    /// Nothing: the log is empty.
     Nothing,
 }
 
-/// Room in the log that is free again when the journal's superblock says so.
+/// An update of the log's tail. Its space is free once the journal's superblock is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailUpdate {
     /// The block to write.
     pub superblock: Block,
-    /// The device's cache is to be flushed before: what was written to its place has to be on the medium.
+    /// Whether the device's cache must be flushed first. Blocks written to their
+    /// places must be on the medium.
     pub flush: bool,
     tail: Position,
 }
 
 impl Journal {
-    /// What makes room in the log, as far as can be done now. With [`Checkpoint::Write`] up to `blocks_max` blocks of
-    /// the oldest transaction are added to `blocks`, in the order they were committed in.
+    /// Returns the next action that frees space in the log. For
+    /// [`Checkpoint::Write`], it adds up to `blocks_max` blocks of the oldest
+    /// transaction to `blocks`, in the order in which they were committed.
     pub fn checkpoint(&mut self, blocks_max: usize, blocks: &mut Vec<Block>) -> Checkpoint {
         if let Some(update) = self.tail_update() {
             return Checkpoint::Tail(update);
@@ -52,7 +58,7 @@ impl Journal {
         let Some(oldest) = self.committed.front_mut() else {
             return committing.map_or(Checkpoint::Nothing, Checkpoint::Commit);
         };
-        // A block that left this transaction does not come back to it.
+        // A block that left this transaction does not return to it.
         let is_left =
             |block: &Block| self.buffers.get(block).is_some_and(|buffer| buffer.checkpoint == Some(oldest.tid));
         oldest.gone += oldest.blocks[oldest.gone..].iter().take_while(|block| !is_left(block)).count();
@@ -78,7 +84,8 @@ impl Journal {
         }
     }
 
-    /// Room at the end of the log that the journal's superblock does not know to be free yet.
+    /// Returns the update that frees space at the end of the log, if the
+    /// journal's superblock is behind.
     #[must_use]
     pub fn tail_update(&self) -> Option<TailUpdate> {
         let committing = self.committing.as_ref().filter(|_| self.phase.is_in_log()).map(|committing| committing.start);
@@ -90,14 +97,15 @@ impl Journal {
         })
     }
 
-    /// The journal's superblock is written.
+    /// Reports that the journal's superblock is written.
     pub fn tail_updated(&mut self, update: TailUpdate) {
         self.log.tail = self.log.tail.max(update.tail);
     }
 
-    /// A block was written to its place as it was when it was [writable](Self::is_writable). True: its room in the log
-    /// is not needed for it any more. If a transaction that is not committed has changed it since, it still is. As in
-    /// Linux a block is not to be changed and committed while it is being written to its place.
+    /// Reports that a block was written to its place with its contents when it was
+    /// [writable](Self::is_writable). Returns whether its space in the log is no longer needed.
+    /// The space is still needed if an uncommitted transaction has changed the block since. As in
+    /// Linux, a block must not be changed and committed while it is being written to its place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };
@@ -107,7 +115,7 @@ impl Journal {
         true
     }
 
-    /// Blocks that are committed and not known to be at their places.
+    /// Returns the number of committed blocks that are not known to be at their places.
     #[must_use]
     pub fn checkpoint_blocks(&self) -> u64 {
         self.committed.iter().map(|committed| u64::from(committed.left)).sum()

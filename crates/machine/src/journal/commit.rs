@@ -1,28 +1,29 @@
-//! The commit: the steps that bring a transaction to the log.
+//! The commit: the steps that write a transaction to the log.
 
 use super::buffer::Part;
 use super::checkpoint::Committed;
 use super::{Journal, Tid};
 use crate::fs::{Block, BlockRun, Ino};
 
-/// Bytes of a descriptor or revocation block before what it lists.
+/// Bytes of a descriptor or revocation block before its list.
 const HEAD_BYTES: u32 = 16;
 /// Bytes of the identifier that follows a descriptor block's first tag.
 const UUID_BYTES: u32 = 16;
 /// Bytes of a revoked block's number.
 const REVOKED_BYTES: u32 = 4;
 
-/// How far the commit is.
+/// Phase of the commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
-    /// No new handles; those that are open are waited for.
+    /// No new handles start. The commit waits for open handles.
     Locked,
-    /// Data is on its way.
+    /// Data is being written.
     Data,
-    /// Descriptors and metadata are on their way to the log; the commit block's place in it.
+    /// Descriptors and metadata are being written to the log. The field is the
+    /// place of the commit block.
     Log(Block),
-    /// The commit block is on its way.
+    /// The commit block is being written.
     Record,
 }
 
@@ -32,45 +33,48 @@ impl Phase {
     }
 }
 
-/// What the journal's thread does next.
+/// Next step of the journal's thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitStep {
-    /// Operations are not stopped yet: ask again when one is.
+    /// Wait until one of the open operations stops, then ask for the next step again.
     WaitHandles,
-    /// Write the data of these files, as far as it has blocks, and wait for it. From now on a new transaction may run.
+    /// Write the allocated data of these files, and wait for it. A new
+    /// transaction may start from now on.
     WriteData {
-        /// In the order they joined.
+        /// Files in the order in which they joined.
         files: Vec<Ino>,
     },
-    /// Write to the log, all at once, and wait for all.
+    /// Write these blocks to the log at once, and wait for all.
     WriteLog {
-        /// Where, in the log's order: revocations, then descriptors, each followed by what it describes.
+        /// Blocks in the log's order: revocations, then descriptors, each
+        /// followed by the blocks that it describes.
         runs: Vec<BlockRun>,
-        /// A task waits for it.
+        /// Whether a task waits for the commit.
         sync: bool,
     },
-    /// Write the commit block and wait for it.
+    /// Write the commit block, and wait for it.
     WriteCommit {
-        /// Where.
+        /// Place of the commit block.
         block: Block,
-        /// The device's cache is flushed before it is written, and it is on the medium when the write is complete.
+        /// Whether the device's cache is flushed before the write, and the write
+        /// completes only on the medium.
         barrier: bool,
-        /// A task waits for it.
+        /// Whether a task waits for the commit.
         sync: bool,
     },
-    /// The transaction is committed; who waited for it goes on.
+    /// The transaction is committed. Tasks that waited for it continue.
     Done {
-        /// Which.
+        /// Number of the transaction.
         tid: Tid,
-        /// Blocks that may now be written to their places, when there is time: they are dirty in memory from now on.
-        /// Those that the running transaction has changed again are not among them.
+        /// Blocks that may now be written to their places. They are dirty in memory from
+        /// now on. Blocks that the running transaction has changed again are not included.
         dirty: Vec<Block>,
     },
 }
 
 impl Journal {
-    /// Begins to commit the running transaction: no operation joins it any more. `None`: there is none, or a commit
-    /// is under way.
+    /// Begins to commit the running transaction. No operation joins it any more.
+    /// Returns `None` if no transaction is running, or if a commit is in progress.
     pub fn begin_commit(&mut self) -> Option<Tid> {
         if self.phase != Phase::Idle {
             return None;
@@ -81,10 +85,10 @@ impl Journal {
         Some(running.tid)
     }
 
-    /// What a commit that has begun needs next; to be asked when what it needed before is done. `None`: there is no
-    /// commit under way.
+    /// Returns the next step of the commit in progress. Call it when the
+    /// previous step is done. Returns `None` if no commit is in progress.
     ///
-    /// Steps that have nothing to do are left out; the commit block is always written.
+    /// Steps without work are skipped. The commit block is always written.
     pub fn next_step(&mut self) -> Option<CommitStep> {
         match self.phase {
             Phase::Idle => None,
@@ -115,19 +119,21 @@ impl Journal {
         }
     }
 
-    /// The metadata blocks that the committing transaction writes to the log, in their order there.
+    /// Returns the metadata blocks that the committing transaction writes to the
+    /// log, in the order of the log.
     pub fn committing_blocks(&self) -> impl Iterator<Item = Block> {
         let blocks = self.committing.iter().flat_map(|committing| committing.blocks.iter().copied());
         blocks.filter(|block| self.buffers[block].committing == Part::Dirty)
     }
 
-    /// Whether a block is being written to the log as it is in memory. Linux makes a task that wants to change it wait
-    /// until it is written ([`WriteLog`](CommitStep::WriteLog) is done).
+    /// Returns whether the present contents of a block are being written to the
+    /// log. In Linux, a task that wants to change this block waits until it is
+    /// written ([`WriteLog`](CommitStep::WriteLog) is done).
     #[must_use]
     pub fn is_on_the_way_to_the_log(&self, block: Block) -> bool {
         matches!(self.phase, Phase::Log(_))
             && self.buffers.get(&block).is_some_and(|buffer| {
-                // One that was changed since has a copy on the way.
+                // If the block was changed since, a copy is being written.
                 buffer.committing == Part::Dirty && buffer.running == Part::None
             })
     }
@@ -146,7 +152,8 @@ impl Journal {
         if runs.is_empty() { self.next_step() } else { Some(CommitStep::WriteLog { runs, sync }) }
     }
 
-    /// The commit block is written: the transaction joins those whose changes are to be brought to their places.
+    /// Ends the commit after the commit block is written. The transaction joins
+    /// those that need a checkpoint.
     fn finish(&mut self) -> Option<CommitStep> {
         self.phase = Phase::Idle;
         let transaction = self.committing.take()?;

@@ -1,31 +1,34 @@
-//! The circular log: which blocks of the device the next so many blocks of it are.
+//! The circular log: it maps positions to blocks of the device.
 
 use crate::fs::{Block, BlockRun};
 
-/// A position in the log: blocks written since it was made. It wraps on the device only.
+/// A position in the log: the number of blocks written since the log was made.
+/// It wraps only on the device.
 pub(super) type Position = u64;
 
-/// The log. Its first block is the journal's superblock, the others are used round and round.
+/// The log. Its first block is the journal's superblock. The other blocks are used in a circle.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     runs: Vec<BlockRun>,
     blocks: u64,
-    /// What will be written next.
+    /// Position of the next write.
     pub(super) head: Position,
-    /// What is before this is not needed any more, as the superblock says.
+    /// First position that is still needed, as the superblock says.
     pub(super) tail: Position,
 }
 
 impl Log {
+    /// Creates an empty log in these blocks.
+    ///
     /// # Panics
-    /// There is no block.
+    /// If there are fewer than two blocks.
     pub(super) fn new(runs: &[BlockRun]) -> Self {
         let all: u64 = runs.iter().map(|run| run.blocks).sum();
         assert!(all > 1, "a log needs a superblock and room");
         Self { runs: runs.to_vec(), blocks: all - 1, head: 0, tail: 0 }
     }
 
-    /// Blocks there are, without the superblock.
+    /// Returns the number of blocks without the superblock.
     pub(super) const fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -41,7 +44,7 @@ impl Log {
     /// Takes the next `count` blocks of the log.
     ///
     /// # Panics
-    /// There are not as many free.
+    /// If fewer are free.
     pub(super) fn take(&mut self, count: u64) -> Vec<BlockRun> {
         assert!(count <= self.free(), "the log overruns: {count} blocks of {} free ones", self.free());
         let mut taken: Vec<BlockRun> = Vec::new();
@@ -58,7 +61,8 @@ impl Log {
         taken
     }
 
-    /// Where block number `index` of the log is, and how many up to `count` lie behind it.
+    /// Returns the place of block number `index` of the log, and how many blocks
+    /// follow in one run, up to `count`.
     fn run_at(&self, mut index: u64, count: u64) -> BlockRun {
         for run in &self.runs {
             if index < run.blocks {

@@ -1,26 +1,33 @@
-//! The journal of a file system: transactions of metadata blocks that reach the medium whole or not at all.
+//! The journal of a file system: transactions of metadata blocks that reach the
+//! medium as a whole or not at all.
 //!
-//! Written after the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs Filesystem", 1998;
-//! Prabhakaran et al., "Analysis and Evolution of Journaling File Systems", USENIX 2005;
-//! Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine: it knows no time and does no I/O. What it
-//! decides is which transaction a change joins, who has to wait and for what, which blocks of the log are written in
-//! which order, and when room in the log is free again. Waiting, writing, flushing and what is in memory is the
-//! caller's.
+//! The model follows the descriptions of ext3's journal (Tweedie, "Journaling the Linux ext2fs
+//! Filesystem", 1998; Prabhakaran et al., "Analysis and Evolution of Journaling File Systems",
+//! USENIX 2005; Documentation/filesystems/ext4/journal). A [`Journal`] is a state machine. It
+//! knows no time and does no I/O. It decides which transaction a change joins, which operations
+//! wait and for what, in which order blocks of the log are written, and when space in the log
+//! is free again. The caller waits, writes, flushes, and holds the blocks in memory.
 //!
-//! # The calls, in the order a host makes them
+//! # The calls, in the order in which a host makes them
 //!
-//! A task that changes metadata: [`start`](Journal::start) with the number of blocks it may change, or it waits;
-//! [`dirty`](Journal::dirty) for each block it changes, [`forget`](Journal::forget) for each it frees,
-//! [`order`](Journal::order) for a file that got blocks; [`stop`](Journal::stop). Who must be sure calls
-//! [`request_commit`](Journal::request_commit) and waits until [`is_committed`](Journal::is_committed).
+//! A task that changes metadata calls:
 //!
-//! The journal's thread: when [`wants_commit`](Journal::wants_commit), or the running transaction is as old as
-//! [`needs_commit`](Journal::needs_commit) says, [`begin_commit`](Journal::begin_commit), then
-//! [`next_step`](Journal::next_step) again and again, each time what the step before asked for is done.
+//! 1. [`start`](Journal::start) with the number of blocks that it may change;
+//!    the task may have to wait
+//! 2. [`dirty`](Journal::dirty) for each block that it changes, [`forget`](Journal::forget)
+//!    for each that it frees, and [`order`](Journal::order) for a file that got blocks
+//! 3. [`stop`](Journal::stop)
+//! 4. if its changes must be durable, [`request_commit`](Journal::request_commit),
+//!    and waits until [`is_committed`](Journal::is_committed)
 //!
-//! Whoever is told to wait for [room in the log](Wait::Space), and nobody else, calls
-//! [`checkpoint`](Journal::checkpoint) and does what it says. Every write of a block to its place is told with
-//! [`written`](Journal::written), whoever made it.
+//! The journal's thread commits when [`wants_commit`](Journal::wants_commit) is true, or
+//! when the running transaction reaches the age of [`needs_commit`](Journal::needs_commit).
+//! It calls [`begin_commit`](Journal::begin_commit), then [`next_step`](Journal::next_step)
+//! repeatedly, each time after the previous step is done.
+//!
+//! Only a task that must wait for [space in the log](Wait::Space) calls
+//! [`checkpoint`](Journal::checkpoint) and does the returned action. The host reports every
+//! write of a block to its place with [`written`](Journal::written), whichever task made it.
 
 mod buffer;
 mod check;
@@ -43,14 +50,14 @@ use commit::Phase;
 use log::Log;
 use transaction::Transaction;
 
-/// Blocks of the log that are kept free in any case.
+/// Blocks of the log that always stay free.
 const RESERVED_BLOCKS: u64 = 32;
 
-/// Number of a transaction; one follows the other.
+/// Number of a transaction. Numbers are consecutive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(pub u64);
 
-/// Part of a transaction that one operation makes; from [`Journal::start`] to [`Journal::stop`].
+/// Part of a transaction that one operation makes, from [`Journal::start`] to [`Journal::stop`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a handle holds up the commit until it is stopped"]
 pub struct Handle {
@@ -59,7 +66,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The transaction it is part of.
+    /// Returns the transaction of the handle.
     #[must_use]
     pub const fn tid(&self) -> Tid {
         self.tid
@@ -69,52 +76,55 @@ impl Handle {
 /// Whether an operation may begin.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It may.
+    /// The operation begins.
     Started(Handle),
-    /// It has to ask again later.
+    /// The operation must wait and start again later.
     Wait(Wait),
 }
 
-/// What an operation waits for.
+/// Reason why an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// The transaction about to be committed takes no more, and the next begins when its open handles are stopped: when
-    /// [`next_step`](Journal::next_step) gives something else than [`CommitStep::WaitHandles`].
+    /// The transaction that is about to be committed accepts no operations. The next one begins
+    /// when its open handles are stopped, that is, when [`next_step`](Journal::next_step)
+    /// returns another step than [`CommitStep::WaitHandles`].
     Locked(Tid),
-    /// The running transaction has no room for so many blocks; its commit is wanted now. As for `Locked`, but the
-    /// commit may have to wait for the one before.
+    /// The running transaction has no room for the requested blocks, so its commit is requested.
+    /// The wait ends as for `Locked`, but the commit may have to wait for the preceding one.
     Full(Tid),
-    /// The log has no room: [`checkpoint`](Journal::checkpoint).
+    /// The log has no room. Call [`checkpoint`](Journal::checkpoint).
     Space,
 }
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dirtied {
-    /// The block joined the running transaction: it must not be written to its place until that is committed.
+    /// The block joined the running transaction. It must not be written to its
+    /// place until the transaction is committed.
     Joined,
-    /// It was in it already.
+    /// The block was already in the transaction.
     Already,
-    /// It joined the running transaction, and the committing one goes on with a copy of what the block was.
+    /// The block joined the running transaction. The committing transaction
+    /// continues with a copy of the old contents.
     Copied,
 }
 
-/// How a journal works.
+/// Settings of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// Age of a running transaction at which it is committed, ms.
+    /// Age at which the running transaction is committed, ms.
     pub commit_interval_ms: u64,
-    /// Commits and tail updates go with cache flushes.
+    /// Whether commits and tail updates include cache flushes.
     pub barrier: bool,
-    /// What is guaranteed of data.
+    /// The guarantee for file data.
     pub data: DataMode,
-    /// Bytes that a descriptor block spends for each block it describes: 8 with jbd, and with jbd2 below 2^32 blocks;
-    /// 12 or 16 with jbd2 beyond or with checksums.
+    /// Bytes of a descriptor block for each block that it describes: 8 with jbd, and
+    /// with jbd2 below 2^32 blocks; 12 or 16 with jbd2 beyond that or with checksums.
     pub tag_bytes: u32,
 }
 
 impl JournalConfig {
-    /// As a file system of these settings has it.
+    /// Returns the settings for a file system with these options.
     #[must_use]
     pub fn new(config: &FsConfig) -> Self {
         Self {
@@ -131,22 +141,24 @@ impl JournalConfig {
 pub struct Journal {
     config: JournalConfig,
     log: Log,
-    /// Blocks that a transaction may change at most: a quarter of the log.
+    /// Most blocks that a transaction may change: a quarter of the log.
     transaction_max: u32,
     next_tid: Tid,
     running: Option<Transaction>,
     committing: Option<Transaction>,
     phase: Phase,
     buffers: BTreeMap<Block, Buffer>,
-    /// Committed transactions that the log still holds, oldest first, without gaps in their numbers.
+    /// Committed transactions that the log still holds, oldest first, with consecutive numbers.
     committed: VecDeque<Committed>,
 }
 
 impl Journal {
-    /// A journal on an empty log that lies in `log`; its first block is the journal's superblock.
+    /// Creates a journal with an empty log in the blocks of `log`. The first
+    /// block is the journal's superblock.
     ///
     /// # Panics
-    /// The log has fewer than 256 blocks (mke2fs makes none below 1024), or `tag_bytes` is not from 8 to 16.
+    /// If the log has fewer than 256 blocks (mke2fs makes none below 1024), or
+    /// `tag_bytes` is not from 8 to 16.
     #[must_use]
     pub fn new(config: &JournalConfig, log: &[BlockRun]) -> Self {
         assert!((8..=16).contains(&config.tag_bytes), "tag_bytes must be from 8 to 16");
@@ -165,16 +177,19 @@ impl Journal {
         }
     }
 
-    /// Blocks that one transaction, and so one handle, may change at most: a quarter of the log.
+    /// Returns the most blocks that one transaction, and thus one handle, may
+    /// change: a quarter of the log.
     #[must_use]
     pub const fn credits_max(&self) -> u32 {
         self.transaction_max
     }
 
-    /// Begins an operation that changes at most `credits` blocks ([`Effects::credits`](crate::fs::Effects::credits)).
+    /// Begins an operation that changes at most `credits` blocks
+    /// ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
     /// # Panics
-    /// `credits` is above [`credits_max`](Self::credits_max): such an operation has to go in several steps.
+    /// If `credits` is above [`credits_max`](Self::credits_max). The caller must
+    /// split such an operation into steps.
     pub fn start(&mut self, credits: u32) -> Start {
         assert!(credits <= self.transaction_max, "{credits} blocks are more than a transaction may change");
         if let Some(running) = &mut self.running {
@@ -200,8 +215,8 @@ impl Journal {
         Start::Started(Handle { tid: running.tid, credits })
     }
 
-    /// Lets an operation change `credits` more blocks, if its transaction has room. If not, the operation has to stop
-    /// and start again.
+    /// Lets an operation change `credits` more blocks, if its transaction has
+    /// room. If it returns false, the operation must stop and start again.
     #[must_use]
     pub fn extend(&mut self, handle: &mut Handle, credits: u32) -> bool {
         let transaction_max = self.transaction_max;
@@ -214,8 +229,8 @@ impl Journal {
         room
     }
 
-    /// An operation changes a block. Beyond the credits it was started with it is counted too, but nothing was kept
-    /// free for it.
+    /// Records that an operation changes a block. Blocks beyond the operation's
+    /// credits are counted too, but no space was reserved for them.
     pub fn dirty(&mut self, handle: &mut Handle, block: Block) -> Dirtied {
         let buffer = self.buffers.entry(block).or_default();
         let (was, committing) = (buffer.running, buffer.committing);
@@ -236,8 +251,8 @@ impl Journal {
         if committing == Part::Dirty { Dirtied::Copied } else { Dirtied::Joined }
     }
 
-    /// An operation frees a metadata block: what is in memory of it must not be written any more. No older change of it
-    /// is brought back after a crash.
+    /// Records that an operation frees a metadata block. Its contents in memory must not
+    /// be written any more. After a crash, no older change of the block is restored.
     pub fn forget(&mut self, handle: &mut Handle, block: Block) {
         let buffer = self.buffers.entry(block).or_default();
         let was = std::mem::replace(&mut buffer.running, Part::Forgotten);
@@ -250,22 +265,23 @@ impl Journal {
         running.revoked.insert(block);
     }
 
-    /// The data of a file that got blocks in this operation goes to the medium before the commit, in ordered mode.
+    /// Adds a file that got blocks in this operation. In ordered mode, its data
+    /// is on the medium before the commit.
     pub fn order(&mut self, handle: &mut Handle, ino: Ino) {
         if self.config.data == DataMode::Ordered {
             self.running_of(handle).order(ino);
         }
     }
 
-    /// A file is removed: nobody waits for its data any more.
+    /// Removes a file from the data that commits wait for, because the file is removed.
     pub fn forget_order(&mut self, ino: Ino) {
         for transaction in [&mut self.running, &mut self.committing].into_iter().flatten() {
             transaction.forget_order(ino);
         }
     }
 
-    /// An operation is done. `sync`: its task will wait for the commit, so its log is written as sync I/O. Gives the
-    /// transaction to wait for.
+    /// Ends an operation. `sync`: its task waits for the commit, so the log is
+    /// written as sync I/O. Returns the transaction to wait for.
     pub fn stop(&mut self, mut handle: Handle, sync: bool) -> Tid {
         let credits = std::mem::take(&mut handle.credits);
         let transaction_max = self.transaction_max;
@@ -277,7 +293,8 @@ impl Journal {
         handle.tid
     }
 
-    /// Wants a transaction committed. `sync`: a task waits for it. False: it is committed already.
+    /// Requests the commit of a transaction. `sync`: a task waits for it.
+    /// Returns false if it is already committed.
     pub fn request_commit(&mut self, tid: Tid, sync: bool) -> bool {
         if let Some(running) = self.running.as_mut().filter(|running| running.tid == tid) {
             running.wanted = true;
@@ -287,10 +304,10 @@ impl Journal {
         self.committing.as_ref().is_some_and(|committing| committing.tid == tid)
     }
 
-    /// Whether a transaction is committed: what it changed survives a crash.
+    /// Returns whether a transaction is committed, so that its changes survive a crash.
     ///
     /// # Panics
-    /// There was no such transaction yet.
+    /// If the transaction has not begun yet.
     #[must_use]
     pub fn is_committed(&self, tid: Tid) -> bool {
         assert!(tid < self.next_tid, "{tid:?} is not yet");
@@ -298,58 +315,60 @@ impl Journal {
         !open(&self.running) && !open(&self.committing)
     }
 
-    /// The transaction that takes changes, or will be committed next.
+    /// Returns the transaction that accepts changes, or is committed next.
     #[must_use]
     pub fn running(&self) -> Option<Tid> {
         self.running.as_ref().map(|running| running.tid)
     }
 
-    /// The transaction on its way to the log.
+    /// Returns the transaction that is being written to the log.
     #[must_use]
     pub fn committing(&self) -> Option<Tid> {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
-    /// Whether the commit of a transaction will flush the device's cache from now on: what is in there now will be on
-    /// the medium when it is done.
+    /// Returns whether the commit of a transaction will still flush the device's cache.
+    /// The present contents of the cache are then on the medium when the commit is done.
     #[must_use]
     pub fn will_flush(&self, tid: Tid) -> bool {
         let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
         self.config.barrier && !recorded && !self.is_committed(tid)
     }
 
-    /// Whether somebody wants a commit that can begin now.
+    /// Returns whether a commit is requested and can begin now.
     #[must_use]
     pub fn wants_commit(&self) -> bool {
         self.phase == Phase::Idle && self.running.as_ref().is_some_and(|running| running.wanted)
     }
 
-    /// Whether a running transaction that began `age_ms` ago is old enough to be committed.
+    /// Returns whether a running transaction that began `age_ms` ago is old enough to be committed.
     #[must_use]
     pub fn needs_commit(&self, age_ms: u64) -> bool {
         self.running.is_some() && age_ms >= self.config.commit_interval_ms
     }
 
-    /// Whether a block's contents may be written to their place: no transaction that is not committed has changed it.
+    /// Returns whether a block may be written to its place, because no
+    /// uncommitted transaction has changed it.
     #[must_use]
     pub fn is_writable(&self, block: Block) -> bool {
         self.buffers.get(&block).is_none_or(Buffer::is_writable)
     }
 
-    /// Free blocks of the log.
+    /// Returns the number of free blocks of the log.
     #[must_use]
     pub const fn free_log_blocks(&self) -> u64 {
         self.log.free()
     }
 
-    /// What may be used of the free blocks: some are kept, and an eighth goes to descriptors and revocations.
+    /// Returns the usable part of the free blocks. Some blocks stay free, and an
+    /// eighth is left for descriptors and revocations.
     const fn space_left(&self) -> u64 {
         let left = self.log.free().saturating_sub(RESERVED_BLOCKS);
         left - left / 8
     }
 
-    /// What has to be there for an operation to begin: room for the longest transaction, and for the committing one as
-    /// long as it is not in the log.
+    /// Returns the space that an operation needs to begin: room for the longest
+    /// transaction, and for the committing one until it is in the log.
     fn space_needed(&self) -> u64 {
         let committing = self.committing.as_ref().filter(|_| !self.phase.is_in_log());
         u64::from(self.transaction_max) + committing.map_or(0, |committing| u64::from(committing.outstanding()))

@@ -25,7 +25,7 @@ fn change(journal: &mut Journal, blocks: impl IntoIterator<Item = Block>) -> Tid
     journal.stop(handle, false)
 }
 
-/// Commits the running transaction with all steps; gives what becomes dirty.
+/// Commits the running transaction with all steps. Returns the blocks that become dirty.
 fn commit(journal: &mut Journal) -> Vec<Block> {
     journal.begin_commit().expect("a transaction is running");
     loop {

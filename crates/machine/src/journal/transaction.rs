@@ -1,4 +1,4 @@
-//! A transaction on its way to the log.
+//! A running or committing transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::fs::{Block, Ino};
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
     pub(super) tid: Tid,
-    /// Where it begins in the log, once it is written there.
+    /// Its first position in the log, once it is written there.
     pub(super) start: Position,
-    /// Blocks it has to do with, each once, in the order it met them.
+    /// Its blocks, each once, in the order in which they joined.
     pub(super) blocks: Vec<Block>,
-    /// How many of them it changes.
+    /// Number of blocks that it changes.
     pub(super) dirty: u32,
-    /// Blocks it freed, that an older change of must not bring back.
+    /// Blocks that it freed. Recovery must not restore older changes of them.
     pub(super) revoked: BTreeSet<Block>,
-    /// Files whose data is to be written before the commit, with their turn.
+    /// Files whose data is written before the commit, with their positions.
     ordered: BTreeMap<Ino, u32>,
     turns: u32,
-    /// Handles that are open.
+    /// Number of open handles.
     pub(super) handles: u32,
     /// Blocks that open handles may still change.
     pub(super) credits: u32,
-    /// A task waits for it: its log is written as sync I/O.
+    /// Whether a task waits for the commit. The log is then written as sync I/O.
     pub(super) sync: bool,
-    /// Somebody wants it committed.
+    /// Whether a commit is requested.
     pub(super) wanted: bool,
-    /// It takes no new handles.
+    /// Whether it accepts no new handles.
     pub(super) locked: bool,
 }
 
@@ -51,7 +51,7 @@ impl Transaction {
         }
     }
 
-    /// Blocks it changes or may change.
+    /// Returns the number of blocks that it changes or may change.
     pub(super) const fn outstanding(&self) -> u32 {
         self.dirty + self.credits
     }
@@ -68,7 +68,7 @@ impl Transaction {
         self.ordered.remove(&ino);
     }
 
-    /// The files whose data goes first, in the order they joined.
+    /// Returns the files whose data is written first, in the order in which they joined.
     pub(super) fn take_ordered(&mut self) -> Vec<Ino> {
         let mut files: Vec<_> = std::mem::take(&mut self.ordered).into_iter().map(|(ino, turn)| (turn, ino)).collect();
         files.sort_unstable();

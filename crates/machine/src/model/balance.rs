@@ -1,27 +1,30 @@
-//! How what disks write back is shared out, today: the limit on dirty pages among disks, and a disk's rate among tasks.
+//! Sharing of writeback among disks and tasks, as in present kernels: the limit
+//! on dirty pages is shared among disks, and a disk's rate among tasks.
 //!
-//! A disk has as much of the limit as its share of what was written back lately. A task may dirty pages at a rate that is
-//! the same for all tasks of a disk, times how far what is dirty is from where it should be; it follows from what a whole
-//! disk writes and from how fast its tasks dirtied pages when they were last allowed so much. (Fengguang Wu, "IO-less
+//! A disk's share of the limit is its share of recent writeback. All tasks of a disk have the same
+//! base rate. A task may dirty pages at this rate times a ratio, which depends on how far the
+//! number of dirty pages is from its set point. The base rate follows from the disk's write rate,
+//! and from the rate at which its tasks dirtied pages in the last period. (Fengguang Wu, "IO-less
 //! dirty throttling", Linux Plumbers Conference 2011; Documentation/admin-guide/sysctl/vm.rst.)
 
 use super::throttle::{RATE_FIRST, RATE_PERIOD_NS, position_ratio};
 use super::{DirtyInode, Model};
 
-/// Half of what was written back is forgotten after so long, ns.
+/// Time in which the weight of past writeback halves, ns.
 const LATELY_NS: u64 = 3_000_000_000;
-/// So many seconds' worth of writeback is how far from its place a disk's dirty pages may be.
+/// Span of a disk's dirty pages around the set point, in seconds of writeback.
 const SPAN_S: u64 = 8;
 
-/// What is known of a disk's writers.
+/// Rates of a disk's writers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    /// What each task may dirty, pages a second.
+    /// Base rate of each task, pages/s.
     task_rate: u64,
     since_ns: u64,
-    /// Pages that tasks have dirtied since then.
+    /// Pages that tasks have dirtied since `since_ns`.
     dirtied: u64,
-    /// Pages written back lately, and when that was last reckoned up.
+    /// Pages written back recently. The next field is the time at which their
+    /// weight was last halved.
     lately: u64,
     lately_ns: u64,
     written: u64,
@@ -32,7 +35,7 @@ impl Share {
         Self { task_rate: RATE_FIRST, since_ns: 0, dirtied: 0, lately: 0, lately_ns: 0, written: 0 }
     }
 
-    /// A disk has written so many pages back until now.
+    /// Updates the recent writeback of a disk that has written `written_pages` in total.
     fn reckon(&mut self, now_ns: u64, written_pages: u64) {
         let periods = (now_ns - self.lately_ns) / LATELY_NS;
         self.lately >>= periods.min(63);
@@ -41,14 +44,15 @@ impl Share {
         self.written = written_pages;
     }
 
-    /// A task has dirtied pages.
+    /// Records that a task has dirtied pages.
     pub(super) fn dirtied(&mut self, pages: u64) {
         self.dirtied += pages;
     }
 
-    /// What tasks may dirty follows from what they did: with `ratio` times their rate they dirtied so much, and the disk
-    /// writes `disk_rate`. It changes only as far as where it is to be and what tasks are allowed just now both say so,
-    /// and by an eighth of that.
+    /// Updates the base rate. With `ratio` times the base rate, tasks dirtied a
+    /// number of pages, and the disk writes `disk_rate`. The rate changes only
+    /// if the balanced rate and the currently allowed rate lie on the same side
+    /// of it, and by an eighth of the smaller difference.
     fn follow(&mut self, now_ns: u64, ratio: f64, disk_rate: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns < RATE_PERIOD_NS {
@@ -67,7 +71,8 @@ impl Share {
 }
 
 impl Model {
-    /// What a task that writes to a disk may dirty before what is dirty counts, pages a second, and times what.
+    /// Returns the base rate of a task that writes to a disk, pages/s, and the
+    /// ratio to multiply it with.
     pub(super) fn balanced(&mut self, disk: usize, free_run: u64, limit: u64, unclean: u64) -> (u64, f64) {
         let now_ns = self.now_ns;
         for disk in &mut self.disks {
@@ -78,7 +83,7 @@ impl Model {
         let part = |pages: u64| {
             if all == 0 { pages } else { (u128::from(pages) * u128::from(disk_rate) / u128::from(all)) as u64 }
         };
-        // A disk that has written little may have some of what nobody uses.
+        // A disk that has written little may use some of the free part of the limit.
         let own_limit = part(limit).max(limit.saturating_sub(unclean) / 8);
         let own_unclean = if self.disks.len() == 1 { unclean } else { self.unclean_of(disk) };
         let rate = self.disks[disk].rate.pages_per_s();
@@ -88,7 +93,7 @@ impl Model {
         (share.task_rate, ratio)
     }
 
-    /// Pages of a disk that are dirty or being written back.
+    /// Returns the pages of a disk that are dirty or under writeback.
     fn unclean_of(&self, disk: usize) -> u64 {
         let this = &self.disks[disk];
         let dirty = |mapping| self.cache.dirty_pages(mapping);
@@ -97,15 +102,15 @@ impl Model {
     }
 }
 
-/// By how much writers to one disk may be faster for its share of the limit: 1 where its dirty pages are at the middle of
-/// it, less the more there are, to a quarter.
+/// Returns the ratio of a disk's writers for its share of the limit. The ratio is 1 at
+/// the disk's set point, falls with more dirty pages, and is at least a quarter there.
 fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: u64) -> f64 {
     let share = own_limit as f64 / limit.max(1) as f64;
     let setpoint = (free_run + limit) as f64 / 2.0 * share;
     let span = (limit.saturating_sub(own_limit) + SPAN_S * rate) as f64 * share;
     let (end, unclean) = (setpoint + span.max(1.0), own_unclean as f64);
     let ratio = if unclean < end - span / 4.0 { (end - unclean) / (end - setpoint) } else { 0.25 };
-    // A disk that has next to nothing dirty must not run dry.
+    // A disk with almost no dirty pages must not become idle.
     let reserve = own_limit as f64 / 2.0;
     if unclean >= reserve { ratio } else { ratio * (reserve / unclean.max(reserve / 8.0)) }
 }
@@ -114,7 +119,8 @@ fn own_ratio(free_run: u64, limit: u64, own_limit: u64, own_unclean: u64, rate: 
 mod tests {
     use super::*;
 
-    /// Writers on a disk that writes `disk_rate`: what each may dirty in the end, and what is dirty then.
+    /// Simulates writers on a disk that writes `disk_rate`. Returns the final
+    /// rate of each, and the dirty pages.
     fn settled(writers: u64, disk_rate: u64) -> (u64, u64) {
         let (free_run, limit) = (disk_rate * 5, disk_rate * 10);
         let (mut share, mut unclean) = (Share::new(), free_run);

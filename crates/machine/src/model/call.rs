@@ -1,4 +1,4 @@
-//! System calls: what each begins with.
+//! System calls: the first frame of each.
 
 use iosched_workload::app::{Call, Contents, Existing, LaidOut, Node, OpenFlags, Source};
 
@@ -18,8 +18,8 @@ use crate::{PAGE_BYTES, PAGE_SECTORS};
 const LAID_OUT_NAME_BYTES: u8 = 12;
 
 impl Model {
-    /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes,
-    /// bytes.
+    /// Begins a system call of `task`. [`run`](Self::run) continues it. `batch`
+    /// has the offsets of scattered writes, bytes.
     pub fn begin(&mut self, task: u32, call: &Call, batch: &[u64]) {
         let frame = match *call {
             Call::Spawn => Ok(Frame::Compute(self.machine.cpu.spawn_ns)),
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// Makes what an application finds.
+    /// Makes the files and directories that exist before an application starts.
     pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), MachineError> {
         let mut effects = Effects::ignored();
         for &Existing { node, parent, name_bytes, bytes } in existing {
@@ -76,16 +76,16 @@ impl Model {
         Ok(())
     }
 
-    /// An application finds files that it has laid out just before on the first disk: what leads to them is in memory,
-    /// and all of it is on the medium.
+    /// Makes files that an application has just laid out on the first disk.
+    /// Their metadata is in memory, and all of it is on the medium.
     ///
     /// # Errors
-    /// They do not fit.
+    /// If the files do not fit.
     pub fn lay_out(&mut self, application: usize, files: &[LaidOut]) -> Result<(), MachineError> {
         let directory = self.disks[0].fs.work_directory();
         let mut effects = Effects::ignored();
         let mut known = Effects::default();
-        // Where no thread converts extents, what was preallocated is taken as written.
+        // Without a thread that converts extents, preallocated blocks count as written.
         let converts = self.disks[0].convert_task.is_some();
         for file in files {
             let fs = &mut self.disks[0].fs;
@@ -114,7 +114,7 @@ impl Model {
         known.reads.dedup();
         let device = self.device_mapping(0);
         for block in known.reads {
-            // Without room it is read when it is needed.
+            // If there is no room, the block is read when it is needed.
             if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
                 let _ = self.cache.insert(device, block, 1, State::Clean);
             }
@@ -122,7 +122,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether a file is the disk itself.
+    /// Returns whether a file is the disk itself.
     pub(super) fn is_device(&self, disk: usize, ino: Ino) -> bool {
         self.inode(self.mapping(disk, ino)).device
     }
@@ -155,7 +155,8 @@ impl Model {
         Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
-    /// What of a file is under way, so that its contents cannot go yet.
+    /// Returns the wait for I/O of a file that is in progress, because its
+    /// contents cannot be dropped before.
     fn unsettled(&self, mapping: Mapping) -> Option<Wait> {
         if self.cache.nr_writeback_of(mapping) > 0 {
             Some(Wait::Written(mapping))
@@ -166,7 +167,7 @@ impl Model {
         }
     }
 
-    /// A file or directory goes, once nothing of it is under writeback.
+    /// Removes a file or directory, once none of its pages is under writeback.
     pub(super) fn remove(&mut self, task: u32, node: Node, directory: bool) -> Action {
         let (disk, ino) = self.file(task, node);
         let mapping = self.mapping(disk, ino);
@@ -191,7 +192,7 @@ impl Model {
         Action::Become(Frame::Metadata(Metadata::new(disk, cpu_ns)))
     }
 
-    /// A file loses its contents, once nothing of it is under writeback.
+    /// Truncates a file to 0 bytes, once none of its pages is under writeback.
     pub(super) fn truncate(&mut self, task: u32, node: Node) -> Action {
         let (disk, ino) = self.file(task, node);
         let mapping = self.mapping(disk, ino);
@@ -248,7 +249,7 @@ impl Model {
         Frame::Compute(self.machine.cpu.syscall_ns)
     }
 
-    /// A task has ended: what it has open is closed.
+    /// Closes the files of a task that has ended.
     pub fn exit(&mut self, task: u32) {
         while let Some(open) = self.tasks[task as usize].open.last() {
             self.close(task, open.node);
@@ -276,7 +277,8 @@ impl Model {
         Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
     }
 
-    /// Notes what a call moves; how its file is open, and whether the call before moved the same.
+    /// Records the range of a call. Returns the flags of the open file, and
+    /// whether the preceding call had the same range.
     fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
         let index = self.open_file(task, node);
         let this = &mut self.tasks[task as usize];
@@ -286,10 +288,10 @@ impl Model {
         (open.flags, before == what)
     }
 
-    /// Which of its open files a task means.
+    /// Returns the index of a task's open file.
     pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
         let Task { open, used, .. } = &self.tasks[task as usize];
-        // Most often the one it used before.
+        // It is most often the file that the task used last.
         if open.get(*used).is_some_and(|open| open.node == node) {
             return *used;
         }
@@ -299,7 +301,8 @@ impl Model {
         index
     }
 
-    /// Disk and inode of a node that an application may have given wrongly.
+    /// Returns disk and inode of a node, or an error if the application has
+    /// given a node that does not exist.
     fn known(&self, task: u32, node: Node) -> Result<(usize, Ino), MachineError> {
         self.find(self.tasks[task as usize].namespace, node).ok_or(MachineError::NoSuchFile { node: node.0 })
     }

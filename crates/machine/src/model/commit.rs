@@ -1,6 +1,7 @@
-//! The journal thread of a disk: it commits a transaction when it is old enough or somebody waits for it.
+//! The journal thread of a disk. It commits a transaction that is old enough or
+//! that a task waits for.
 //!
-//! Also here: room in the log, which whoever needs it makes itself.
+//! This file also contains checkpoints: a task that needs space in the log frees it itself.
 
 use std::collections::VecDeque;
 
@@ -14,17 +15,18 @@ use crate::cache::{Cached, State};
 use crate::fs::{Block, Ino};
 use crate::journal::{self, CommitStep, TailUpdate, Tid};
 
-/// Blocks that are written to their places at once when the log needs room.
+/// Most blocks that are written to their places at once when the log needs space.
 const CHECKPOINT_BLOCKS: usize = 256;
 
-/// The journal thread's loop.
+/// The loop of the journal thread.
 #[derive(Debug)]
 pub(super) struct Commit {
     disk: usize,
     stage: CommitStage,
-    /// Somebody waits for this commit.
+    /// Whether a task waits for this commit.
     sync: bool,
-    /// Files whose data is to be put out, and to be waited for.
+    /// Files whose data must be written. The next field lists those whose writes
+    /// the commit waits for.
     files: VecDeque<Ino>,
     put_out: VecDeque<Ino>,
 }
@@ -32,11 +34,11 @@ pub(super) struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommitStage {
     Idle,
-    /// What the last step put out is waited for; then comes the next.
+    /// The writes of the last step are in flight. The next step follows them.
     Step,
-    /// Data of files is put out.
+    /// Data of files is being submitted.
     Data,
-    /// It is waited for.
+    /// Data of files is in flight.
     DataWait,
 }
 
@@ -46,7 +48,7 @@ impl Commit {
     }
 }
 
-/// Room in the log is being made.
+/// A checkpoint in progress.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     disk: usize,
@@ -56,9 +58,9 @@ pub(super) struct Checkpoint {
 #[derive(Clone, Copy, Debug)]
 enum CheckpointStage {
     Begin,
-    /// The journal's superblock is on its way.
+    /// The journal's superblock is being written.
     Tail(TailUpdate),
-    /// Blocks are on their way to their places.
+    /// Blocks are being written to their places.
     Sent,
 }
 
@@ -123,7 +125,7 @@ impl Model {
                 Action::Submit
             }
             Some(CommitStep::WriteCommit { block, barrier, .. }) => {
-                // Blocks that were on their way to the log may be changed again.
+                // Blocks that were being written to the log may be changed again.
                 self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
                 let place = DiskRange::blocks(disk, block, 1);
@@ -138,7 +140,7 @@ impl Model {
         }
     }
 
-    /// A transaction is in the log.
+    /// Ends the commit of a transaction: its blocks become dirty, and waiting tasks continue.
     fn committed(&mut self, disk: usize, committed: Tid, dirty: &[Block]) {
         let device = self.device_mapping(disk);
         for &block in dirty {
@@ -146,7 +148,8 @@ impl Model {
                 Cached::Run { .. } => {
                     self.cache.set_dirty(device, block, 1);
                 }
-                // It had to go meanwhile; the journal's copy comes back, or is written at once.
+                // The block was dropped meanwhile. The journal's copy returns, or
+                // counts as written.
                 Cached::Absent { .. } => {
                     if self.cache.insert(device, block, 1, State::Dirty).is_err() {
                         self.disks[disk].journal.written(block);
@@ -164,14 +167,14 @@ impl Model {
         });
     }
 
-    /// The running transaction of a disk has begun: it is committed after a while.
+    /// Sets the time of the commit of a disk's running transaction, which has just begun.
     pub(super) fn transaction_begins(&mut self, disk: usize) {
         let this = &mut self.disks[disk];
         this.commit_due_ns = self.now_ns + this.commit_interval_ns;
         self.wake_journal(disk);
     }
 
-    /// The running transaction of a disk is to be committed now.
+    /// Requests a commit of the running transaction of a disk.
     fn ask_for_commit(&mut self, disk: usize) {
         let journal = &mut self.disks[disk].journal;
         if let Some(tid) = journal.running() {
@@ -185,7 +188,7 @@ impl Model {
         self.wake_if(thread, |wait| matches!(wait, Wait::Work(_)));
     }
 
-    /// What a task does that has got no handle.
+    /// Returns the action of a task that got no handle.
     pub(super) fn wait_for_journal(&mut self, disk: usize, why: journal::Wait) -> Action {
         match why {
             journal::Wait::Space => Action::Push(Frame::Checkpoint(Checkpoint::new(disk))),
@@ -196,7 +199,8 @@ impl Model {
         }
     }
 
-    /// Makes room in the log: the blocks of its oldest transaction go to their places, or its end is moved.
+    /// Frees space in the log: writes the blocks of its oldest transaction to
+    /// their places, or moves its tail.
     pub(super) fn checkpoint(&mut self, task: u32, checkpoint: &mut Checkpoint) -> Action {
         let disk = checkpoint.disk;
         match checkpoint.stage {
@@ -234,7 +238,7 @@ impl Model {
                 if !self.tasks[task as usize].outbox.is_empty() {
                     return Action::Submit;
                 }
-                // All of them are on their way.
+                // Other tasks are writing all of them.
                 checkpoint.stage = CheckpointStage::Sent;
                 Action::Block(Wait::Journal(disk))
             }

@@ -1,31 +1,31 @@
-//! The thread of a disk that converts extents: once data is where it belongs, ext4 notes that its blocks are written to,
-//! under the journal, and only then is its writeback over.
+//! The thread of a disk that converts extents. When data is on the disk, ext4 marks its
+//! blocks as written, under the journal. Only then is the writeback of the data complete.
 
 use super::Model;
 use super::metadata::Metadata;
 use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
 
-/// Pages of a file whose data has got to the disk.
+/// Pages of a file whose data is on the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conversion {
     pub(super) mapping: Mapping,
     pub(super) page: u64,
     pub(super) pages: u64,
-    /// What they are waited for by.
+    /// Action after the conversion.
     pub(super) then: Then,
 }
 
-/// What follows.
+/// Action after a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Their writeback is over.
+    /// Their writeback is complete.
     Written,
-    /// A task is told that what it began is done: who, and its tag.
+    /// Report the completion of a task's I/O: the task, and the tag of the I/O.
     Finished(u32, u32),
 }
 
-/// The thread's loop.
+/// The loop of the thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Convert {
     disk: usize,
@@ -39,7 +39,7 @@ impl Convert {
 }
 
 impl Model {
-    /// Blocks of pages to which data was written count as such from now on, or soon.
+    /// Marks the blocks of pages as written, at once or in the disk's thread.
     pub(super) fn data_is_there(&mut self, conversion: Conversion) {
         let (disk, ino) = self.owner(conversion.mapping);
         let of_disk = conversion.mapping == self.device_mapping(disk);
@@ -77,7 +77,7 @@ impl Model {
         Action::Push(Frame::Metadata(work))
     }
 
-    /// Notes that blocks are written to, as an operation that `task` is to carry out.
+    /// Marks blocks as written. Returns the operation that `task` must carry out.
     pub(super) fn note_written(
         &mut self,
         task: u32,

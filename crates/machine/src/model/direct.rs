@@ -1,4 +1,4 @@
-//! Direct I/O: past the page cache, one call at a time.
+//! Direct I/O, which bypasses the page cache, one call at a time.
 
 use std::ops::Range;
 
@@ -14,38 +14,38 @@ use super::writeback::{Scope, Writeback};
 use crate::fs::Ino;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// A run of direct reads or writes under way.
+/// A run of direct reads or writes in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direct {
     pub(super) node: Node,
     pub(super) is_write: bool,
-    /// Where the next call begins, and where the whole run ends.
+    /// Byte at which the next call begins. The next field is the end of the whole run.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Bytes of one call.
     pub(super) call_bytes: u64,
-    /// How it was opened: `O_SYNC` may be added.
+    /// Flags of the open file, such as `O_SYNC`.
     pub(super) flags: OpenFlags,
-    /// It is only begun: what its end is told with.
+    /// Tag with which the completion is reported, if the call only begins the I/O.
     pub(super) tag: Option<u32>,
-    /// What the present call is at.
+    /// Stage of the present call.
     pub(super) stage: DirectStage,
 }
 
-/// How far a call is.
+/// Stage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectStage {
-    /// It begins.
+    /// The call begins.
     Begin,
     /// Its blocks are allocated.
     Allocated,
-    /// Its bios are out.
+    /// Its bios are in flight.
     Sent,
-    /// They are done.
+    /// Its bios are complete.
     Done,
 }
 
-/// A part of a file that the device may forget.
+/// A range of a file that the device may discard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Discard {
     pub(super) node: Node,
@@ -54,15 +54,15 @@ pub(super) struct Discard {
     pub(super) sent: bool,
 }
 
-/// Direct writes that are submitted together, to blocks that the file has.
+/// Direct writes to allocated blocks that are submitted together.
 #[derive(Clone, Debug)]
 pub(super) struct Scatter {
     pub(super) node: Node,
     /// Bytes of each.
     pub(super) bytes: u64,
-    /// Where they go.
+    /// Offset of each, bytes.
     pub(super) offsets: Vec<u64>,
-    /// The next to be submitted.
+    /// Index of the next offset to be submitted.
     pub(super) next: usize,
 }
 
@@ -180,8 +180,8 @@ impl Model {
         }
     }
 
-    /// What the page cache has of a file is brought to the disk before direct I/O, and what is to be overwritten there
-    /// is dropped. `None`: done.
+    /// Writes the dirty pages of a file to the disk before direct I/O, and drops
+    /// cached pages that a write replaces. Returns `None` when this is done.
     fn leave_cache(&mut self, disk: usize, ino: Ino, pages: Range<u64>, is_write: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.cache.has_dirty(mapping) {
@@ -196,7 +196,7 @@ impl Model {
         None
     }
 
-    /// The device forgets what it has of a part of a file, and what the page cache has goes.
+    /// Discards a range of a file on the device, and drops its cached pages.
     pub(super) fn discard(&mut self, task: u32, discard: &mut Discard) -> Action {
         if std::mem::replace(&mut discard.sent, true) {
             return match self.tasks[task as usize].own_ios {
@@ -220,14 +220,15 @@ impl Model {
         Action::Submit
     }
 
-    /// Sees to it that what tells where bytes of a file are is in memory: it comes first, so that nothing is put out
-    /// twice. `None`: it is.
+    /// Ensures that the metadata that maps these bytes to blocks is in memory. This comes
+    /// first, so that nothing is submitted twice. Returns `None` when it is in memory.
     fn find_direct(&mut self, task: u32, disk: usize, ino: Ino, bytes: &Range<u64>) -> Option<Action> {
         let mut pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         pages.find_map(|page| self.need_map(task, disk, ino, page))
     }
 
-    /// Puts out direct I/O to bytes of a file, in whole sectors; `begun`: what it is a part of that nobody waits for.
+    /// Submits direct I/O to bytes of a file, in whole sectors. `begun`: the I/O
+    /// that it is a part of, if the task does not wait.
     fn send_direct(
         &mut self,
         task: u32,

@@ -1,4 +1,5 @@
-//! The writeback thread of a disk: what is old is written every few seconds, and more when much is dirty.
+//! The writeback thread of a disk. It writes old pages every few seconds, and
+//! more pages when many are dirty.
 
 use super::Model;
 use super::task::{Action, Frame, Wait};
@@ -7,25 +8,25 @@ use crate::description::Throttling;
 
 /// Pages of one pass of the thread.
 const PASS_PAGES: u64 = 1024;
-/// How long it waits for a congested queue at most, ns.
+/// Longest wait for a congested queue, ns.
 pub(super) const CONGESTION_WAIT_NS: u64 = 100_000_000;
 
-/// The writeback thread's loop.
+/// The loop of the writeback thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flusher {
     disk: usize,
-    /// When it looks for what is old, ns.
+    /// Time of the next search for old pages, ns.
     next_ns: u64,
     stage: FlusherStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FlusherStage {
-    /// It looks for what is to be done.
+    /// Looking for work.
     Look,
-    /// A pass over this is done.
+    /// A pass over this scope is done.
     Passed(Scope),
-    /// It has waited for a congested queue, and goes on with this.
+    /// The thread has waited for a congested queue, and continues with this scope.
     Again(Scope),
 }
 
@@ -41,8 +42,8 @@ impl Flusher {
 }
 
 impl Model {
-    /// Pages of one pass of a disk's thread: today as many as the disk writes in half a second, but no more than an eighth
-    /// of the limit.
+    /// Returns the pages of one pass of a disk's thread. In present kernels, this is the
+    /// number that the disk writes in half a second, but at most an eighth of the limit.
     fn pass_pages(&self, disk: usize) -> u64 {
         match self.machine.kernel.throttling() {
             Throttling::Balances => {
@@ -62,13 +63,13 @@ impl Model {
                 let outcome = std::mem::take(&mut self.tasks[task as usize].written);
                 match scope {
                     _ if outcome.congested => {
-                        // What is to be done in the background is looked at anew.
+                        // Background work is determined anew.
                         if scope != Scope::All {
                             flusher.stage = FlusherStage::Again(scope);
                         }
                         Action::Block(Wait::Congestion(flusher.disk, self.now_ns + CONGESTION_WAIT_NS))
                     }
-                    // Others are at what is dirty: it looks again in a while.
+                    // Other tasks write the dirty pages, so the thread looks again later.
                     Scope::All if outcome.written == 0 => Action::Block(Wait::Until(self.now_ns + CONGESTION_WAIT_NS)),
                     Scope::All => Action::Cpu(0),
                     _ if outcome.more => flusher.pass(scope, self.pass_pages(flusher.disk)),
@@ -78,7 +79,7 @@ impl Model {
         }
     }
 
-    /// Finds something to do, or waits for it.
+    /// Finds the next pass, or waits for work.
     fn look(&self, flusher: &mut Flusher) -> Action {
         if self.now_ns >= flusher.next_ns {
             let vm = &self.machine.vm;

@@ -1,4 +1,5 @@
-//! What the kernel keeps of a file: which pages are whose, which inodes have dirty ones, what blocks were promised.
+//! The kernel's records of files: the owners of pages, the inodes with dirty
+//! pages, and reserved blocks.
 
 use iosched_workload::app::Node;
 
@@ -14,21 +15,22 @@ pub(super) struct DirtyInode {
     pub(super) since_ns: u64,
 }
 
-/// What the kernel keeps of an inode.
+/// The kernel's record of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inode {
-    /// It is the disk itself: no file system, no journal.
+    /// Whether it is the disk itself, without file system and journal.
     pub(super) device: bool,
-    /// It is on its disk's list.
+    /// Whether it is on its disk's list.
     pub(super) listed: bool,
     pub(super) since_ns: u64,
-    /// Where writeback goes on.
+    /// Page at which writeback continues.
     pub(super) writeback_index: u64,
-    /// Pages that were promised a block.
+    /// Pages for which blocks are reserved.
     pub(super) promised: u64,
-    /// Operations that give it blocks and have not joined a transaction yet.
+    /// Operations that allocate blocks for it and have not joined a transaction yet.
     pub(super) allocating: u32,
-    /// The transaction that changed it last, and the one that changed where its data is.
+    /// The transaction that changed it last. The next field is the one that last
+    /// changed the place of its data.
     pub(super) tid: Option<Tid>,
     pub(super) data_tid: Option<Tid>,
 }
@@ -40,7 +42,7 @@ impl Inode {
 }
 
 impl Model {
-    /// Disk and inode of a node that exists.
+    /// Returns disk and inode of an existing node.
     pub(super) fn file(&self, task: u32, node: Node) -> (usize, Ino) {
         let Some(file) = self.find(self.tasks[task as usize].namespace, node) else {
             unreachable!("an open file exists");
@@ -53,18 +55,18 @@ impl Model {
         Some((disk as usize, ino))
     }
 
-    /// The pages of a disk's own blocks.
+    /// Returns the mapping of a disk's own blocks.
     pub(super) fn device_mapping(&self, disk: usize) -> Mapping {
         Mapping(disk as u32)
     }
 
-    /// The pages of a file.
+    /// Returns the mapping of a file.
     pub(super) fn mapping(&self, disk: usize, ino: Ino) -> Mapping {
         let disks = self.disks.len() as u32;
         Mapping((ino.0 + 1) * disks + disk as u32)
     }
 
-    /// Whose pages these are. Not for a disk's own blocks.
+    /// Returns disk and inode of a mapping. Do not call it for a disk's own blocks.
     pub(super) fn owner(&self, mapping: Mapping) -> (usize, Ino) {
         let disks = self.disks.len() as u32;
         ((mapping.0 % disks) as usize, Ino((mapping.0 / disks).wrapping_sub(1)))
@@ -82,7 +84,7 @@ impl Model {
         &mut self.inodes[index]
     }
 
-    /// Pages of a file became dirty.
+    /// Records that pages of a file became dirty.
     pub(super) fn now_dirty(&mut self, mapping: Mapping) {
         let since_ns = self.now_ns;
         let inode = self.inode_mut(mapping);
@@ -94,7 +96,7 @@ impl Model {
         }
     }
 
-    /// An inode that was taken off the list goes back to it, if it has dirty pages.
+    /// Returns an inode that was taken off the list to it, if it has dirty pages.
     pub(super) fn relist(&mut self, disk: usize, mapping: Mapping) {
         let held = &mut self.disks[disk].held;
         if let Some(at) = held.iter().position(|held| *held == mapping) {
@@ -109,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Blocks are set aside for pages that get theirs at writeback.
+    /// Reserves blocks for pages that are allocated at writeback.
     pub(super) fn promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
         match self.disks[disk].fs.reserve(pages) {
             Ok(()) => self.inode_mut(mapping).promised += pages,
@@ -117,7 +119,7 @@ impl Model {
         }
     }
 
-    /// Pages have got the blocks that they were promised.
+    /// Releases the reserved blocks of pages that are allocated.
     pub(super) fn keep_promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
         let inode = self.inode_mut(mapping);
         let pages = pages.min(inode.promised);
@@ -125,7 +127,7 @@ impl Model {
         self.disks[disk].fs.release(pages);
     }
 
-    /// A file has lost its pages.
+    /// Drops the pages of a file.
     pub(super) fn forget(&mut self, disk: usize, mapping: Mapping) {
         self.cache.truncate(mapping, 0);
         let promised = self.inode(mapping).promised;

@@ -1,4 +1,4 @@
-//! Bios, and what is done when they are.
+//! Bios, and the actions at their completion.
 
 use iosched::{Flags, Op};
 
@@ -10,30 +10,31 @@ use crate::{PAGE_SECTORS, fs::Block};
 /// A bio on its way to a disk's request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Which disk.
+    /// Number of the disk.
     pub disk: usize,
-    /// What it does.
+    /// Operation.
     pub op: Op,
-    /// How.
+    /// Flags.
     pub flags: Flags,
     /// First sector.
     pub sector: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// Given back to [`Model::completed`].
+    /// Tag that the caller passes to [`Model::completed`].
     pub tag: u32,
 }
 
-/// Whom the end of an I/O concerns.
+/// Purpose of an I/O, which selects the action at its completion.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// Pages are read.
     Fill { mapping: Mapping, page: u64, pages: u64 },
     /// Pages are written to their place.
     Clean { mapping: Mapping, page: u64, pages: u64 },
-    /// The task that sent it waits for it.
+    /// The submitting task waits for it.
     Own { task: u32 },
-    /// The task that sent it goes on meanwhile, and is told when all that is begun as this is done.
+    /// The submitting task continues meanwhile. The completion of all bios of
+    /// the begun I/O is reported to it.
     Begun { begun: u32 },
     /// The slot is free.
     Free { next: u32 },
@@ -41,19 +42,19 @@ pub(super) enum Purpose {
 
 const NONE: u32 = u32::MAX;
 
-/// I/O that a task was not to wait for.
+/// An I/O that its task does not wait for.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     task: u32,
-    /// What its end is told with; of one that is free: the next free one.
+    /// Tag with which the completion is reported. In a free slot: the next free slot.
     tag: u32,
-    /// Bios that are not done.
+    /// Bios that are not complete.
     left: u32,
-    /// What is written by it: whose pages, from where on, how many.
+    /// Pages that it writes: mapping, first page, number.
     writes: Option<(Mapping, u64, u64)>,
 }
 
-/// The I/Os under way, by tag.
+/// The I/Os in flight, by tag.
 #[derive(Debug)]
 pub(super) struct Ios {
     slots: Vec<Purpose>,
@@ -79,8 +80,8 @@ impl Ios {
         tag
     }
 
-    /// A task begins an I/O; it is done when all bios sent for it are, and it is
-    /// [told](Model::begun_done) that there are no more.
+    /// Begins an I/O of a task. It is complete when all bios sent for it are complete,
+    /// and [`begun_done`](Model::begun_done) has reported that no more follow.
     pub(super) fn begin(&mut self, task: u32, tag: u32, writes: Option<(Mapping, u64, u64)>) -> u32 {
         let begun = Begun { task, tag, left: 1, writes };
         if self.free_begun == NONE {
@@ -99,7 +100,7 @@ impl Ios {
     }
 }
 
-/// Where on a disk something is read or written.
+/// A range of sectors of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiskRange {
     pub(super) disk: usize,
@@ -108,14 +109,15 @@ pub(super) struct DiskRange {
 }
 
 impl DiskRange {
-    /// So many blocks from `block` on.
+    /// Returns the range of `blocks` blocks from `block` on.
     pub(super) const fn blocks(disk: usize, block: Block, blocks: u64) -> Self {
         Self { disk, sector: block * PAGE_SECTORS, nr_sectors: blocks * PAGE_SECTORS }
     }
 }
 
 impl Model {
-    /// Puts out I/O for `task`, in bios that a request can hold. Each but the last is as long as it may be.
+    /// Submits I/O for `task`, in bios that fit into a request. Each but the
+    /// last has the largest size.
     pub(super) fn send(
         &mut self,
         task: u32,
@@ -143,7 +145,7 @@ impl Model {
         self.tasks[task as usize].debt_ns += self.machine.cpu.submit_ns;
     }
 
-    /// Puts out a flush of the disk's cache; `task` waits for it.
+    /// Submits a flush of the disk's cache. `task` waits for it.
     pub(super) fn send_flush(&mut self, task: u32, disk: usize) {
         let tag = self.ios.add(Purpose::Own { task });
         let this = &mut self.tasks[task as usize];
@@ -151,7 +153,7 @@ impl Model {
         this.outbox.push_back(Io { disk, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0, tag });
     }
 
-    /// Reads pages that are not cached, from where they are on a disk.
+    /// Reads pages that are not cached from their place on a disk.
     pub(super) fn send_fill(&mut self, task: u32, place: DiskRange, flags: Flags, mapping: Mapping, page: u64) {
         let purpose =
             |done, part| Purpose::Fill { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
@@ -166,7 +168,7 @@ impl Model {
         self.send(task, Op::Write, flags, place, purpose);
     }
 
-    /// A part of what a task has begun is done.
+    /// Reports that a part of a begun I/O is complete.
     pub(super) fn begun_done(&mut self, number: u32) {
         let begun = &mut self.ios.begun[number as usize];
         begun.left -= 1;
@@ -183,7 +185,7 @@ impl Model {
         }
     }
 
-    /// The I/O of that tag is done.
+    /// Reports the completion of the I/O with this tag.
     pub fn completed(&mut self, tag: u32) {
         match self.ios.take(tag) {
             Purpose::Fill { mapping, page, pages } => {

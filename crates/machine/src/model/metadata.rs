@@ -1,4 +1,5 @@
-//! An operation on the file system's own blocks: they are read if need be, and modified under the journal.
+//! An operation on metadata blocks. The blocks are read if necessary, and
+//! changed under the journal.
 
 use iosched::Flags;
 
@@ -13,15 +14,15 @@ use crate::journal::Start;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metadata {
     disk: usize,
-    /// The next block to be looked up.
+    /// Index of the next block to look up.
     next: usize,
-    /// CPU time that it takes, ns.
+    /// CPU time of the operation, ns.
     cpu_ns: u64,
-    /// The inode that it changes.
+    /// The inode that changes.
     inode: Option<Ino>,
-    /// It changes where the inode's data is.
+    /// Whether the place of the inode's data changes.
     data: bool,
-    /// The inode's new data must be on the disk before the transaction commits.
+    /// Whether the inode's new data must be on the disk before the transaction commits.
     order: bool,
 }
 
@@ -30,19 +31,19 @@ impl Metadata {
         Self { disk, next: 0, cpu_ns, inode: None, data: false, order: false }
     }
 
-    /// No commit has to wait for the data.
+    /// Removes the requirement that a commit waits for the data.
     pub(super) const fn unordered(self) -> Self {
         Self { order: false, ..self }
     }
 
-    /// It changes this inode.
+    /// Sets the inode that changes.
     pub(super) const fn changing(self, ino: Ino) -> Self {
         Self { inode: Some(ino), ..self }
     }
 }
 
 impl Model {
-    /// What `task` has just got for a file is joined with a transaction.
+    /// Returns the operation that adds a new allocation for a file to a transaction.
     pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
         let mapping = self.mapping(disk, ino);
         self.inode_mut(mapping).allocating += 1;
@@ -114,7 +115,8 @@ impl Model {
             self.cache.discard(device, block, 1);
         }
         for &block in &effects.dirties {
-            // A new block has no contents to be read. Without room it is left to the journal, which has its own copy.
+            // A new block has no contents to be read. If there is no room, the
+            // journal keeps its own copy.
             if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
                 let _ = self.cache.insert(device, block, 1, State::Clean);
             }
@@ -123,8 +125,8 @@ impl Model {
         Action::Pop
     }
 
-    /// The times of an inode have changed, and its size if it `grows`: it goes with the running transaction. `None`:
-    /// done.
+    /// Adds an inode to the running transaction, because its times have changed,
+    /// and its size if it `grows`. Returns `None` when this is done.
     pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.is_device(disk, ino) {
@@ -155,14 +157,15 @@ impl Model {
         }
     }
 
-    /// Whether a block is on its way to the log or to its place as it is in memory: whoever wants to change it waits.
+    /// Returns whether the present contents of a block are being written to the
+    /// log or to its place. A task that wants to change the block waits.
     fn is_being_written(&self, disk: usize, block: u64) -> bool {
         let state = self.cache.get(self.device_mapping(disk), block);
         self.disks[disk].journal.is_on_the_way_to_the_log(block)
             || matches!(state, Cached::Run { state, .. } if state.is_writeback())
     }
 
-    /// Sees to it that a block of the file system is in memory. `None`: it is.
+    /// Ensures that a block of the file system is in memory. Returns `None` if it is.
     pub(super) fn find_block(&mut self, task: u32, disk: usize, block: u64) -> Option<Action> {
         let device = self.device_mapping(disk);
         match self.cache.get(device, block) {
@@ -182,7 +185,8 @@ impl Model {
         }
     }
 
-    /// Sees to it that what tells where a page of a file is on the disk is in memory. `None`: it is.
+    /// Ensures that the metadata that maps a page of a file to its block is in
+    /// memory. Returns `None` if it is.
     pub(super) fn need_map(&mut self, task: u32, disk: usize, ino: Ino, page: u64) -> Option<Action> {
         let mut effects = std::mem::take(&mut self.tasks[task as usize].effects);
         effects.clear();

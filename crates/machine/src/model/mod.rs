@@ -1,16 +1,23 @@
-//! The kernel at work: tasks in system calls, its own threads, the I/O they ask for.
+//! The model of the kernel: tasks in system calls, the kernel's own threads,
+//! and the I/O that they submit.
 //!
-//! The caller makes the calls in this order. [`Model::begin`] starts a system call of a task; [`Model::run`] goes on
-//! with it until CPU time is to pass, bios are to be submitted ([`Model::take_io`]), the task waits, or the call
-//! returns. When an I/O is done, [`Model::completed`] is told; then [`Model::take_ready`] names the tasks that may run
-//! again. A wait that ends by itself ends with [`Model::time_is_up`].
+//! The caller makes the calls in this order:
 //!
-//! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops
-//! itself. Each frame is a file here. Every disk has a writeback thread and a journal thread, and where data is written
-//! before its blocks count as written to, one for that; they are tasks without system calls.
+//! 1. [`Model::begin`] starts a system call of a task.
+//! 2. [`Model::run`] continues it until CPU time passes, bios are to be
+//!    submitted ([`Model::take_io`]), the task waits, or the call returns.
+//! 3. [`Model::completed`] reports the completion of an I/O.
+//! 4. [`Model::take_ready`] returns the tasks that may run again. A wait with a
+//!    time limit ends with [`Model::time_is_up`].
 //!
-//! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode
-//! caches (names once seen are looked up in memory), mount options beyond the settings.
+//! As in a kernel, a task is a stack of frames. The top frame runs, may push frames for work that
+//! must be done first, and pops itself. Each kind of frame has a file here. Every disk has a
+//! writeback thread and a journal thread. If data is written before its blocks count as written,
+//! a disk also has a thread that converts extents. These threads are tasks without system calls.
+//!
+//! Not modelled: competition for CPUs (every task has its own), memory other
+//! than the page cache, directory and inode caches (names that were seen once
+//! are looked up in memory), mount options beyond the settings.
 
 mod balance;
 mod call;
@@ -46,54 +53,54 @@ use crate::journal::{Journal, JournalConfig};
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
-/// CPU time that is let pass at once, ns: shorter times are put together.
+/// Shortest CPU time that passes at once, ns. Shorter times are added up.
 const CPU_MIN_NS: u64 = 20_000;
-/// How long a task sleeps that finds no room in the page cache, ns.
+/// Sleep of a task that finds no room in the page cache, ns.
 const MEMORY_WAIT_NS: u64 = 20_000_000;
-/// Pages that a writer dirties at most between two moments.
+/// Most pages that a writer dirties in one step.
 const TURN_PAGES_MAX: u64 = 256;
 
-/// What a task does now.
+/// Result of running a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It runs on after so much CPU time, ns.
+    /// The task continues after this CPU time, ns.
     Cpu(u64),
-    /// It runs on when the request queue has its bios.
+    /// The task continues after the request queue has its bios.
     Submit,
-    /// It waits: until [`Model::take_ready`] names it, or until this moment at the latest, ns.
+    /// The task waits until [`Model::take_ready`] returns it.
     Blocked {
-        /// When [`Model::time_is_up`] is to be called.
+        /// Latest end of the wait, ns. Call [`Model::time_is_up`] then.
         until_ns: Option<u64>,
     },
-    /// Its system call has returned.
+    /// The task's system call has returned.
     Returned,
-    /// The run cannot go on: see [`Model::error`].
+    /// The run cannot continue. See [`Model::error`].
     Failed,
 }
 
-/// Why a run cannot go on.
+/// Reason why a run cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// The file system refuses.
+    /// The file system reports an error.
     #[error(transparent)]
     FileSystem(#[from] FsError),
-    /// An application uses a file that it has not made.
+    /// An application uses a file that does not exist.
     #[error("the application uses file {node}, which does not exist")]
     NoSuchFile {
-        /// Its number.
+        /// Number of the file.
         node: u32,
     },
 }
 
-/// A disk as the kernel is told of it.
+/// A disk as the kernel sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskConfig {
-    /// Its size in sectors.
+    /// Size in sectors.
     pub capacity_sectors: u64,
-    /// The longest request, in sectors.
+    /// Largest request, in sectors.
     pub max_sectors: u32,
-    /// The largest readahead window, in KiB.
+    /// Largest readahead window, KiB.
     pub read_ahead_kb: u32,
 }
 
@@ -104,18 +111,18 @@ struct Disk {
     journal: Journal,
     barrier: bool,
     commit_interval_ns: u64,
-    /// Somebody waits for the next commit.
+    /// Whether a task waits for the next commit.
     sync_commit: bool,
-    /// When the running transaction is committed at the latest, ns.
+    /// Latest time of the commit of the running transaction, ns.
     commit_due_ns: u64,
     bio_sectors_max: u64,
     read_ahead_kb: u64,
     capacity_sectors: u64,
-    /// Its queue has so many writes that nobody should add more.
+    /// Whether the queue has so many writes that tasks should add no more.
     congested: bool,
-    /// Inodes with dirty pages, in the order they became dirty.
+    /// Inodes with dirty pages, in the order in which they became dirty.
     dirty_inodes: VecDeque<DirtyInode>,
-    /// Those that a pass of writeback has taken off that list for as long as it is at them.
+    /// Inodes that a pass of writeback has taken off that list while it processes them.
     held: Vec<Mapping>,
     writeback_pages: u64,
     /// Pages written back since the start.
@@ -124,7 +131,7 @@ struct Disk {
     share: Share,
     flusher_task: u32,
     journal_task: u32,
-    /// Of kernels whose writeback allocates blocks as unwritten.
+    /// The thread that converts extents, in kernels whose writeback allocates unwritten blocks.
     convert_task: Option<u32>,
     conversions: VecDeque<convert::Conversion>,
 }
@@ -143,27 +150,27 @@ pub struct Model {
     cache: PageCache,
     disks: Vec<Disk>,
     tasks: Vec<Task>,
-    /// Of each application: disk and inode of its nodes.
+    /// Disk and inode of each application's nodes.
     namespaces: Vec<Vec<Option<(u8, Ino)>>>,
-    /// By mapping.
+    /// Records of inodes, by mapping.
     inodes: Vec<Inode>,
     ios: Ios,
     ready: VecDeque<u32>,
     yields: Vec<(u32, usize, u32)>,
-    /// Tasks whose begun I/O is done, and its tag.
+    /// Tasks with a completed begun I/O, and the tag of the I/O.
     finished: VecDeque<(u32, u32)>,
-    /// The limit on dirty pages was exceeded when last looked at.
+    /// Whether the limit on dirty pages was exceeded at the last check.
     dirty_exceeded: bool,
     error: Option<MachineError>,
 }
 
 impl Model {
-    /// A kernel with freshly made file systems and an empty page cache, on `machine` as the run with `seed`
-    /// [finds](Machine::found) it. Its own [threads](Self::threads) are its first tasks, and
-    /// [ready](Self::take_ready).
+    /// Creates a kernel with new file systems and an empty page cache. The machine
+    /// varies with `seed` (see [`Machine::found`]). The kernel's
+    /// [threads](Self::threads) are the first tasks, and [ready](Self::take_ready).
     ///
     /// # Errors
-    /// A file system that a disk has no room for.
+    /// If a disk has no room for its file system.
     pub fn new(machine: &Machine, disks: &[DiskConfig], seed: u64) -> Result<Self, MachineError> {
         let machine = machine.found(seed);
         let mut kernel = Self {
@@ -224,10 +231,11 @@ impl Model {
         Ok(kernel)
     }
 
-    /// A new application finds what exists; returns the number that its tasks are [added](Self::add_task) with.
+    /// Adds an application and makes its existing files. Returns the number with
+    /// which its tasks are [added](Self::add_task).
     ///
     /// # Errors
-    /// What is to exist does not fit, or names a directory that is not there.
+    /// If the existing files do not fit, or name a missing directory.
     pub fn add_application(&mut self, existing: &[Existing]) -> Result<usize, MachineError> {
         let mut roots = vec![None; Node::DISKS_MAX as usize];
         for (disk, root) in self.disks.iter().zip(&mut roots) {
@@ -244,7 +252,7 @@ impl Model {
         Ok(application)
     }
 
-    /// A new task of an application, that does nothing yet; returns its number.
+    /// Adds a task to an application and returns its number. The task is idle.
     pub fn add_task(&mut self, application: usize) -> u32 {
         self.new_task(application)
     }
@@ -254,7 +262,7 @@ impl Model {
         (self.tasks.len() - 1) as u32
     }
 
-    /// Names of the kernel's own threads, by task number.
+    /// Returns the names of the kernel's threads, by task number.
     #[must_use]
     pub fn threads(&self) -> Vec<String> {
         let of_disk = |(number, disk): (usize, &Disk)| {
@@ -264,7 +272,7 @@ impl Model {
         self.disks.iter().enumerate().flat_map(of_disk).collect()
     }
 
-    /// Goes on with what `task` is doing. Not for a task that waits or whose bios were not taken.
+    /// Continues `task`. Do not call it for a task that waits or whose bios were not taken.
     pub fn run(&mut self, task: u32, now_ns: u64) -> Outcome {
         self.now_ns = now_ns;
         loop {
@@ -273,7 +281,7 @@ impl Model {
                 return Outcome::Failed;
             }
             if !this.outbox.is_empty() {
-                // What the CPU did before comes before.
+                // CPU time that was used before the bios passes first.
                 return match std::mem::take(&mut this.debt_ns) {
                     0 => Outcome::Submit,
                     debt_ns => Outcome::Cpu(debt_ns),
@@ -334,32 +342,33 @@ impl Model {
         }
     }
 
-    /// The next bio of `task` for the request queue.
+    /// Returns the next bio of `task` for the request queue.
     pub fn take_io(&mut self, task: u32) -> Option<Io> {
         self.tasks[task as usize].outbox.pop_front()
     }
 
-    /// A task that may run again.
+    /// Returns a task that may run again.
     pub fn take_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
-    /// A task that leaves the disk to another: from whom, which disk, to whom.
+    /// Returns a task that yields a disk to another task: the task, the disk, the other task.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
     }
 
-    /// A task whose I/O, [begun](iosched_workload::app::Call::Submit) earlier, is done, and what it was begun with.
+    /// Returns a task with a completed I/O that was
+    /// [begun](iosched_workload::app::Call::Submit) earlier, and its tag.
     pub fn take_finished(&mut self) -> Option<(u32, u32)> {
         self.finished.pop_front()
     }
 
-    /// The moment has come until which `task` waited at most.
+    /// Ends the wait of `task` if its time limit has come.
     pub fn time_is_up(&mut self, task: u32, now_ns: u64) {
         self.wake_if(task, |wait| wait.until_ns().is_some_and(|until_ns| until_ns <= now_ns));
     }
 
-    /// The queue of a disk has become congested by writes, or is not any more.
+    /// Sets whether writes congest the queue of a disk.
     pub fn set_congested(&mut self, disk: usize, congested: bool) {
         self.disks[disk].congested = congested;
         if !congested {
@@ -367,51 +376,51 @@ impl Model {
         }
     }
 
-    /// Whether everything is where it belongs: nothing dirty, no I/O under way. Old data is written within seconds.
+    /// Returns whether no page is dirty or under writeback. Old data is written within seconds.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.cache.nr_dirty() + self.cache.nr_writeback() == 0
     }
 
-    /// Why the run cannot go on.
+    /// Returns the reason why the run cannot continue.
     #[must_use]
     pub fn error(&self) -> Option<&MachineError> {
         self.error.as_ref()
     }
 
-    /// Pages in the page cache that are dirty, and that are being written back.
+    /// Returns the numbers of dirty pages and of pages under writeback.
     #[must_use]
     pub fn unclean_pages(&self) -> (u64, u64) {
         (self.cache.nr_dirty(), self.cache.nr_writeback())
     }
 
-    /// The page cache.
+    /// Returns the page cache.
     #[must_use]
     pub const fn cache(&self) -> &PageCache {
         &self.cache
     }
 
-    /// The file system of a disk.
+    /// Returns the file system of a disk.
     #[must_use]
     pub fn file_system(&self, disk: usize) -> &FileSystem {
         &self.disks[disk].fs
     }
 
-    /// The journal of a disk.
+    /// Returns the journal of a disk.
     #[must_use]
     pub fn journal(&self, disk: usize) -> &Journal {
         &self.disks[disk].journal
     }
 
-    /// Where a node of an application is, if it exists: its disk, its inode there, and whose pages are its own in the
-    /// [page cache](Self::cache).
+    /// Returns disk, inode and [page cache](Self::cache) mapping of a node of an
+    /// application, if the node exists.
     #[must_use]
     pub fn node(&self, application: usize, node: Node) -> Option<(usize, Ino, Mapping)> {
         let (disk, ino) = self.find(application, node)?;
         Some((disk, ino, self.mapping(disk, ino)))
     }
 
-    // ---- who is woken
+    // ---- waking tasks
 
     fn wake(&mut self, what: impl Fn(&Wait) -> bool) {
         for (number, task) in self.tasks.iter_mut().enumerate() {
@@ -438,7 +447,8 @@ impl Model {
         self.error.get_or_insert(error.into());
     }
 
-    /// The largest readahead window of a read that wants so many pages of a file on a disk.
+    /// Returns the largest readahead window of a read that wants `wanted` pages
+    /// of a file on a disk.
     fn readahead_pages_max(&self, disk: usize, wanted: u64, advice: Advice) -> u64 {
         let free = self.cache.pages_max() - self.cache.pages();
         let kb = self.disks[disk].read_ahead_kb << u32::from(advice == Advice::Sequential);
@@ -447,24 +457,25 @@ impl Model {
         if max > 0 { max.max(large) } else { 0 }
     }
 
-    /// Pages that a writer dirties before limits are looked at.
+    /// Returns the pages that a writer dirties before the limits are checked.
     fn dirty_turn_pages(&self, task: u32) -> u64 {
         self.ratelimit_pages(task).min(TURN_PAGES_MAX)
     }
 
-    /// No page can be had now.
+    /// Waits, because no page is available.
     fn wait_for_memory(&self) -> Action {
         Action::Block(Wait::Until(self.now_ns + MEMORY_WAIT_NS))
     }
 
-    /// CPU time of copying bytes in calls of so many; `again`: the same were copied just before.
+    /// Returns the CPU time of copying bytes in calls of `call_bytes`, ns.
+    /// `again`: the same bytes were copied just before.
     fn copy_ns(&self, bytes: u64, call_bytes: u64, again: bool) -> u64 {
         let cpu = &self.machine.cpu;
         let slow_ns = transfer_ns(bytes, cpu.copy_bytes_per_s);
         if !again {
             return slow_ns;
         }
-        // Gone over from end to end again and again, a cache keeps all of both copies or nothing.
+        // Repeated passes over the bytes keep all of both copies in the cache, or nothing.
         match 2 * call_bytes <= cpu.cache_bytes {
             true => transfer_ns(bytes, cpu.cached_copy_bytes_per_s),
             false => slow_ns,
@@ -472,13 +483,13 @@ impl Model {
     }
 }
 
-/// How long bytes take at a rate, ns.
+/// Returns the time of a transfer, ns.
 fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1))) as u64
 }
 
 impl Wait {
-    /// When it ends by itself, ns.
+    /// Returns the time at which the wait ends by itself, ns.
     const fn until_ns(self) -> Option<u64> {
         match self {
             Self::Congestion(_, until_ns) | Self::Until(until_ns) => Some(until_ns),

@@ -1,4 +1,4 @@
-//! Buffered reads: the page cache is looked up page by page; what is missing is read ahead.
+//! Buffered reads. The page cache is looked up page by page, and readahead fetches missing pages.
 
 use iosched::Flags;
 use iosched_workload::app::{Advice, Node};
@@ -9,32 +9,32 @@ use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, Mapping, State};
 use crate::readahead::Plan;
 
-/// Pages copied between two looks at the clock: 1 MiB.
+/// Most pages that are copied in one step: 1 MiB.
 const COPY_PAGES_MAX: u64 = 256;
 
-/// A run of reads under way.
+/// A run of reads in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) node: Node,
-    /// Where the next byte is read from, and where the whole run ends.
+    /// Byte that is read next. The next field is the end of the whole run.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Bytes of one call.
     pub(super) call_bytes: u64,
-    /// Where the present call ends.
+    /// End of the present call.
     pub(super) call_end: u64,
-    /// The same bytes were read just before, and may be in the CPU's cache.
+    /// Whether the same bytes were read just before, so that they may be in the CPU's cache.
     pub(super) again: bool,
 }
 
-/// A part of a file that is to be read ahead.
+/// A range of a file that is to be read ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAhead {
     mapping: Mapping,
-    /// The next page, and the first that is not meant.
+    /// The next page. The next field is the end of the range (exclusive).
     page: u64,
     end: u64,
-    /// Where the reader's coming starts the next readahead.
+    /// Page that starts the next readahead when the reader comes to it.
     mark: Option<u64>,
 }
 
@@ -43,12 +43,12 @@ impl ReadAhead {
         Self { mapping, page: plan.start, end: plan.start + plan.pages, mark: plan.mark }
     }
 
-    /// Just this page.
+    /// Returns a range of one page.
     pub(super) const fn page(mapping: Mapping, page: u64) -> Self {
         Self::pages(mapping, page, 1)
     }
 
-    /// These, and nothing ahead of them.
+    /// Returns a range of pages without a mark.
     const fn pages(mapping: Mapping, page: u64, pages: u64) -> Self {
         Self { mapping, page, end: page + pages, mark: None }
     }
@@ -87,11 +87,11 @@ impl Model {
                 Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan)))
             }
             Cached::Run { state: State::Reading, .. } => {
-                // Reading ahead may be under way so far that this page is the mark.
+                // The page may be the mark of a readahead in progress.
                 self.ahead_of(task, mapping, open, page, wanted).unwrap_or(Action::Block(Wait::Page(mapping, page)))
             }
             Cached::Run { until, state } => {
-                // A page under writeback has no mark that is seen: Linux has one bit for both.
+                // A mark on a page under writeback is ignored: Linux has one bit for both.
                 if !state.is_writeback()
                     && let Some(action) = self.ahead_of(task, mapping, open, page, wanted)
                 {
@@ -99,13 +99,13 @@ impl Model {
                 }
                 let until = until.min(page + COPY_PAGES_MAX);
                 let until = self.cache.next_mark(mapping, page + 1, until).unwrap_or(until);
-                // Of calls that lie in the run as a whole, many are done at once.
+                // All calls that lie within the run are done at once.
                 let to = (until * PAGE_BYTES).min(end);
                 let bytes = to - read.position;
                 let calls = bytes.div_ceil(read.call_bytes);
                 let pages = to.div_ceil(PAGE_BYTES) - page;
                 let this = &mut self.tasks[task as usize].open[open];
-                // Who goes on within a page does not use it again.
+                // A read that continues within a page does not use the page again.
                 let within = !read.position.is_multiple_of(PAGE_BYTES) && this.readahead.previous_page() == Some(page);
                 let skipped = u64::from(within);
                 self.cache.access(mapping, page + skipped, pages - skipped);
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    /// If the reader has come to a mark: what it reads ahead now.
+    /// Returns the next readahead if the reader has come to a mark.
     fn ahead_of(&mut self, task: u32, mapping: Mapping, open: usize, page: u64, wanted: u64) -> Option<Action> {
         if !self.cache.take_mark(mapping, page) {
             return None;
@@ -136,7 +136,7 @@ impl Model {
         Some(Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan))))
     }
 
-    /// Reads what a plan says, as far as it is in the file and not cached.
+    /// Reads the pages of a plan that are in the file and not cached.
     pub(super) fn read_ahead(&mut self, task: u32, ahead: &mut ReadAhead) -> Action {
         let mapping = ahead.mapping;
         let (disk, ino) = self.owner(mapping);
@@ -156,7 +156,7 @@ impl Model {
             let (state, pages, block) = match self.disks[disk].fs.map(ino, page) {
                 Some(mapped) if mapped.unwritten => (State::Clean, mapped.pages.min(until - page), None),
                 Some(mapped) => (State::Reading, mapped.pages.min(until - page), Some(mapped.block)),
-                // A hole: zeroes.
+                // A hole reads as zeroes.
                 None => (State::Clean, 1, None),
             };
             if self.cache.insert(mapping, page, pages, state).is_err() {

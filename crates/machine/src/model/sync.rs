@@ -8,11 +8,11 @@ use super::writeback::{Scope, Writeback};
 use crate::cache::Mapping;
 use crate::journal::Tid;
 
-/// fsync(2) or fdatasync(2) of a file under way.
+/// fsync(2) or fdatasync(2) of a file in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fsync {
     node: Node,
-    /// Only what is needed to find the data.
+    /// Whether only the metadata that leads to the data is needed (fdatasync).
     data_only: bool,
     stage: FsyncStage,
 }
@@ -33,12 +33,12 @@ impl Fsync {
     }
 }
 
-/// sync(2) under way.
+/// sync(2) in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SyncAll {
     disk: usize,
     stage: u8,
-    /// Whose pages are to be put out yet.
+    /// Files whose pages are still to be written.
     files: Vec<Mapping>,
 }
 
@@ -59,7 +59,7 @@ impl Model {
             FsyncStage::Commit => {
                 let this = &self.disks[disk];
                 let tid = self.inode(mapping).tid(fsync.data_only).filter(|tid| !this.journal.is_committed(*tid));
-                // A commit that has sent its flush already brings nothing of this to the medium.
+                // A commit that has already sent its flush does not bring this data to the medium.
                 let flushed = tid.is_some_and(|tid| this.journal.will_flush(tid));
                 fsync.stage = if this.barrier && !flushed { FsyncStage::Flush } else { FsyncStage::End };
                 match tid {
@@ -80,8 +80,8 @@ impl Model {
         }
     }
 
-    /// Sees to it that a transaction is committed; `task` waits for it, and leaves the disk to the journal thread
-    /// meanwhile.
+    /// Requests the commit of a transaction and waits for it. `task` yields the
+    /// disk to the journal thread meanwhile.
     pub(super) fn commit_and_wait(&mut self, task: u32, disk: usize, tid: Tid) -> Action {
         let this = &mut self.disks[disk];
         this.sync_commit = true;
@@ -102,7 +102,8 @@ impl Model {
         sync.stage += 1;
         match sync.stage {
             1 => {
-                // Those that others are at are among them: they may leave them half done.
+                // Files that other passes process are included, because those
+                // passes may stop halfway.
                 let this = &self.disks[disk];
                 let listed = this.dirty_inodes.iter().rev().map(|inode| inode.mapping);
                 sync.files.extend(listed.chain(this.held.iter().copied()));

@@ -1,4 +1,4 @@
-//! A task of the kernel: a stack of what it is in the middle of, and what it waits for.
+//! A task of the kernel: a stack of frames, and the reason of its wait.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::fs::Effects;
 use crate::journal::Tid;
 use crate::readahead::Readahead;
 
-/// Something a task is in the middle of. What it needs done first stands above it on the task's stack.
+/// An operation in progress. Frames of work that it needs first lie above it on the task's stack.
 #[derive(Debug)]
 pub(super) enum Frame {
     Read(Read),
@@ -32,65 +32,65 @@ pub(super) enum Frame {
     Fsync(Fsync),
     SyncAll(SyncAll),
     Metadata(Metadata),
-    /// A file or directory is removed.
+    /// Remove a file or directory.
     Remove {
         node: Node,
         directory: bool,
     },
-    /// A file loses its contents.
+    /// Truncate a file.
     Truncate(Node),
     Throttle(Throttle),
     Writeback(Writeback),
     Checkpoint(Checkpoint),
-    /// CPU time, ns.
+    /// Spend CPU time, ns.
     Compute(u64),
-    /// The journal thread's loop.
+    /// The loop of the journal thread.
     Commit(Commit),
     /// The loop of the thread that converts extents.
     Convert(Convert),
-    /// The writeback thread's loop.
+    /// The loop of the writeback thread.
     Flusher(Flusher),
 }
 
-/// What a frame gives back when it was run for a moment.
+/// Result of one step of a frame.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// It goes on when this much CPU time is spent, ns.
+    /// Continue after this CPU time, ns.
     Cpu(u64),
-    /// It goes on when the bios it has put out are with the request queue.
+    /// Continue when the request queue has the submitted bios.
     Submit,
-    /// It goes on when this has come about.
+    /// Continue when this wait ends.
     Block(Wait),
-    /// It goes on when this was done.
+    /// Continue when this frame is done.
     Push(Frame),
-    /// It is done but for this.
+    /// Replace the frame by this one.
     Become(Frame),
-    /// It is done.
+    /// The frame is done.
     Pop,
 }
 
-/// What a task waits for.
+/// Reason why a task waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// A page that is being read.
+    /// A page is being read.
     Page(Mapping, u64),
-    /// Pages of a file that are under writeback.
+    /// Pages of a file are under writeback.
     Written(Mapping),
-    /// Blocks of a file that are on their way into a transaction.
+    /// Blocks of a file are joining a transaction.
     Allocated(Mapping),
-    /// All pages of a disk that are under writeback.
+    /// Pages of a disk are under writeback.
     AllWritten(usize),
-    /// The I/Os of its own that nobody else waits for.
+    /// I/Os are in flight that only this task waits for.
     OwnIo,
-    /// The journal of a disk is in another state.
+    /// The state of a disk's journal must change.
     Journal(usize),
-    /// A commit of the journal of a disk.
+    /// A transaction of a disk's journal must be committed.
     Committed(usize, Tid),
-    /// The queue of a disk is not congested any more, or a moment, ns.
+    /// The queue of a disk is congested. The wait ends at this time at the latest, ns.
     Congestion(usize, u64),
-    /// The moment, ns.
+    /// Until this time, ns.
     Until(u64),
-    /// Work, or the moment, ns: of kernel threads.
+    /// A kernel thread has no work. The wait ends at this time at the latest, ns.
     Work(u64),
 }
 
@@ -100,32 +100,32 @@ pub(super) struct Open {
     pub(super) node: Node,
     pub(super) flags: OpenFlags,
     pub(super) readahead: Readahead,
-    /// What the last call moved, offset and length: the CPU may have that in its cache.
+    /// Offset and length of the last call. The CPU may have these bytes in its cache.
     pub(super) last: (u64, u64),
 }
 
-/// One task.
+/// A task.
 #[derive(Debug, Default)]
 pub(super) struct Task {
-    /// Whose nodes it names.
+    /// Application whose nodes the task uses.
     pub(super) namespace: usize,
     pub(super) stack: Vec<Frame>,
-    /// Bios that the request queue is to be given, in order.
+    /// Bios for the request queue, in order.
     pub(super) outbox: VecDeque<Io>,
     /// I/Os that only this task waits for.
     pub(super) own_ios: u32,
     pub(super) waits: Option<Wait>,
-    /// CPU time that was used and has not passed, ns.
+    /// CPU time that was used and has not passed yet, ns.
     pub(super) debt_ns: u64,
     pub(super) open: Vec<Open>,
-    /// Which of them it used last.
+    /// Index in `open` of the file that was used last.
     pub(super) used: usize,
-    /// Of the operation under way.
+    /// Effects of the operation in progress.
     pub(super) effects: Effects,
-    /// Pages dirtied since it was last held up to the limits.
+    /// Pages dirtied since the limits were last checked.
     pub(super) dirtied_pages: u64,
-    /// How its dirtying is paced.
+    /// Pacing of the task's writes.
     pub(super) pacing: super::throttle::Pacing,
-    /// What its last pass of writeback came to.
+    /// Outcome of its last pass of writeback.
     pub(super) written: super::writeback::Outcome,
 }

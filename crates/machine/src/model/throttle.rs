@@ -1,4 +1,4 @@
-//! Limits on what is dirty: who dirties more is held back.
+//! Limits on dirty pages: writers above them are throttled.
 
 use super::flusher::CONGESTION_WAIT_NS;
 use super::task::{Action, Frame, Wait};
@@ -6,29 +6,29 @@ use super::writeback::{Scope, Writeback};
 use super::{Model, PAGE_BYTES};
 use crate::description::Throttling;
 
-/// Most pages dirtied between two looks at the limits: 4 MiB.
+/// Most pages that are dirtied between two checks of the limits: 4 MiB.
 const RATELIMIT_PAGES_MAX: u64 = 1024;
 /// The same while the limit is exceeded.
 const EXCEEDED_PAGES: u64 = 8;
-/// What a sleep of a writer that is paced should last, and what it lasts at most, ns.
+/// Target length of a paced writer's sleep, ns. The next constant is the longest sleep.
 const PAUSE_NS: u64 = 10_000_000;
 const PAUSE_MAX_NS: u64 = 200_000_000;
-/// Fewest pages to be worth a sleep of [`PAUSE_NS`].
+/// Fewest pages that justify a sleep of [`PAUSE_NS`].
 const PAUSE_PAGES_MIN: u64 = 32;
-/// Who is so late does not catch up, ns.
+/// A writer that is later than this does not catch up, ns.
 const LATE_NS: u64 = 1_000_000_000;
-/// Assumed rate of writeback before any was seen, pages a second: 100 MB/s.
+/// Rate of writeback before the first measurement, pages/s: 100 MB/s.
 pub(super) const RATE_FIRST: u64 = 25_600;
-/// How often the rate is measured, ns.
+/// Interval between measurements of the rate, ns.
 pub(super) const RATE_PERIOD_NS: u64 = 200_000_000;
 
-/// A writer that is held up to the limits.
+/// A writer whose dirty pages are checked against the limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Throttle {
     disk: usize,
-    /// Pages it has dirtied since the last time.
+    /// Pages that the writer has dirtied since the last check.
     dirtied: u64,
-    /// Pages it has written back itself.
+    /// Pages that the writer has written back itself.
     written: u64,
     stage: ThrottleStage,
 }
@@ -38,7 +38,7 @@ enum ThrottleStage {
     Look,
     Written,
     Waited,
-    /// It has slept as long as the disk needs, rather than as long as may be.
+    /// It has slept as long as the disk needs, which is less than the longest sleep.
     Paced,
 }
 
@@ -48,7 +48,7 @@ impl Throttle {
     }
 }
 
-/// How fast a disk writes back.
+/// Rate at which a disk writes back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     since_ns: u64,
@@ -61,12 +61,12 @@ impl Rate {
         Self { since_ns: 0, written_pages: 0, pages_per_s: RATE_FIRST }
     }
 
-    /// Pages a second, at least 1.
+    /// Returns the rate in pages/s, at least 1.
     pub(super) fn pages_per_s(&self) -> u64 {
         self.pages_per_s.max(1)
     }
 
-    /// A disk has written so many pages until now.
+    /// Measures the rate of a disk that has written `written_pages` in total.
     fn update(&mut self, now_ns: u64, written_pages: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns >= RATE_PERIOD_NS {
@@ -80,36 +80,37 @@ impl Rate {
     }
 }
 
-/// How a task's dirtying is paced.
+/// Pacing of a task's writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pacing {
-    /// Up to when what it has dirtied is paid for, ns.
+    /// Time up to which the task's dirtied pages are accounted for, ns.
     since_ns: u64,
-    /// Pages between two looks at the limits.
+    /// Pages between two checks of the limits.
     pages: u64,
 }
 
 impl Default for Pacing {
-    /// 128 KiB.
+    /// Starts with checks every 128 KiB.
     fn default() -> Self {
         Self { since_ns: 0, pages: PAUSE_PAGES_MIN }
     }
 }
 
-/// How long sleeps are to be, and how many pages lie between them.
+/// Targets of the lengths of sleeps and of the pages between them.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// Below this, nobody sleeps, ns.
+    /// Shortest sleep, ns. Shorter ones are left out.
     shortest_ns: u64,
     pages: u64,
 }
 
 impl Aim {
-    /// Of a disk that writes `rate` pages a second, and a task that may dirty `task_rate`.
+    /// Computes the targets for a disk that writes `rate` pages/s, and a task
+    /// that may dirty `task_rate` pages/s.
     fn of(rate: u64, task_rate: u64, longest_ns: u64) -> Self {
         let in_ns = |ns: u64, rate: u64| (u128::from(rate) * u128::from(ns) / 1_000_000_000) as u64;
         let (mut ns, mut pages) = (PAUSE_NS.min(longest_ns), in_ns(PAUSE_NS.min(longest_ns), rate));
-        // A slow disk: longer sleeps, so that there is something between them.
+        // A slow disk needs longer sleeps, so that pages are dirtied between them.
         if pages < PAUSE_PAGES_MIN {
             (ns, pages) = (longest_ns, in_ns(longest_ns, rate));
             if pages > PAUSE_PAGES_MIN {
@@ -123,17 +124,19 @@ impl Aim {
     }
 }
 
-/// How long a rate takes for so many pages, ns.
+/// Returns the time of `pages` pages at a rate, ns.
 fn ns_for(pages: u64, rate: u64) -> u64 {
     (u128::from(pages) * 1_000_000_000 / u128::from(rate.max(1))) as u64
 }
 
-/// Pages between two looks while `room` pages are left: the root of them, by powers of two.
+/// Returns the pages between two checks while `room` pages are left: the root
+/// of `room`, by powers of two.
 fn poll_pages(room: u64) -> u64 {
     1 << (room.max(1).ilog2() / 2)
 }
 
-/// By how much writers may be faster than the disk: 2 at free run, 1 in the middle, 0 at the limit, by a cubic curve.
+/// Returns the ratio of a writer's rate to the disk's. It is 2 at free run, 1
+/// in the middle and 0 at the limit, by a cubic curve.
 pub(super) fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
     if unclean >= limit {
         return 0.0;
@@ -151,7 +154,7 @@ impl Model {
         }
     }
 
-    /// A writer above the limit writes back some pages itself, and waits if that does not help.
+    /// Writes back some pages in a writer above the limit, and waits if that does not help.
     fn write_back_own(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let (_, hard) = self.dirty_limits();
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
@@ -174,9 +177,9 @@ impl Model {
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
 
-    /// A writer sleeps so that it dirties pages as fast as the disk writes them: faster or slower by how far what is
-    /// dirty is from the middle between free run and limit. What it did between two looks counts: only the rest of the
-    /// time is slept.
+    /// Makes a writer sleep so that it dirties pages as fast as the disk writes them. The rate
+    /// is higher or lower, depending on the distance of the dirty pages from the middle between
+    /// free run and limit. The time since the last check counts: only the rest is slept.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
         if throttle.stage == ThrottleStage::Paced {
@@ -220,12 +223,14 @@ impl Model {
         }
         let over_ns = pause_ns.saturating_sub(longest_ns);
         pause_ns -= over_ns;
-        // What is not slept of a long pause is had in the next one, up to as much again.
+        // The part of a long pause that is not slept is added to the next pause,
+        // up to the same length.
         *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
         Action::Block(Wait::Until(now_ns + pause_ns))
     }
 
-    /// Pages from which on writeback begins in the background, and from which on writers are held back.
+    /// Returns the numbers of dirty pages at which background writeback begins
+    /// and at which writers are throttled.
     #[must_use]
     pub fn dirty_limits(&self) -> (u64, u64) {
         let pages = self.cache.pages_max();
@@ -236,11 +241,11 @@ impl Model {
         };
         let hard = limit(vm.dirty_bytes, vm.dirty_ratio);
         let background = limit(vm.dirty_background_bytes, vm.dirty_background_ratio);
-        // What is given in bytes may make no sense together.
+        // Values in bytes may contradict each other.
         (if background >= hard { hard / 2 } else { background }, hard)
     }
 
-    /// Whether so much is dirty that it is written in the background.
+    /// Returns whether enough pages are dirty for background writeback.
     pub(super) fn over_background(&self) -> bool {
         self.cache.nr_dirty() > self.dirty_limits().0
     }
@@ -258,7 +263,7 @@ impl Model {
         (self.cache.pages_max() / 128).clamp(16, RATELIMIT_PAGES_MAX)
     }
 
-    /// Pages that `task` dirties between two looks at the limits.
+    /// Returns the pages that `task` dirties between two checks of the limits.
     pub(super) fn ratelimit_pages(&self, task: u32) -> u64 {
         let usual = match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.ratelimit_pages_max(),

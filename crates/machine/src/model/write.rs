@@ -1,4 +1,4 @@
-//! Buffered writes: pages become dirty in the page cache, and who dirties many is held back.
+//! Buffered writes. Pages become dirty in the page cache, and tasks that dirty many are throttled.
 
 use iosched_workload::app::{Node, OpenFlags, Source};
 
@@ -10,22 +10,23 @@ use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, State};
 use crate::fs::FsKind;
 
-/// A run of writes under way.
+/// A run of writes in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) node: Node,
-    /// Where the next byte is written to, and where the whole run ends.
+    /// Byte that is written next. The next field is the end of the whole run.
     pub(super) position: u64,
     pub(super) end: u64,
     /// Bytes of one call.
     pub(super) call_bytes: u64,
     pub(super) start: u64,
     pub(super) source: Source,
-    /// The blocks of pages up to this one were seen to.
+    /// End of the pages whose blocks are allocated or reserved.
     pub(super) allocated: u64,
-    /// How it was opened: with `O_SYNC` each call ends with everything on the medium.
+    /// Flags of the open file. With `O_SYNC`, the data of each call is on the
+    /// medium before the call ends.
     pub(super) flags: OpenFlags,
-    /// The same bytes were written just before, and may be in the CPU's cache.
+    /// Whether the same bytes were written just before, so that they may be in the CPU's cache.
     pub(super) again: bool,
 }
 
@@ -38,13 +39,14 @@ impl Model {
         let mapping = self.mapping(disk, ino);
         let size = self.disks[disk].fs.size(ino);
         let page = write.position / PAGE_BYTES;
-        // With O_SYNC every call is a turn of its own; else all that may be dirtied before limits are looked at.
+        // With O_SYNC, every call is a step. Otherwise a step has all pages that
+        // may be dirtied before the limits are checked.
         let turn_end = match write.flags.sync {
             true => write.start + ((write.position - write.start) / write.call_bytes + 1) * write.call_bytes,
             false => write.position + self.dirty_turn_pages(task) * PAGE_BYTES,
         };
         let to = turn_end.min(write.end);
-        // A page that is written in part and that the file has already is read first.
+        // An existing page that is written in part is read first.
         for edge in [write.position, to] {
             let at = edge / PAGE_BYTES;
             let partly = !edge.is_multiple_of(PAGE_BYTES) && at * PAGE_BYTES < size;
@@ -72,7 +74,7 @@ impl Model {
         let bytes = to - write.position;
         let calls_before = |position: u64| (position - write.start).div_ceil(write.call_bytes);
         let calls = calls_before(to) - calls_before(write.position);
-        // A page that was begun counted then.
+        // A page that was begun before has been counted already.
         let pages = last - write.position.div_ceil(PAGE_BYTES);
         self.tasks[task as usize].dirtied_pages += pages;
         write.position = to;
@@ -94,7 +96,7 @@ impl Model {
         Action::Cpu(0)
     }
 
-    /// Blocks for pages that have none: now, or promised. `None`: done.
+    /// Allocates or reserves blocks for pages that have none. Returns `None` when this is done.
     fn allocate_for_write(
         &mut self,
         task: u32,
@@ -111,7 +113,7 @@ impl Model {
         let fs = &mut self.disks[disk].fs;
         write.allocated = last;
         match fs.config().kind {
-            // At writeback. What is mapped or dirty has its block or its promise.
+            // ext4 allocates at writeback. A mapped or dirty page has a block or a reserved one.
             FsKind::Ext4 => {
                 let mut at = page;
                 while at < last {
@@ -144,7 +146,7 @@ impl Model {
         }
     }
 
-    /// Pages from `page` to `last` (exclusive) become dirty. `None`: done.
+    /// Makes pages from `page` to `last` (exclusive) dirty. Returns `None` when this is done.
     fn dirty(&mut self, mapping: crate::cache::Mapping, page: u64, last: u64) -> Option<Action> {
         let mut at = page;
         while at < last {

@@ -1,5 +1,5 @@
-//! Writeback of dirty pages: inode by inode in the order they became dirty, each from where it was left, in order of
-//! offset.
+//! Writeback of dirty pages: inode by inode in the order in which they became
+//! dirty. Each inode continues where the last pass left it, in order of offset.
 
 use iosched::Flags;
 
@@ -9,62 +9,64 @@ use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
 use crate::description::Resumption;
 
-/// Pages that get their blocks at once at most: 8 MiB, the longest chunk of ext4's allocator.
+/// Most pages that are allocated at once: 8 MiB, the longest chunk of ext4's allocator.
 const ALLOCATED_PAGES_MAX: u64 = 2048;
 
-/// What is written back.
+/// Pages that a pass writes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// A file.
+    /// Pages of a file.
     File(Mapping),
-    /// All of a disk.
+    /// All pages of a disk.
     All,
-    /// What of a disk became dirty by this moment, ns.
+    /// Pages of a disk that became dirty before or at this time, ns.
     Older(u64),
 }
 
-/// A pass of writeback under way.
+/// A pass of writeback in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writeback {
     disk: usize,
     scope: Scope,
-    /// Pages it may still write.
+    /// Pages that the pass may still write.
     budget: u64,
-    /// Somebody waits for it: everything that is dirty now is written.
+    /// Whether a task waits for the pass, so that all pages that are dirty now are written.
     sync: bool,
-    /// It stops where the queue is congested.
+    /// Whether the pass stops at a congested queue.
     nonblocking: bool,
-    /// What has no blocks yet is left.
+    /// Whether pages without blocks are skipped.
     mapped_only: bool,
-    /// What was dirtied while it was being written, when the pass began, is still to be written again.
+    /// Whether pages that were dirtied under writeback before the pass began
+    /// must still be written again.
     again: bool,
     current: Option<Cursor>,
-    /// Inodes it may still look at.
+    /// Inodes that the pass may still process.
     inodes: usize,
     written: u64,
 }
 
-/// Where in a file writeback is.
+/// Position of writeback in a file.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     mapping: Mapping,
-    /// Where the pass began with it.
+    /// Page at which the pass began in the file.
     start: u64,
-    /// Pages of it that the pass has written.
+    /// Pages of the file that the pass has written.
     written: u64,
     page: u64,
-    /// Where it ends: behind the file, or once it has begun again at 0, where it began.
+    /// End of the pass in the file: the end of the file, or the starting page
+    /// after the pass has wrapped to 0.
     end: u64,
 }
 
-/// What a pass has come to.
+/// Result of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
     /// Pages written.
     pub(super) written: u64,
-    /// The queue was congested.
+    /// Whether the queue was congested.
     pub(super) congested: bool,
-    /// Something dirty of what was meant was left.
+    /// Whether dirty pages of the scope are left.
     pub(super) more: bool,
 }
 
@@ -84,17 +86,17 @@ impl Writeback {
         }
     }
 
-    /// Somebody waits for it.
+    /// Marks the pass as one that a task waits for.
     pub(super) const fn sync(self) -> Self {
         Self { sync: true, ..self }
     }
 
-    /// What has no blocks yet is left.
+    /// Makes the pass skip pages without blocks.
     pub(super) const fn mapped_only(self) -> Self {
         Self { mapped_only: true, ..self }
     }
 
-    /// It stops where the queue is congested.
+    /// Makes the pass stop at a congested queue.
     pub(super) const fn nonblocking(self) -> Self {
         Self { nonblocking: true, ..self }
     }
@@ -140,7 +142,7 @@ impl Model {
             };
             let pages = pages.min(pass.budget).min(cursor.end - page);
             let (block, mapped_pages) = if cursor.mapping == self.device_mapping(disk) {
-                // What a transaction has changed that is not committed stays in memory.
+                // Blocks that an uncommitted transaction has changed stay in memory.
                 let journal = &self.disks[disk].journal;
                 let writable = (page..page + pages).take_while(|&block| journal.is_writable(block)).count() as u64;
                 if writable == 0 {
@@ -172,7 +174,7 @@ impl Model {
         }
     }
 
-    /// Pages that were only promised blocks get them.
+    /// Allocates blocks for pages that only have reserved ones.
     fn allocate_delayed(&mut self, task: u32, disk: usize, mapping: Mapping, page: u64, pages: u64) -> Action {
         let (_, ino) = self.owner(mapping);
         let this = &mut self.tasks[task as usize];
@@ -191,7 +193,7 @@ impl Model {
         Action::Push(Frame::Metadata(if unwritten { work.unordered() } else { work }))
     }
 
-    /// The next inode that the pass is about.
+    /// Returns the next inode in the scope of the pass.
     fn next_inode(&mut self, pass: &mut Writeback) -> Option<Cursor> {
         loop {
             if pass.inodes == 0 {
@@ -221,7 +223,7 @@ impl Model {
         }
     }
 
-    /// The pass has been over a whole file.
+    /// Ends the pass over a file.
     fn finish_inode(&mut self, pass: &mut Writeback, cursor: Cursor) {
         pass.current = None;
         self.keep_index(pass, &cursor);
@@ -230,7 +232,7 @@ impl Model {
         }
     }
 
-    /// Where the next pass over the file begins.
+    /// Stores where the next pass over the file begins.
     fn keep_index(&mut self, pass: &Writeback, cursor: &Cursor) {
         if !pass.sync {
             self.inode_mut(cursor.mapping).writeback_index = match self.resumption(cursor.mapping) {
@@ -240,12 +242,12 @@ impl Model {
         }
     }
 
-    /// Whether a pass that is at the end of a file goes on at its beginning.
+    /// Returns whether a pass at the end of a file continues at its beginning.
     fn begins_again(&self, cursor: &Cursor) -> bool {
         self.resumption(cursor.mapping) == Resumption::BehindScanned || cursor.written == 0
     }
 
-    /// The rule for a file; a disk's own pages have none of a file system's.
+    /// Returns the rule for a file. A disk's own pages have none of a file system's rules.
     fn resumption(&self, mapping: Mapping) -> Resumption {
         let (disk, _) = self.owner(mapping);
         if mapping == self.device_mapping(disk) || !self.machine.file_system.delayed_allocation() {
@@ -254,7 +256,8 @@ impl Model {
         self.machine.kernel.resumption()
     }
 
-    /// The pass stops within a file: it goes on there another time. Whether anything was left.
+    /// Stops the pass within a file. The next pass continues there. Returns
+    /// whether dirty pages may be left.
     fn leave(&mut self, pass: &mut Writeback) -> bool {
         let Some(cursor) = pass.current.take() else {
             return pass.inodes > 0;
@@ -271,7 +274,7 @@ impl Model {
         Action::Pop
     }
 
-    /// Pages of a file are where they belong.
+    /// Records that pages of a file are on the disk.
     pub(super) fn written(&mut self, mapping: Mapping, page: u64, pages: u64) {
         let (disk, _) = self.owner(mapping);
         let this = &mut self.disks[disk];

@@ -1,5 +1,5 @@
-//! Drives a kernel with a request queue that completes what it has in any order, and looks after every event whether
-//! something is lost.
+//! Drives a kernel with a request queue that completes its requests in any
+//! order. After every event, it checks that nothing is lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,20 +14,20 @@ use crate::model::{Content, Medium, Written};
 
 /// Sectors of a block.
 const BLOCK_SECTORS: u64 = 8;
-/// Pages that a writer dirties at most between two looks at the limits.
+/// Most pages that a writer dirties between two checks of the limits.
 const TURN_PAGES: u64 = 256;
-/// Events at one moment after which it is said that time stands still.
+/// Events at the same time after which the test fails because time does not advance.
 const STILL_EVENTS: u32 = 100_000;
-/// Ten minutes: no call takes as long.
+/// Ten minutes, ns. No call takes longer.
 const END_NS: u64 = 600_000_000_000;
 
-/// A queue, and the device behind it.
+/// A queue and its device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     pub(crate) depth: usize,
-    /// Longest time an I/O takes, ns.
+    /// Longest time of an I/O, ns.
     pub slowest_ns: u64,
-    /// The device has a volatile cache.
+    /// Whether the device has a volatile cache.
     pub(crate) volatile: bool,
 }
 
@@ -38,7 +38,7 @@ enum Event {
     Done(usize),
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Debug)]
 struct Flight {
     io: Io,
@@ -53,11 +53,11 @@ struct Task {
     now: Option<Call>,
     /// Number of the event at which the present call began.
     began: u64,
-    /// It makes or empties the file.
+    /// Whether the call makes or truncates the file.
     makes: bool,
-    /// What was written to the file before an fsync began.
+    /// Pages that were written to the file before an fsync began.
     before: Vec<(u64, u64)>,
-    /// When the file had been changed last.
+    /// Event at which the file had been changed last.
     changed: u64,
     sync: BTreeSet<u32>,
     direct: BTreeSet<u32>,
@@ -69,7 +69,7 @@ pub(crate) struct Executor {
     rng: SplitMix64,
     now_ns: u64,
     events: BTreeMap<(u64, u64), Event>,
-    /// Counts everything that happens.
+    /// Counter of all events.
     number: u64,
     still: u32,
     flights: Vec<Option<Flight>>,
@@ -82,11 +82,12 @@ pub(crate) struct Executor {
     left: usize,
     written: Written,
     media: Vec<Medium>,
-    /// Writes to the log that are done: disk, when it was submitted, whether it was a commit block.
+    /// Completed writes to the log: disk, and event of submission.
     commits: Vec<(usize, u64)>,
-    /// When the first data of a page reached the block it has now; 0: it does not matter.
+    /// Event at which the first data of a page reached its present block, or 0
+    /// if it does not matter.
     first_data: BTreeMap<(u32, u64), (u64, u64)>,
-    /// Before which event a file was last changed so that its inode must follow.
+    /// Event before which a file was last changed so that its inode must follow.
     changed: BTreeMap<u32, u64>,
     pub(crate) log: Vec<(u64, Io)>,
     barrier: bool,
@@ -143,7 +144,7 @@ impl Executor {
         }
     }
 
-    /// Until all calls have returned.
+    /// Runs until all calls have returned.
     pub(crate) fn run(&mut self) {
         for task in 0..self.tasks.len() as u32 {
             self.go(self.first + task);
@@ -155,7 +156,7 @@ impl Executor {
         }
     }
 
-    /// Until nothing is dirty any more.
+    /// Runs until no page is dirty.
     pub(crate) fn run_until_clean(&mut self) {
         let end_ns = self.now_ns + END_NS;
         while !self.kernel.is_clean() {
@@ -164,7 +165,7 @@ impl Executor {
         }
     }
 
-    /// Everything that was written and not removed is on the medium.
+    /// Checks that everything that was written and not removed is on the medium.
     pub(crate) fn check_all_written(&self) {
         for (node, page, version) in self.written.pages() {
             self.check_on_medium(node, page, version, false);
@@ -250,10 +251,10 @@ impl Executor {
         panic!("task {task} runs without an end: {:?}", self.stuck());
     }
 
-    /// False: the queue is full.
+    /// Returns false if the queue is full.
     fn submit(&mut self, task: u32) -> bool {
         loop {
-            // Which disk is not known before: all must have room.
+            // The disk is not known before, so every disk must have room.
             if let Some(full) = (0..self.busy.len()).find(|&disk| self.busy[disk] >= self.queue.depth) {
                 self.waiting[full].push_back(task);
                 return false;
@@ -283,7 +284,7 @@ impl Executor {
         self.at(self.now_ns + takes_ns, Event::Done(free));
     }
 
-    /// What a write brings to the blocks of files.
+    /// Returns the contents that a write brings to the blocks of files.
     fn contents(&self, io: &Io) -> Vec<(u64, Content)> {
         let blocks = io.sector / BLOCK_SECTORS..(io.sector + u64::from(io.nr_sectors)).div_ceil(BLOCK_SECTORS);
         let mut contents = Vec::new();
@@ -311,7 +312,7 @@ impl Executor {
         contents
     }
 
-    /// Files that something is known of.
+    /// Returns the files that have known contents.
     fn nodes(&self) -> BTreeSet<Node> {
         self.changed.keys().map(|&node| Node(node)).collect()
     }
@@ -326,7 +327,7 @@ impl Executor {
         let volatile = self.queue.volatile && !io.flags.contains(Flags::FUA);
         medium.write(&contents, volatile);
         for (block, Content { node, page, .. }) in contents {
-            // Direct I/O is not ordered before the commit of where it goes.
+            // Direct I/O is not ordered before the commit of its mapping.
             let direct = self.tasks.iter().any(|task| task.direct.contains(&node));
             let number = if direct { 0 } else { self.number };
             let first = self.first_data.entry((node, page)).or_insert((block, number));
@@ -348,7 +349,7 @@ impl Executor {
 
     // ---- calls
 
-    /// False: it was the last.
+    /// Returns false after the last call.
     fn returned(&mut self, number: usize) -> bool {
         if let Some(call) = self.tasks[number].now.take() {
             self.call_returned(number, &call);
@@ -418,7 +419,7 @@ impl Executor {
                 let pages: Vec<_> = self.written.pages_of(node.0);
                 let pages = pages.into_iter().filter(|(page, _)| (offset / 4096..end).contains(page));
                 if sync {
-                    // Another task may have written since: what is older must be there.
+                    // Another task may have written since. Older contents must be there.
                     let before: Vec<_> = pages.collect();
                     self.check_durable(node.0, &before);
                 } else if direct {
@@ -457,12 +458,12 @@ impl Executor {
         }
     }
 
-    // ---- what must be so
+    // ---- invariants
 
     fn check_durable(&self, node: u32, before: &[(u64, u64)]) {
         let now: BTreeMap<_, _> = self.written.pages_of(node).into_iter().collect();
         for &(page, version) in before {
-            // What was removed meanwhile need not be there.
+            // Contents that were removed meanwhile need not be there.
             if now.get(&page).is_none_or(|now| *now < version) {
                 continue;
             }

@@ -1,5 +1,6 @@
-//! Whatever tasks do and in whatever order a device completes: nothing written is lost, what was promised is durable,
-//! limits hold, every call returns, and a run is a function of its seed.
+//! Properties for all sequences of calls and all orders of completion: nothing
+//! written is lost, data is durable when a call guarantees it, limits hold,
+//! every call returns, and a run is a function of its seed.
 
 mod executor;
 mod model;
@@ -11,11 +12,11 @@ use proptest::prelude::*;
 
 use executor::{Executor, Queue};
 
-/// Files of each task's own, and directories.
+/// Number of files of each task, without directories.
 const OWN: u32 = 4;
-/// Directories of each task's own.
+/// Number of directories of each task.
 const DIRECTORIES: u32 = 2;
-/// Files that all tasks write to; they are there before.
+/// Number of files that all tasks write to. They exist before the run.
 const SHARED: u32 = 2;
 const PAGES: u64 = 48;
 
@@ -50,7 +51,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Calls that an application could make.
+/// Returns calls that an application could make.
 fn calls(task: u32, disks: u32, actions: &[Action]) -> Vec<Call> {
     let node = |file: u32| match file {
         OWN.. => Node::new(file - OWN),

@@ -1,8 +1,8 @@
-//! What applications wrote, version by version, and which of it is on the medium.
+//! The versions of pages that applications wrote, and the versions on the medium.
 
 use std::collections::BTreeMap;
 
-/// What a block of the device holds: of which file, which page of it, in which version.
+/// Contents of a block of the device: file, page, version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) node: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Content {
     pub(crate) version: u64,
 }
 
-/// A write under way.
+/// A write in progress.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     task: usize,
@@ -20,7 +20,7 @@ struct Pending {
     version: u64,
 }
 
-/// What system calls have written.
+/// Contents that system calls have written.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     next: u64,
@@ -29,13 +29,13 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// A task begins to write to pages `from..end`.
+    /// Begins a task's write to pages `from..end`.
     pub(crate) fn begins(&mut self, task: usize, node: u32, from: u64, end: u64) {
         self.next += 1;
         self.pending.push(Pending { task, node, from, end, version: self.next });
     }
 
-    /// The write of a task has returned. What was removed meanwhile is not expected to be anywhere.
+    /// Ends a task's write. Contents that were removed meanwhile are not expected anywhere.
     pub(crate) fn returned(&mut self, task: usize) {
         let Some(at) = self.pending.iter().position(|pending| pending.task == task) else { return };
         let Pending { node, from, end, version, .. } = self.pending.swap_remove(at);
@@ -44,23 +44,23 @@ impl Written {
         }
     }
 
-    /// A file loses its contents.
+    /// Truncates a file.
     pub(crate) fn removed(&mut self, node: u32) {
         self.pages.retain(|(of, _), _| *of != node);
         self.pending.retain(|pending| pending.node != node);
     }
 
-    /// Pages of which something is known, with the version that the last write that has returned left.
+    /// Returns the known pages, with the version of the last write that has returned.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         self.pages.iter().map(|(&(node, page), &version)| (node, page, version))
     }
 
-    /// Pages of one file.
+    /// Returns the known pages of one file.
     pub(crate) fn pages_of(&self, node: u32) -> Vec<(u64, u64)> {
         self.pages.range((node, 0)..=(node, u64::MAX)).map(|(&(_, page), &version)| (page, version)).collect()
     }
 
-    /// The youngest version that memory may hold of a page.
+    /// Returns the latest version of a page that memory may hold.
     pub(crate) fn youngest(&self, node: u32, page: u64) -> u64 {
         let pending =
             self.pending.iter().filter(|pending| pending.node == node && (pending.from..pending.end).contains(&page));
@@ -69,20 +69,20 @@ impl Written {
     }
 }
 
-/// A medium with a volatile cache in front of it.
+/// A medium with a volatile cache.
 #[derive(Debug, Default)]
 pub(crate) struct Medium {
-    /// What a read gives.
+    /// Contents that a read returns.
     visible: BTreeMap<u64, Content>,
-    /// What is there after power was lost.
+    /// Contents after a loss of power.
     stable: BTreeMap<u64, Content>,
-    /// Written and not flushed yet, in order, from number `flushed` on.
+    /// Contents that are written and not flushed yet, in order, from number `flushed` on.
     volatile: Vec<(u64, Content)>,
     flushed: usize,
 }
 
 impl Medium {
-    /// Blocks were written.
+    /// Writes blocks.
     pub(crate) fn write(&mut self, blocks: &[(u64, Content)], volatile: bool) {
         for &(block, content) in blocks {
             self.visible.insert(block, content);
@@ -94,12 +94,12 @@ impl Medium {
         }
     }
 
-    /// What a flush that begins now will bring to the medium.
+    /// Begins a flush. Returns the mark of the contents that it brings to the medium.
     pub(crate) fn flush_begins(&self) -> usize {
         self.flushed + self.volatile.len()
     }
 
-    /// A flush is done that began then.
+    /// Ends the flush with this mark.
     pub(crate) fn flush_ends(&mut self, mark: usize) {
         let count = mark.saturating_sub(self.flushed).min(self.volatile.len());
         for (block, content) in self.volatile.drain(..count) {
@@ -108,7 +108,7 @@ impl Medium {
         self.flushed += count;
     }
 
-    /// Whether a block holds this page in this version or a younger one.
+    /// Returns whether a block holds this version of a page or a later one.
     pub(crate) fn holds(&self, block: u64, wanted: Content, stable: bool) -> bool {
         let blocks = if stable { &self.stable } else { &self.visible };
         blocks.get(&block).is_some_and(|content| {

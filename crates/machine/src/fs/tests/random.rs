@@ -51,15 +51,15 @@ fn config() -> impl Strategy<Value = FsConfig> {
     })
 }
 
-/// What files are to be like.
+/// Expected state of the files.
 #[derive(Default)]
 struct Model {
     directories: Vec<Ino>,
     files: Vec<Ino>,
     opened: BTreeMap<Ino, u32>,
-    /// Where pages are.
+    /// Blocks of pages.
     pages: BTreeMap<(Ino, u64), Block>,
-    /// Pages that have blocks which nothing was written to.
+    /// Pages with unwritten blocks.
     unwritten: BTreeSet<(Ino, u64)>,
 }
 
@@ -182,7 +182,8 @@ impl Model {
     }
 }
 
-/// The bitmaps of groups whose blocks changed hands are among the blocks that changed, as are their descriptors.
+/// Checks that the bitmaps and descriptors of groups with allocated or freed
+/// blocks are among the changed blocks.
 fn check_effects(fs: &FileSystem, before: &[u32], preallocated: bool, effects: &Effects) {
     let mut dirties = effects.dirties.clone();
     dirties.sort_unstable();
@@ -236,7 +237,7 @@ proptest! {
         fs.discard_all_ahead();
         fs.check();
         prop_assert_eq!(fs.free_inodes(), inodes);
-        // The root directory does not shrink, nor what leads to its blocks.
+        // Neither the root directory nor the tree that leads to its blocks shrinks.
         let grown = (fs.size(fs.root()) - root_bytes) / crate::PAGE_BYTES;
         let tree = fs.inode(fs.root()).map.tree_blocks().len() as u64;
         prop_assert_eq!(blocks - fs.free_blocks(), grown + tree);
@@ -257,7 +258,7 @@ proptest! {
         }
         fs.check();
         prop_assert!(!fs.has_unwritten(file, 0, 3000));
-        // Extents of different leaves stay apart.
+        // Extents of different leaves stay separate.
         prop_assert!(fs.extents(file) <= pieces + fs.inode(file).map.tree_blocks().len());
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Operation {
-    /// An operation that changes and frees blocks and may be long.
+    /// An operation that changes and frees blocks, and may stay open.
     Change {
         blocks: Vec<u8>,
         frees: Vec<u8>,
@@ -18,7 +18,7 @@ enum Operation {
     Stop,
     Commit,
     Step,
-    /// Makes room for whoever waits, or because there is time.
+    /// Frees space in the log for a waiting task, or as background work.
     Checkpoint,
     /// Periodic writeback of one block.
     WriteBack(u8),
@@ -37,18 +37,18 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What would be found after a crash.
+/// State that recovery would find after a crash.
 #[derive(Default)]
 struct Model {
-    /// What each block of the log holds: the transaction that wrote it.
+    /// The transaction that wrote each block of the log.
     log: BTreeMap<Block, Tid>,
-    /// What a transaction wrote to the log.
+    /// The blocks of the log that a transaction wrote.
     written: BTreeMap<Tid, Vec<BlockRun>>,
-    /// Transaction that changed a block last, by what is committed; none if it was freed.
+    /// The last committed transaction that changed a block, or none if it was freed.
     committed: BTreeMap<Block, Option<Tid>>,
-    /// What is at a block's place.
+    /// The transaction whose change is at a block's place.
     in_place: BTreeMap<Block, Tid>,
-    /// What open transactions do.
+    /// Changes of open transactions.
     changes: BTreeMap<Tid, BTreeMap<Block, bool>>,
     record: Option<Block>,
     open: Vec<Handle>,
@@ -146,7 +146,8 @@ impl Model {
         journal.written(block)
     }
 
-    /// After a crash now, every committed change is at its place or whole in the log.
+    /// Checks that after a crash now, every committed change is at its place or
+    /// complete in the log.
     fn check_durable(&self) {
         let mut whole = BTreeMap::new();
         for (block, tid) in self.committed.iter().filter_map(|(block, tid)| Some((*block, (*tid)?))) {
