@@ -1,7 +1,8 @@
-//! How fast the engine is: simulated requests per second of real time, on one core.
+//! Measures the speed of the engine: simulated requests per second of real time, on one core.
 //!
-//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`, as in `noop fixed
-//! 2000000` or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
+//! Run
+//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`,
+//! for example with `noop fixed 2000000` or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
 
 #![allow(clippy::disallowed_methods, reason = "it measures this machine")]
 
@@ -22,7 +23,7 @@ fn profile(name: &str) -> Profile {
     profile.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sixteen processes, half of them sequential, at about 50,000 I/Os in a second.
+/// Returns a trace of sixteen processes, half of them sequential, at about 50,000 I/Os per second.
 fn trace(requests: u64) -> Workload {
     let mut random = SplitMix64::new(1);
     let mut at_ns = 0;

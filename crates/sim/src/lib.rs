@@ -1,8 +1,8 @@
 //! The discrete-event engine: tasks, request queue, device, virtual time.
 //!
-//! A [`Plan`] names a workload, a device profile, a scheduler setting and a seed; [`run`] gives a [`RunResult`].
-//! A run is single-threaded, reads no clock, and gives the same bytes every time; a plan's runs share the workload
-//! by reference and spread over threads.
+//! A [`Plan`] consists of a workload, a device profile, a scheduler setting and a seed. [`run`]
+//! returns a [`RunResult`]. A run is single-threaded, reads no clock, and gives the same bytes
+//! every time. The runs of a plan share the workload by reference, and can run in several threads.
 //!
 //! ```no_run
 //! # fn example(workload: iosched_workload::Workload, profile: iosched_disk::Profile) -> Result<(), Box<dyn std::error::Error>> {

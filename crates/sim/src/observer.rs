@@ -1,49 +1,51 @@
-//! Who watches a run. The engine is compiled twice: for nobody, where watching is nothing at all, and for whoever does.
+//! Observers of a run. The engine is compiled once without and once with an
+//! observer. Without one, observing costs nothing.
 
 use iosched::{Decision, Flags, IoPriority, Op, TunableError};
 
-/// What the queue did with a bio.
+/// Result of submitting a bio to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is the first of a new request.
+    /// The bio is the first of a new request.
     Allocated,
-    /// It joined a request.
+    /// The bio joined a request.
     Merged,
-    /// No request was free: its task waits, and the bio comes again.
+    /// No request was free. The task waits, and submits the bio again.
     Full,
-    /// It is done already: a flush of a device that needs none.
+    /// The bio is already complete: a flush of a device that needs none.
     Done,
-    /// A controller holds it back: it joins a request or becomes one later.
+    /// A controller holds the bio back. It joins or founds a request later.
     Held,
 }
 
-/// A bio that was handed to the queue.
+/// A bio that was submitted to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Number of its task.
+    /// Number of the task.
     pub task: usize,
-    /// Its ordinal, from 1: what decisions call its cookie.
+    /// Ordinal of the bio, from 1. Decisions use it as the cookie.
     pub bio: u64,
-    /// What it does.
+    /// Operation of the bio.
     pub op: Op,
-    /// How.
+    /// Flags of the bio.
     pub flags: Flags,
     /// First sector.
     pub sector: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// Whether it comes again after the queue was full.
+    /// Whether the bio is submitted again because the queue was full.
     pub again: bool,
-    /// What became of it.
+    /// Result of the submission.
     pub taken: Taken,
 }
 
 /// A request on its way to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatched {
-    /// Number of the task whose bio founded it, in the order of [`RunResult::tasks`](crate::RunResult::tasks).
+    /// Number of the task whose bio founded the request, in the order of
+    /// [`RunResult::tasks`](crate::RunResult::tasks).
     pub task: usize,
-    /// What it does.
+    /// Operation of the request.
     pub op: Op,
     /// First sector.
     pub sector: u64,
@@ -51,62 +53,64 @@ pub struct Dispatched {
     pub nr_sectors: u32,
 }
 
-/// An I/O that is done, all parts of it.
+/// An I/O of which all parts are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Number of its task.
+    /// Number of the task.
     pub task: usize,
-    /// What it did.
+    /// Operation of the I/O.
     pub op: Op,
     /// Length in sectors.
     pub nr_sectors: u32,
-    /// Whether somebody waited for it.
+    /// Whether the I/O was sync.
     pub sync: bool,
-    /// From submission to completion, ns.
+    /// Time from submission to completion, ns.
     pub latency_ns: u64,
 }
 
-/// What the workload changed while it ran.
+/// A change that the workload made while it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A task's ioprio.
+    /// A task's ioprio changed.
     IoPriority {
         /// Number of the task.
         task: usize,
-        /// From now on.
+        /// New ioprio.
         ioprio: IoPriority,
     },
-    /// A weight of a cgroup.
+    /// A weight of a cgroup changed.
     Weight {
         /// Number of the cgroup in the workload's list.
         cgroup: usize,
-        /// From now on.
+        /// New weight.
         weight: u32,
-        /// Whether it is the weight of its own tasks rather than that among its siblings.
+        /// Whether it is the weight of the cgroup's own tasks instead of its
+        /// weight among its siblings.
         leaf: bool,
     },
-    /// The cgroup a task is in.
+    /// A task moved to another cgroup.
     CgroupMove {
         /// Number of the task.
         task: usize,
         /// Number of the cgroup in the workload's list; `None`: the root.
         cgroup: Option<usize>,
     },
-    /// A cgroup is removed now.
+    /// A cgroup is removed.
     CgroupRemoval {
         /// Number of the cgroup in the workload's list.
         cgroup: usize,
     },
 }
 
-/// Watches a run. Every method does nothing unless written; moments are ns since the run's start.
+/// An observer of a run. By default, every method does nothing. Times are ns since the run's start.
 pub trait Observer {
-    /// Whether the queue records decisions for [`decision`](Self::decision).
+    /// Returns whether the queue records decisions for [`decision`](Self::decision).
     fn wants_decisions(&self) -> bool {
         false
     }
 
-    /// Who watches; `None` if nobody does: the engine then asks nothing while it runs.
+    /// Returns the observer, or `None` if there is nothing to observe. The
+    /// engine then calls no other method during the run.
     fn watching(&mut self) -> Option<&mut (dyn Observer + '_)>
     where
         Self: Sized,
@@ -114,81 +118,86 @@ pub trait Observer {
         Some(self)
     }
 
-    /// There is a task of that number, process id and name: said of each before the run begins.
+    /// Reports a task's number, process id and name, before the run begins.
     fn task(&mut self, task: usize, pid: u32, name: &str) {
         let _ = (task, pid, name);
     }
 
-    /// The ioprio that a task begins with: said of each before the run begins.
+    /// Reports the ioprio with which a task begins, before the run begins.
     fn ioprio(&mut self, task: usize, ioprio: IoPriority) {
         let _ = (task, ioprio);
     }
 
-    /// The run begins. `tasks` is the number of tasks, `depth` the commands the device takes at once.
+    /// Reports the start of the run. `tasks` is the number of tasks, `depth` the
+    /// number of commands that the device takes at once.
     fn begin(&mut self, tasks: usize, depth: u32) {
         let _ = (tasks, depth);
     }
 
-    /// From now on requests of `task` collect on its plug (`open`), or do not any more.
+    /// Reports that `task` begins to collect requests on its plug (`open`), or ends its plug.
     fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
         let _ = (now_ns, task, open);
     }
 
-    /// A bio was handed to the queue; what was decided about it comes after.
+    /// Reports a bio that was submitted to the queue. Decisions about the bio follow.
     fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
         let _ = (now_ns, bio);
     }
 
-    /// The queue or its elevator decided something. Cookies are ordinals of bios, from 1.
+    /// Reports a decision of the queue or its scheduler. Cookies are ordinals of bios, from 1.
     fn decision(&mut self, now_ns: u64, decision: &Decision) {
         let _ = (now_ns, decision);
     }
 
-    /// A request goes to the device. `waiting` requests stay in the queue, `in_device` are now in the device.
+    /// Reports the dispatch of a request. `waiting` requests stay in the queue,
+    /// and `in_device` are now in the device.
     fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
         let _ = (now_ns, request, waiting, in_device);
     }
 
-    /// A bio is done, by its ordinal; an I/O is done with the last of its bios.
+    /// Reports the completion of a bio by its ordinal. An I/O completes with the last of its bios.
     fn bio_done(&mut self, now_ns: u64, bio: u64) {
         let _ = (now_ns, bio);
     }
 
-    /// An I/O is done.
+    /// Reports the completion of an I/O.
     fn completed(&mut self, now_ns: u64, io: &Completed) {
         let _ = (now_ns, io);
     }
 
-    /// The workload changed something.
+    /// Reports a change that the workload made.
     fn change(&mut self, now_ns: u64, change: &Change) {
         let _ = (now_ns, change);
     }
 
-    /// A tunable was written, or read: the change of that number in the scenario's list. What it was when it is read, or
-    /// nothing; or why it was refused.
+    /// Reports that a tunable was written or read. `change` is the change's
+    /// number in the scenario's list. `answer` is the value of a read, an empty
+    /// text after a write, or the reason of a refusal.
     fn tunable(&mut self, now_ns: u64, change: usize, answer: &Result<String, TunableError>) {
         let _ = (now_ns, change, answer);
     }
 
-    /// The queue is run once more although nothing has happened: the elevator gave nothing before.
+    /// Reports that the queue is run once more without an event, because the
+    /// scheduler gave no request before.
     fn rerun(&mut self, now_ns: u64) {
         let _ = now_ns;
     }
 
-    /// The run is over; the last event was at `finished_ns`.
+    /// Reports the end of the run. The last event was at `finished_ns`.
     fn end(&mut self, finished_ns: u64) {
         let _ = finished_ns;
     }
 }
 
-/// Nobody watches.
+/// No observer.
 impl Observer for () {
     fn watching(&mut self) -> Option<&mut (dyn Observer + '_)> {
         None
     }
 }
 
-/// All methods of an observer, handed on to one or two others if they are there: `$this` is what they are found in.
+/// Implements all methods of an observer by calls of one or two other
+/// observers, if they exist. The expressions find them in `$this`.
 macro_rules! hand_on {
     ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
     ($this:ident => $first:expr, $second:expr) => {
@@ -228,7 +237,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
     hand_on!(this => Some(&mut **this));
 }
 
-/// Both watch.
+/// Two observers.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn wants_decisions(&self) -> bool {
         self.0.wants_decisions() || self.1.wants_decisions()
@@ -237,7 +246,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     hand_on!(this => Some(&mut this.0), Some(&mut this.1));
 }
 
-/// Somebody watches, or nobody.
+/// An optional observer.
 impl<O: Observer> Observer for Option<O> {
     fn wants_decisions(&self) -> bool {
         self.as_ref().is_some_and(Observer::wants_decisions)
@@ -246,7 +255,7 @@ impl<O: Observer> Observer for Option<O> {
     hand_on!(this => this.as_mut());
 }
 
-/// A closure that is given every decision.
+/// An observer that calls a closure for every decision.
 #[derive(Clone, Debug)]
 pub struct Decisions<F>(pub F);
 

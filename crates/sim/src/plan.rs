@@ -1,4 +1,4 @@
-//! What to run: a workload, a device, a scheduler setting, a seed.
+//! The description of a run: workload, device, scheduler setting, seed.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,39 +10,44 @@ use serde::{Deserialize, Serialize};
 
 use iosched::{Setting, SettingError};
 
-/// One run. The result is a function of it: the same plan gives the same result.
+/// One run. The same plan gives the same result.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    /// What is done.
+    /// The workload.
     pub workload: &'a Workload,
-    /// The device it is done to.
+    /// The device.
     pub profile: &'a Profile,
-    /// The elevator in between, and what is set of it and of the queue.
+    /// The scheduler, with tunables and attributes of the queue.
     pub scheduler: Setting,
-    /// Decides everything that is left to chance: where the platters are at the start, the jitter of arrivals.
+    /// Seed of all random values: the positions of the platters at the start,
+    /// and the jitter of arrivals.
     pub seed: u64,
-    /// How a trace is replayed; without meaning for tasks.
+    /// Replay mode of a trace. It has no effect on tasks.
     pub replay: Replay,
-    /// The machine.
+    /// The block layer.
     pub block_layer: BlockLayer,
-    /// The machine that applications run on; they need one; without meaning for other workloads.
+    /// The machine on which applications run. Applications need one. It has no
+    /// effect on other workloads.
     pub machine: Option<&'a Machine>,
-    /// What direct I/O of fio jobs costs the host, instead of what the machine says of it.
+    /// Host costs of direct I/O of fio jobs, instead of those of the machine.
     pub host: Option<&'a Host>,
-    /// Disks that an application or fio jobs use besides the first, and their elevators.
+    /// Further disks of an application or of fio jobs, with their schedulers.
     pub more_disks: &'a [(Profile, Setting)],
-    /// An application that runs beside the workload, if that is one, as long as it does.
+    /// An application that runs beside the workload until the workload ends. The
+    /// workload must be an application, too.
     pub company: Option<&'a app::Spec>,
-    /// What is done in this time from the workload's start does not count, ns.
+    /// Time from the workload's start whose results do not count, ns.
     pub warm_up_ns: u64,
-    /// When to stop early.
+    /// Limit of the run.
     pub limit: Limit,
-    /// Looked at every 65,536 events: once it is true, the run ends with [`SimError::Interrupted`].
+    /// Interrupt flag, checked every 65,536 events. Once it is true, the run
+    /// ends with [`SimError::Interrupted`].
     pub interrupt: Option<&'a AtomicBool>,
 }
 
 impl<'a> Plan<'a> {
-    /// A plan with seed 0, open replay at the recorded speed, the usual block layer and no limit.
+    /// Returns a plan with seed 0, open replay at the recorded speed, the
+    /// default block layer and no limit.
     #[must_use]
     pub fn new(workload: &'a Workload, profile: &'a Profile, scheduler: Setting) -> Self {
         Self {
@@ -63,15 +68,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The block layer between tasks and device, as it is built and used.
+/// Build and settings of the block layer between tasks and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLayer {
-    /// Jiffies in a second, 1 to 1,000,000.
+    /// Jiffies per second, 1 to 1,000,000.
     pub hz: u32,
-    /// Whether elevators tell cgroups apart, as distribution kernels are built.
+    /// Whether schedulers distinguish cgroups, as distribution kernels are built.
     pub groups: bool,
-    /// Whether a task that submits several I/Os at once collects them on a plug, as real systems do: see
-    /// [`BlockLayer::plug_from`].
+    /// Whether a task that submits several I/Os at once collects them on a plug,
+    /// as in Linux. See [`BlockLayer::plug_from`].
     pub plug: bool,
     /// The version of Linux whose rules hold for settings that name none; `None`: 6.12.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,14 +84,14 @@ pub struct BlockLayer {
 }
 
 impl Default for BlockLayer {
-    /// 1,000 jiffies in a second, with groups and plugs.
+    /// Returns 1,000 jiffies per second, with groups and plugs.
     fn default() -> Self {
         Self { hz: 1000, groups: true, plug: true, kernel: None }
     }
 }
 
-/// A batch of so many I/Os is collected on a plug by io_uring, and by libaio since Linux 5.0: more than two. Smaller
-/// ones go one by one.
+/// Smallest batch of I/Os that io_uring, and libaio since Linux 5.0, collect on
+/// a plug. Smaller batches are submitted one by one.
 const BATCH: u32 = 3;
 
 /// The default of `read_ahead_kb`, KiB. From Linux 6.17 on, disks that rotate have twice the largest request instead.
@@ -112,8 +117,9 @@ impl BlockLayer {
         if is_larger { 2 * card.max_hw_sectors_kb.min(LARGE_REQUEST_KB) } else { machine.read_ahead_kb }
     }
 
-    /// How many I/Os a task submits at once at least for them to collect on a plug, in a multi-queue layer of today or
-    /// in the single-queue one, up to Linux 4.20, where each `io_submit` had a plug.
+    /// Returns the smallest number of I/Os of one submission that a task
+    /// collects on a plug. The multi-queue layer is that of present kernels. In
+    /// the single-queue layer (up to Linux 4.20), each `io_submit` had a plug.
     #[must_use]
     pub fn plug_from(&self, is_multi_queue: bool) -> u32 {
         match (self.plug, is_multi_queue) {
@@ -123,7 +129,8 @@ impl BlockLayer {
         }
     }
 
-    /// The configuration of its request queue for a device, on a modelled machine if there is one.
+    /// Returns the configuration of the request queue for a device, on a
+    /// modelled machine if there is one.
     #[must_use]
     pub fn queue_config(&self, profile: &Profile, machine: Option<&Machine>) -> QueueConfig {
         let card = profile.card();
@@ -149,86 +156,86 @@ impl BlockLayer {
     }
 }
 
-/// When to stop submitting; what is under way then still completes.
+/// When to stop submitting. I/Os in flight then still complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// No I/O is submitted at or after this moment, ns since the workload's start, warm-up included.
+    /// Time from which on no I/O is submitted, ns since the workload's start, including warm-up.
     pub time_ns: Option<u64>,
-    /// At most so many I/Os are submitted.
+    /// Most I/Os that are submitted.
     pub ios: Option<u64>,
 }
 
-/// Why a run gives no result.
+/// Reason why a run gives no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// The scheduler setting.
+    /// The scheduler setting is not possible.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The interrupt flag was set.
     #[error("interrupted after {events} events, at a virtual time of {at_ns} ns")]
     Interrupted {
-        /// Events handled by then.
+        /// Events handled before the interrupt.
         events: u64,
-        /// Virtual time by then, ns.
+        /// Virtual time of the interrupt, ns.
         at_ns: u64,
     },
-    /// A value of the plan out of range.
+    /// A value of the plan is out of range.
     #[error("{field}: {value} is out of range; it must be {allowed}")]
     OutOfRange {
-        /// Its name.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// Its range.
         allowed: &'static str,
     },
-    /// A controller's file of a cgroup that the workload does not have.
+    /// A controller's file is set for a cgroup that the workload does not have.
     #[error("{file}: the workload has no cgroup {cgroup:?}; it has {known}", known = if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
     NoCgroup {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The cgroup.
+        /// Name of the cgroup.
         cgroup: String,
-        /// Those that it has.
+        /// Cgroups of the workload.
         known: Vec<String>,
     },
-    /// The elevator keeps requests for ever: a defect of the elevator.
+    /// The scheduler never dispatches its requests, which is a defect of the scheduler.
     #[error(
         "{scheduler} holds {waiting} requests and never dispatches them ({at_ns} ns after the start); this is a \
      bug of the scheduler"
     )]
     Stuck {
-        /// The elevator.
+        /// Name of the scheduler.
         scheduler: &'static str,
-        /// How many requests wait.
+        /// Number of waiting requests.
         waiting: usize,
         /// Virtual time, ns.
         at_ns: u64,
     },
-    /// The workload cannot be put on the device.
+    /// The workload does not fit on the device.
     #[error(transparent)]
     Workload(#[from] iosched_workload::WorkloadError),
-    /// The file system of an application's machine.
+    /// The modelled machine of an application reports an error.
     #[error(transparent)]
     Machine(#[from] iosched_machine::model::MachineError),
-    /// An application has nothing to run on.
+    /// An application has no machine.
     #[error("{application}: an application needs a machine model; give one with --machine")]
     NoMachine {
-        /// The command.
+        /// Name of the application.
         application: String,
     },
-    /// An application needs more disks than there are.
+    /// An application needs more disks than are given.
     #[error("{application} needs {needed} disks, but {given} are given")]
     TooFewDisks {
-        /// The command.
+        /// Name of the application.
         application: String,
         /// Disks that it uses.
         needed: usize,
-        /// Disks there are.
+        /// Disks in the plan.
         given: usize,
     },
-    /// A cgroup's weight.
+    /// The weight of a cgroup is not valid.
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),
 }

@@ -1,4 +1,4 @@
-//! Recorded scenarios through the engine, under the conditions they were recorded under.
+//! Runs recorded scenarios in the engine, under the conditions of the recording.
 
 use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, Setting, SettingError, TagLayout, UnknownElevator};
 use iosched_disk::{AnyDevice, ConfigError, Device, Disk, DiskConfig, Fixed, FixedConfig};
@@ -10,31 +10,31 @@ use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 use iosched_workload::outcome::RunResult;
 
-/// Why a scenario cannot be run.
+/// Reason why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Its device.
+    /// The device is not valid.
     #[error("{name}: device: {source}")]
     Device {
-        /// The scenario.
+        /// Name of the scenario.
         name: String,
-        /// What is wrong.
+        /// Error of the device's description.
         source: serde_json::Error,
     },
-    /// A parameter of its device.
+    /// A parameter of the device is not valid.
     #[error("{name}: {source}")]
     Config {
-        /// The scenario.
+        /// Name of the scenario.
         name: String,
-        /// What is wrong.
+        /// Error of the parameter.
         source: ConfigError,
     },
-    /// Its elevator, a tunable, or the run.
+    /// The scheduler or a tunable is not valid, or the run failed.
     #[error("{name}: {source}")]
     Sim {
-        /// The scenario.
+        /// Name of the scenario.
         name: String,
-        /// What is wrong.
+        /// Error of the engine.
         source: Box<SimError>,
     },
 }
@@ -46,16 +46,16 @@ enum DeviceConfig {
     Disk(DiskConfig),
 }
 
-/// Runs a scenario as it was recorded: no volatile cache; unless it says otherwise, allocation without limit and no
-/// plugs.
+/// Runs a scenario as it was recorded: no volatile cache and, unless the
+/// scenario differs, no limit of requests and no plugs.
 ///
 /// # Errors
-/// The scenario asks for a device, an elevator or a tunable that does not exist.
+/// If the scenario names a device, a scheduler or a tunable that does not exist.
 pub fn run_scenario(scenario: &Scenario, mut observer: impl Observer) -> Result<RunResult, ScenarioError> {
     run_watched(scenario, &mut observer)
 }
 
-/// Of no type of the caller's, so that the engine is compiled here.
+/// Runs a scenario. It is not generic, so that the engine is compiled in this crate.
 fn run_watched(scenario: &Scenario, observer: &mut dyn Observer) -> Result<RunResult, ScenarioError> {
     let name = || scenario.name.clone();
     let device = match serde_json::from_value(scenario.device.clone())
@@ -83,7 +83,8 @@ fn run_watched(scenario: &Scenario, observer: &mut dyn Observer) -> Result<RunRe
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
 }
 
-/// When the recording ran the queue though nothing had happened, and whether as one of the tasks' events.
+/// Returns when the recording ran the queue again without an event, and whether
+/// this was one of the tasks' events.
 fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     Ok(match (scenario.rerun_ns, Registry::linux().get(&scenario.sched)?.name) {
         (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
@@ -92,8 +93,8 @@ fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     })
 }
 
-/// What is written to tunables while the scenario runs, or read. Every value is checked, but not in recordings that also
-/// have what is refused.
+/// Returns the writes and reads of tunables during the scenario. Every value is
+/// checked, except in recordings that contain refused values.
 fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError> {
     let mut all = Setting::defaults(&scenario.sched);
     let write = |change: &TunableChange| {
@@ -108,7 +109,7 @@ fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError
 
 fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimError> {
     let max_sectors_kb = scenario.max_sectors / 2;
-    // Without tags there is nothing to lay out.
+    // Without tags, there is no layout.
     let tag_layout = match (scenario.sched.as_str(), scenario.tag_map) {
         ("bfq", _) | (_, TagMap::Linux) => TagLayout::Spread,
         (_, TagMap::Single) => TagLayout::Compact,
@@ -119,7 +120,7 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         groups: scenario.group_iosched,
         write_cache: false,
         fua: false,
-        // What merging makes is limited, not what is submitted.
+        // Only merging is limited; submitted bios may be longer.
         max_hw_sectors_kb: u32::MAX / 2,
         depth: device.card().depth,
         tag_layout,
@@ -130,7 +131,8 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
     if let Some(tags) = scenario.tags {
-        // From no limit, not from the default: tags keep the layout of the number they were made with.
+        // The number of tags is reduced from no limit, not from the default: tags
+        // keep the layout of their first number.
         attributes.push(("nr_requests".to_owned(), tags.to_string()));
     }
     if scenario.nomerge {
@@ -138,7 +140,7 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
     }
     let mut setting = Setting::defaults(&scenario.sched);
     for (name, value) in scenario.tunables().iter().chain(&attributes) {
-        // Also what an elevator takes the nearest value for.
+        // This includes values for which a scheduler takes the nearest valid one.
         setting.set_of_kernel(name, value);
     }
     Ok(setting.build(crate::engine::ORIGIN, &config)?)

@@ -1,39 +1,39 @@
-//! Every request of a run: when it was submitted, when the device took it and when it was done. For short runs that are
-//! looked at closely; [`Timeline`](crate::Timeline) is for long ones.
+//! A log of every request of a run: times of submission, dispatch and completion. It is meant
+//! for short runs that are examined closely. Use [`Timeline`](crate::Timeline) for long ones.
 
 use iosched::{Decision, Op};
 
 use crate::observer::{Observer, Submitted, Taken};
 
-/// A request's life; moments are ns since the run's start.
+/// Times of a request, ns since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Number of the task whose bio founded it.
+    /// Number of the task whose bio founded the request.
     pub task: usize,
-    /// What it does.
+    /// Operation of the request.
     pub op: Op,
-    /// First sector when it was dispatched.
+    /// First sector at dispatch.
     pub sector: u64,
-    /// Length in sectors when it was dispatched.
+    /// Length in sectors at dispatch.
     pub nr_sectors: u32,
-    /// When the founding bio was submitted.
+    /// Time of submission of the founding bio.
     pub submitted_ns: u64,
-    /// When the device took it; `None`: not within the log.
+    /// Time of dispatch, or `None` if it is outside of the log.
     pub dispatched_ns: Option<u64>,
-    /// When the device was done; `None`: not within the log.
+    /// Time of completion, or `None` if it is outside of the log.
     pub completed_ns: Option<u64>,
 }
 
-/// A time in which the elevator kept the device waiting for a request that it expected.
+/// A time in which the scheduler idled: it kept the device waiting for a request that it expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// When it began to wait, ns since the run's start.
+    /// Start of the wait, ns since the run's start.
     pub from_ns: u64,
-    /// When it gave something out again, or gave up.
+    /// End of the wait, by a dispatch or by giving up, ns.
     pub to_ns: u64,
 }
 
-/// An observer that keeps every request submitted before a moment.
+/// An observer that keeps every request submitted before a given time.
 #[derive(Clone, Debug)]
 pub struct ServiceLog {
     until_ns: u64,
@@ -41,12 +41,13 @@ pub struct ServiceLog {
     requests: Vec<Service>,
     waits: Vec<Wait>,
     waiting_since_ns: Option<u64>,
-    /// Places in `requests` by the founding bio's ordinal, less one; `usize::MAX`: it founded none that is kept.
+    /// Indices in `requests` by the founding bio's ordinal minus one.
+    /// `usize::MAX` means that the bio founded no logged request.
     by_bio: Vec<usize>,
 }
 
 impl ServiceLog {
-    /// A log of what is submitted before `until_ns`.
+    /// Creates a log of requests submitted before `until_ns`.
     #[must_use]
     pub fn new(until_ns: u64) -> Self {
         Self {
@@ -59,18 +60,18 @@ impl ServiceLog {
         }
     }
 
-    /// The tasks' names, by number.
+    /// Returns the tasks' names, by number.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// All requests that were not merged into others, in the order they were submitted.
+    /// Returns all requests that were not merged into others, in the order of submission.
     pub fn requests(&self) -> impl Iterator<Item = &Service> {
         self.requests.iter().filter(|request| request.nr_sectors > 0)
     }
 
-    /// All waits, in order.
+    /// Returns all waits, in order.
     #[must_use]
     pub fn waits(&self) -> &[Wait] {
         &self.waits
@@ -137,7 +138,7 @@ impl Observer for ServiceLog {
             }
             Decision::RequestMerge { cookie, .. } => {
                 if let Some(request) = self.request(cookie) {
-                    // Now a part of another one.
+                    // The request is now a part of another one.
                     request.nr_sectors = 0;
                 }
             }

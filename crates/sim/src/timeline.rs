@@ -1,6 +1,7 @@
-//! What happened when: an observer that keeps a picture of bounded size.
+//! A timeline of a run: an observer whose result has a bounded size.
 //!
-//! Time is cut into bins. When a run outgrows them, neighbouring bins are joined and become twice as wide.
+//! Time is divided into bins. When a run exceeds them, neighbouring bins are
+//! joined, and all bins become twice as wide.
 
 use iosched::{Decision, Op, SECTOR_BYTES};
 use iosched_workload::outcome::{IoKind, IoTimeline};
@@ -8,33 +9,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::observer::{Completed, Dispatched, Observer};
 
-/// Bins kept at most; a power of two.
+/// Most bins; a power of two.
 const BINS_MAX: usize = 1024;
-/// Width of a bin at the start, ns: with [`BINS_MAX`] bins, the first doubling comes after a second.
+/// Width of a bin at the start, ns. With [`BINS_MAX`] bins, the first doubling
+/// happens after a second.
 const WIDTH_START_NS: u64 = 1_000_000;
-/// Tasks with bins of their own; those after share the last [`TaskBins`].
+/// Tasks with separate bins. Later tasks share the last [`TaskBins`].
 const TASKS_MAX: usize = 64;
-/// Spans kept at most; when there are more, short ones are dropped. Totals count them all the same.
+/// Most spans. If there are more, short ones are dropped. Totals still count them.
 const SPANS_MAX: usize = 8192;
-/// Queues with totals of their own; those after share one.
+/// Queues with separate totals. Later queues share one.
 const TOTALS_MAX: usize = 1024;
 
 /// Throughput and depth in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Bytes of reads completed.
+    /// Bytes of completed reads.
     pub bytes_read: u64,
-    /// Bytes of writes completed.
+    /// Bytes of completed writes.
     pub bytes_written: u64,
-    /// I/Os completed.
+    /// Completed I/Os.
     pub ios: u64,
     /// Sum of their latencies, ns.
     pub latency_sum_ns: u64,
-    /// Longest of them, ns.
+    /// Largest of their latencies, ns.
     pub latency_max_ns: u64,
     /// Requests dispatched.
     pub dispatched: u64,
-    /// Requests waiting in the queue, summed over dispatches: divide by `dispatched`.
+    /// Requests waiting in the queue, summed over dispatches. Divide by `dispatched` for the mean.
     pub waiting_sum: u64,
     /// Most requests waiting at a dispatch.
     pub waiting_max: u64,
@@ -42,105 +44,108 @@ pub struct Bin {
     pub in_device_sum: u64,
 }
 
-/// Where requests were dispatched to in one bin, in sectors; all 0 if nothing but flushes was.
+/// Positions of dispatched requests in one bin, in sectors. All are 0 if only
+/// flushes were dispatched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadBin {
     /// Smallest first sector.
     pub min: u64,
     /// Largest first sector.
     pub max: u64,
-    /// The latest first sector.
+    /// Last first sector.
     pub last: u64,
 }
 
 /// Bytes per bin of one task, or of all tasks beyond the first 63 together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBins {
-    /// Number of the task in [`RunResult::tasks`](crate::RunResult::tasks); `None` for all the others together.
+    /// Number of the task in [`RunResult::tasks`](crate::RunResult::tasks), or
+    /// `None` for all other tasks together.
     pub task: Option<usize>,
-    /// Bytes completed per bin; shorter than the timeline if it ended early.
+    /// Completed bytes per bin. The list is shorter than the timeline if the task ended early.
     pub bytes: Vec<u64>,
 }
 
-/// What an elevator did over a time.
+/// Activity of a scheduler over a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
-    /// A queue was active: its turn.
+    /// A queue was active: it had its turn.
     Active {
         /// The process that founded the queue.
         pid: u32,
         /// Whether the queue holds sync requests.
         sync: bool,
     },
-    /// The device was kept waiting for the active queue's next request.
+    /// The scheduler idled: the device waited for the active queue's next request.
     Idle {
-        /// Whether it came in time.
+        /// Whether the request came in time.
         paid: bool,
-        /// Whether another queue took the place of the one waited for before it could.
+        /// Whether another queue preempted the awaited queue first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         preempted: bool,
     },
-    /// A queue took another's place: a moment.
+    /// A queue preempted another one. The span has no length.
     Preempt {
-        /// Founder of the queue that came.
+        /// Founder of the preempting queue.
         pid: u32,
     },
 }
 
-/// A time over which an elevator did one thing.
+/// A span of time in which a scheduler did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// From, ns.
+    /// Start of the span, ns.
     pub from_ns: u64,
-    /// To, ns.
+    /// End of the span, ns.
     pub to_ns: u64,
-    /// What.
+    /// Activity of the scheduler.
     #[serde(flatten)]
     pub kind: SpanKind,
 }
 
-/// What a queue got in the whole run.
+/// Totals of a queue for the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueTotal {
-    /// The process that founded the queue, and whether it holds sync requests; `None` for all queues that have no total
-    /// of their own.
+    /// The process that founded the queue, and whether it holds sync requests.
+    /// `None` stands for all queues without a separate total.
     pub queue: Option<(u32, bool)>,
-    /// Turns.
+    /// Number of turns.
     pub turns: u64,
     /// Time in turns, ns.
     pub active_ns: u64,
-    /// Time waited for its requests that came in time, ns.
+    /// Idle time for requests of the queue that came in time, ns.
     pub idle_paid_ns: u64,
-    /// Time waited for requests that did not come, ns.
+    /// Idle time for requests of the queue that did not come, ns.
     pub idle_vain_ns: u64,
-    /// Time waited until another queue took its place, ns.
+    /// Idle time until another queue preempted it, ns.
     pub idle_preempted_ns: u64,
-    /// Times it took another queue's place.
+    /// Number of times that it preempted another queue.
     pub preemptions: u64,
 }
 
-/// A picture of a run, at most a few hundred KiB however long it takes.
+/// A timeline of a run. It has at most a few hundred KiB, however long the run is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Width of a bin, ns.
     pub bin_ns: u64,
-    /// Throughput, latency, depth.
+    /// Throughput, latency and depth.
     pub bins: Vec<Bin>,
-    /// Where the device was sent; as long as `bins`.
+    /// Positions of dispatched requests; as long as `bins`.
     pub head: Vec<HeadBin>,
     /// Bytes of tasks.
     pub tasks: Vec<TaskBins>,
-    /// Turns, idling and preemptions, in the order they ended.
+    /// Turns, idling and preemptions, in the order in which they ended.
     pub spans: Vec<Span>,
-    /// Spans shorter than this are not in `spans`, ns; 0 if all are. Preemptions are dropped evenly.
+    /// Length of the shortest spans in `spans`, ns; 0 if `spans` has all.
+    /// Preemptions are thinned out evenly.
     pub spans_shorter_dropped_ns: u64,
-    /// What each queue got, whether or not its spans were kept, by queue; empty in timelines of earlier versions and
-    /// where elevators give no turns.
+    /// Totals of each queue, sorted by queue, including dropped spans. Empty in
+    /// timelines of earlier versions and for schedulers without turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<QueueTotal>,
-    /// I/Os as whoever submitted them sees them; empty in timelines of earlier versions. Of a real device's run it is
-    /// all there is.
+    /// I/Os as the submitting process sees them. Empty in timelines of earlier
+    /// versions. A run on a real device has only this.
     #[serde(default, skip_serializing_if = "IoTimeline::is_empty")]
     pub io: IoTimeline,
     #[serde(skip)]
@@ -200,14 +205,14 @@ impl HeadBin {
 }
 
 impl From<IoTimeline> for Timeline {
-    /// Of a run that nobody followed through the queue.
+    /// Creates the timeline of a run without an observer of the queue.
     fn from(io: IoTimeline) -> Self {
         Self { io, ..Self::default() }
     }
 }
 
 impl Timeline {
-    /// The bin of a moment; makes room for it.
+    /// Returns the bin of a time, and makes room for it.
     fn bin(&mut self, now_ns: u64) -> usize {
         while now_ns / self.bin_ns >= BINS_MAX as u64 {
             self.widen();
@@ -240,7 +245,7 @@ impl Timeline {
         }
     }
 
-    /// Drops about half of the spans: the short ones, and every second moment.
+    /// Drops about half of the spans: the short ones, and every second preemption.
     fn thin_spans(&mut self) {
         let mut lengths: Vec<u64> = self.spans.iter().map(|span| span.to_ns - span.from_ns).collect();
         lengths.sort_unstable();
@@ -256,7 +261,7 @@ impl Timeline {
         });
     }
 
-    /// The total of a queue; that of all others if there are too many.
+    /// Returns the total of a queue, or the common total if there are too many queues.
     fn total(&mut self, queue: (u32, bool)) -> &mut QueueTotal {
         let find = |queue| self.totals.binary_search_by_key(&queue, |total: &QueueTotal| total.queue);
         let (at, new) = match find(Some(queue)) {
@@ -321,7 +326,7 @@ impl Observer for Timeline {
                 self.end_active(now_ns);
             }
             Decision::Preempt { queue } => {
-                // It came before what was waited for could.
+                // The other queue came before the awaited request.
                 self.end_idle(now_ns, false, true);
                 self.total((queue.pid, queue.sync)).preemptions += 1;
                 self.span(now_ns, now_ns, SpanKind::Preempt { pid: queue.pid });
@@ -449,7 +454,7 @@ mod tests {
         let turns = 3 * SPANS_MAX as u64;
         let turn = |i: u64| {
             let pid = i as u32 % (TOTALS_MAX as u32 + 10);
-            // Short ones and long ones.
+            // Short turns and long ones.
             let end = i * 100 + 1 + i % 50;
             [(i * 100, active(pid)), (end, Decision::Expire { queue: name(pid), timed_out: false })]
         };

@@ -14,13 +14,15 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// The machine of today with `cache_mib` of memory: writers are free up to 15 % of it, and held at 20 %.
+/// Returns the present machine with `cache_mib` of memory. Writers are free up
+/// to 15 % of it, and throttled at 20 %.
 fn machine(cache_mib: u64) -> Machine {
     let text = include_str!("../../lab/machines/linux-6.12.toml");
     Machine { cache_mib, ..toml::from_str(text).unwrap() }
 }
 
-/// A device with a volatile cache that serves a command at a time: 100 us, and 10 MB/s.
+/// Returns a device with a volatile cache that serves one command at a time,
+/// with 100 us and 10 MB/s.
 fn device() -> Profile {
     let text = "kind = \"server\"\n[server]\ncapacity_sectors = 4194304\ndepth = 32\nmax_hw_sectors_kb = 512\n\
                 write_cache = true\nservers = 1\nflush_ns = 1000000\n\
@@ -50,12 +52,12 @@ fn result(machine: &Machine, jobs: Vec<Job>) -> RunResult {
     watched(machine, jobs, ())
 }
 
-/// Bytes a second of a job's writes.
+/// Returns the rate of a job's writes, bytes/s.
 fn rate(job: &JobResult) -> f64 {
     job.write.bytes as f64 * 1e9 / (job.ended_ns - job.started_ns.unwrap()) as f64
 }
 
-/// What the flags of bios were, by task.
+/// Flags of bios, by task.
 #[derive(Default)]
 struct Bios(Vec<(usize, Op, Flags, u64)>);
 
@@ -70,7 +72,7 @@ fn a_writer_within_memory_does_not_reach_the_disk() {
     let result = result(&machine(1000), vec![job("w", Mode::Write, 64 * MIB)]);
     assert!(rate(&result.jobs[0]) > 1e9, "{}", rate(&result.jobs[0]));
     assert_eq!((result.bytes_written, result.jobs[0].write.ios), (0, 16_384));
-    // Of a task it is told what that saw.
+    // A task's result counts its own calls.
     let task = result.tasks.last().unwrap();
     assert_eq!((task.name.as_str(), task.ios, task.bytes_written), ("w", 16_384, 64 * MIB));
     assert_eq!(result.notes, []);
@@ -82,7 +84,7 @@ fn writers_above_the_limit_get_the_rate_of_the_disk() {
         let jobs = (0..writers).map(|copy| Job { copy, ..timed(job("w", Mode::Write, 256 * MIB), 60) }).collect();
         let result = result(&machine(100), jobs);
         let all: f64 = result.jobs.iter().map(rate).sum();
-        // 20 MB were free, of which something is free again.
+        // 20 MB were free at the start. Some of them are free again at the end.
         assert!((9e6..10.6e6).contains(&all), "{writers}: {all}");
         let slowest = result.jobs.iter().map(rate).fold(f64::MAX, f64::min);
         assert!(slowest > all / writers as f64 * 0.8, "{writers}: {slowest} of {all}");
@@ -98,7 +100,7 @@ fn fsync_flushes_before_and_after_the_commit_block() {
     let job = &result.jobs[0];
     assert_eq!((job.write.ios, job.sync.count()), (10, 10));
     assert_eq!(result.queue.flushes.ios, 20, "without FUA each commit flushes twice");
-    // Each time the data, a descriptor, at least the inode, and the commit block.
+    // Each commit writes the data, a descriptor, at least the inode, and the commit block.
     assert!((10 * 16 * KIB..10 * 28 * KIB).contains(&result.bytes_written), "{}", result.bytes_written);
     assert!(job.sync.mean_ns() > 2_000_000.0 && job.write.completion.mean_ns() < 50_000.0);
 }
@@ -109,7 +111,7 @@ fn fdatasync_of_allocated_blocks_writes_no_journal() {
     let log = Job { fdatasync_ios: 1, options: vec![option("overwrite", "1")], ..job("log", Mode::Write, 40 * KIB) };
     let overwritten = result(&machine(1000), vec![log.clone()]);
     assert_eq!((overwritten.queue.flushes.ios, overwritten.bytes_written), (10, 40 * KIB));
-    // Blocks that nothing was written to have to be noted as written.
+    // Unwritten blocks must be marked as written.
     let preallocated = result(&machine(1000), vec![Job { options: Vec::new(), ..log }]);
     assert_eq!(preallocated.queue.flushes.ios, 20);
 }
@@ -196,7 +198,7 @@ fn direct_jobs_beside_a_buffered_one_keep_their_depth() {
     let result = result(&machine(1000), vec![direct, job("w", Mode::Write, MIB)]);
     let job = &result.jobs[0];
     assert!(job.depth_level[2] >= 997, "{:?}", job.depth_level);
-    // One at a time takes 510 us; four wait for one another.
+    // One read at a time takes 510 us. Four wait for one another.
     assert!((1.9e6..2.2e6).contains(&job.read.completion.mean_ns()), "{}", job.read.completion.mean_ns());
 }
 

@@ -1,4 +1,4 @@
-//! Traces whose times are coarse: what is simulated, and where latency counts from.
+//! Traces with coarse times: the simulated arrivals, and the start of latencies.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use iosched_workload::{Trace, Workload};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A device that serves one command of 8 sectors at a time, in 1 ms.
+/// Returns a device that serves one command of 8 sectors at a time, in 1 ms.
 fn one_at_a_time(depth: u32) -> Profile {
     let text =
         format!("kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = 1\nlat_ns = 1000000\nns_per_sector = 0\n");
     Profile::parse("fixed", &text).unwrap()
 }
 
-/// Independent arrivals of three processes, `rate` a second, with times rounded down to `grain_ns`.
+/// Returns independent arrivals of three processes, `rate` per second, with
+/// times rounded down to `grain_ns`.
 fn arrivals(rate: u64, seconds: u64, grain_ns: u64, resolution_ns: u64) -> Workload {
     let mut rng = SplitMix64::new(5);
     let mut times: Vec<u64> = (0..rate * seconds).map(|_| rng.below(seconds * SECOND_NS)).collect();
@@ -40,7 +41,7 @@ fn arrivals(rate: u64, seconds: u64, grain_ns: u64, resolution_ns: u64) -> Workl
     Workload::Trace(Arc::new(Trace::collect("t", resolution_ns, requests).unwrap()))
 }
 
-/// Mean latency of open replay, ns, with this number of requests in the queue at most.
+/// Returns the mean latency of open replay, ns, with at most `nr_requests` requests in the queue.
 fn mean_ns(workload: &Workload, depth: u32, nr_requests: u32, seed: u64) -> f64 {
     let profile = one_at_a_time(depth);
     let setting = format!("noop:nr_requests={nr_requests}").parse().unwrap();
@@ -59,7 +60,7 @@ fn whole_seconds_give_the_latency_of_exact_times() {
 
 #[test]
 fn waits_for_tags_count_from_the_simulated_arrival() {
-    // Four requests in all: processes wait often, at 60 % load.
+    // With four requests in all, processes wait often at 60 % load.
     let exact = mean_ns(&arrivals(600, 60, 1, 1), 1, 4, 1);
     let coarse = mean_ns(&arrivals(600, 60, SECOND_NS, SECOND_NS), 1, 4, 1);
     assert!((coarse / exact - 1.0).abs() < 0.06, "{coarse} against {exact} ns");

@@ -10,7 +10,8 @@ use iosched_trace::TraceRequest;
 use iosched_workload::{TaskSet, Trace, Workload};
 use proptest::prelude::*;
 
-/// A device of `depth` that serves one command at a time: 1,000 ns each, and 10 a sector.
+/// Returns a device of `depth` that serves one command at a time: 1,000 ns
+/// each, and 10 ns per sector.
 fn fixed(depth: u32) -> Profile {
     let text = format!("kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = 1\nlat_ns = 1000\nns_per_sector = 10\n");
     Profile::parse("fixed", &text).unwrap()
@@ -24,7 +25,7 @@ fn plan<'a>(workload: &'a Workload, profile: &'a Profile, setting: &str) -> Plan
     Plan::new(workload, profile, setting.parse().unwrap())
 }
 
-/// A submission: arrival, pid, sector, latency.
+/// Returns a submission: arrival, pid, sector, latency.
 fn request(arrival_ns: u64, pid: u32, sector: u64, latency_ns: Option<u64>) -> TraceRequest {
     let (op, flags, nr_sectors) = (Op::Read, Flags::SYNC, 8);
     TraceRequest {
@@ -44,7 +45,7 @@ fn trace(requests: &[TraceRequest]) -> Workload {
     Workload::Trace(Arc::new(Trace::collect("t", 1, requests.iter().copied().map(Ok)).unwrap()))
 }
 
-/// Inserts `+`, dispatches `>` and completions `-` of a run with their times.
+/// Returns inserts `+`, dispatches `>` and completions `-` of a run with their times.
 fn story(plan: &Plan<'_>) -> String {
     let mut text = Vec::new();
     let watch = Decisions(|now_ns: u64, decision: &Decision| match decision {
@@ -60,7 +61,7 @@ fn story(plan: &Plan<'_>) -> String {
 
 #[test]
 fn completions_precede_other_events_at_equal_times() {
-    // The first takes until 1080; the others arrive exactly then, one event each.
+    // The first I/O takes until 1080. The others arrive exactly then, one event each.
     let workload =
         tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
     let profile = fixed(1);
@@ -70,7 +71,8 @@ fn completions_precede_other_events_at_equal_times() {
 
 #[test]
 fn events_from_before_the_run_come_first() {
-    // Task 1 thinks for nothing after its completion at 1080; the arrival at 1080 was scheduled before.
+    // Task 1 has no think time after its completion at 1080. The arrival at 1080
+    // was scheduled before.
     let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
     let (workload, profile) = (tasks(text), fixed(1));
     let events = story(&plan(&workload, &profile, "noop"));
@@ -88,7 +90,8 @@ fn a_batch_comes_again_when_as_many_ios_are_done() {
 
 #[test]
 fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
-    // The writer does one I/O, then the journal two, then the writer again, until the writer has done three.
+    // The writer does one I/O, then the journal two, then the writer again,
+    // until the writer has done three.
     let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
                 [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 9\niodepth = 0\nthink_ns = 7\nrelay = 1\n";
     let (workload, profile) = (tasks(text), fixed(1));
@@ -144,7 +147,7 @@ fn a_task_that_finds_the_queue_full_waits_and_loses_nothing() {
         timeline.bins.iter().for_each(|bin| waiting_max = waiting_max.max(bin.waiting_max));
         assert_eq!(result.tasks.iter().map(|task| task.ios).collect::<Vec<_>>(), [500, 500]);
         assert!(result.notes.iter().any(|note| matches!(note, Note::WaitedForAllocation { .. })), "{:?}", result.notes);
-        // Half again as many as nr_requests is the most that batching lets through.
+        // Batching lets at most 1.5 times nr_requests through.
         assert!(waiting_max <= 6, "{scheduler}: {waiting_max}");
     }
 }
@@ -232,7 +235,8 @@ fn open_replay_keeps_recorded_times_and_speed_divides_them() {
 
 #[test]
 fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
-    // Recorded: 1 done at 100, then 50 of thinking; 3 was sent with 2 still under way, 20 after 1 was done too.
+    // Recorded: 1 completed at 100, then came 50 of think time. 3 was sent with
+    // 2 still in flight, 20 after 1 completed, too.
     let requests = [
         request(0, 1, 0, Some(100)),
         request(150, 1, 800, Some(500)),
@@ -242,7 +246,8 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     ];
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
-    // 3 waited for 1 (70 after it), 4 for 3 (done at 180, so 220 after it); process 2 comes when it came.
+    // 3 waited for 1 (70 after it), 4 for 3 (completed at 180, so 220 after it).
+    // Process 2 arrives at its recorded time.
     let events = story(&plan);
     assert_eq!(
         events,
@@ -259,7 +264,7 @@ fn open_replay_counts_latency_from_the_arrival() {
     let (workload, profile) = (trace(&requests), fixed(1));
     let result = run(&plan(&workload, &profile, "noop:nomerges=2"), ()).unwrap();
     assert_eq!(result.ios, 2_000);
-    // One every 1080 ns, but one every 10 ns wanted: the last waited for nearly all of the run.
+    // An I/O takes 1080 ns, but one arrives every 10 ns. The last waited for nearly the whole run.
     assert_eq!(result.finished_ns, 2_000 * 1_080);
     assert!(result.latency.reads.max_ns() > 2_000_000);
     assert!(matches!(result.notes[..], [Note::WaitedForAllocation { ios: 1_000.., .. }]), "{:?}", result.notes);
@@ -367,7 +372,7 @@ fn watching_a_run_does_not_change_it() {
     assert_eq!(run(&plan, ()).unwrap(), run(&plan, (Timeline::default(), Timeline::default())).unwrap());
 }
 
-/// What a run submitted, with latencies, as a trace of it would show.
+/// Returns the submissions of a run with their latencies, as a trace of the run would contain them.
 fn recording(plan: &Plan<'_>) -> Vec<TraceRequest> {
     let mut requests: Vec<TraceRequest> = Vec::new();
     let watch = Decisions(|now_ns: u64, decision: &Decision| match *decision {
@@ -390,7 +395,7 @@ prop_compose! {
                     -> (u64, TraceRequest) {
         let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush][op];
         let flags = Flags::from_bits_truncate(flags);
-        // A device-side promise is for writes.
+        // Only writes have FUA and PREFLUSH.
         let flags = if op == Op::Write { flags } else { flags - Flags::FUA - Flags::PREFLUSH };
         let (sector, nr_sectors) = if op == Op::Flush { (0, 0) } else { (sector, nr_sectors) };
         (gap_ns, TraceRequest { arrival: Time::ZERO, pid, device: None, op, flags, sector, nr_sectors, latency_ns, ioprio: None })
@@ -477,7 +482,7 @@ proptest! {
 #[test]
 fn replay_serves_processes_by_their_class_at_the_time() {
     let with = |request, text: &str| TraceRequest { ioprio: text.parse().ok(), ..request };
-    // While the first is served, the others come.
+    // The others arrive while the first is served.
     let requests = [
         with(request(0, 1, 0, Some(100)), "none"),
         with(request(10, 2, 100, Some(100)), "idle"),

@@ -1,4 +1,4 @@
-//! fio's example jobs: all run, except those that need a feature outside of the simulation.
+//! fio's example jobs. All run, except those that need an unsupported feature.
 #![expect(clippy::disallowed_methods, reason = "the examples lie beside the repository")]
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn examples() -> Option<PathBuf> {
 const REFUSED: [&str; 8] =
     ["verify", "zonemode", "steadystate", "ss", "random_distribution", "num_range", "flow", "filename"];
 
-/// Engines of the examples that send no blocks to a disk that iosched knows.
+/// Engines of the examples that send no I/O to a block device that iosched knows.
 const REFUSED_ENGINES: [&str; 30] = [
     "cpuio",
     "dev-dax",
@@ -76,7 +76,8 @@ fn examples_run_unless_they_need_a_refused_feature() {
                 }
                 continue;
             }
-            // The file leaves a variable or the engine to the command line, so fio refuses the file alone, too.
+            // The file leaves a variable or the engine to the command line, so fio
+            // refuses the file alone, too.
             Err(WorkloadError::JobFile(JobError::Invalid { problems, .. })) => {
                 let first = problems[0].to_string();
                 let is_incomplete = ["is not set in the environment", "this option is only for ioengine="]

@@ -1,4 +1,4 @@
-//! Properties of fio jobs at work, on a device of fixed latency.
+//! Properties of running fio jobs, on a device of fixed latency.
 
 use iosched::{Decision, Flags, IoClass, IoPriority, Op};
 use iosched_disk::Profile;
@@ -15,7 +15,8 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// A device of `depth` that serves `parallel` commands at a time: 1,000 ns each, and 10 a sector; 4 KiB take 1,080 ns.
+/// Returns a device of `depth` that serves `parallel` commands at a time: 1,000
+/// ns each, and 10 ns per sector. 4 KiB take 1,080 ns.
 fn device(depth: u32, parallel: u32) -> Profile {
     let text = format!(
         "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = 1000\nns_per_sector = 10\n"
@@ -23,7 +24,7 @@ fn device(depth: u32, parallel: u32) -> Profile {
     Profile::parse("fixed", &text).unwrap()
 }
 
-/// A job on the whole device, direct, of `ios` I/Os of 4 KiB.
+/// Returns a direct job on the whole device, of `ios` I/Os of 4 KiB.
 fn job(name: &str, ios: u64) -> Job {
     Job { files: Files::Named(vec!["/dev/sda".to_owned()]), direct: true, number_ios: Some(ios), ..Job::new(name) }
 }
@@ -53,7 +54,7 @@ fn span(job: &JobResult) -> (u64, u64) {
     (job.started_ns.unwrap(), job.ended_ns)
 }
 
-/// Inserts `+`, dispatches `>` and completions `-` with their times.
+/// Returns inserts `+`, dispatches `>` and completions `-` with their times.
 fn story(jobs: Vec<Job>) -> String {
     let mut text = Vec::new();
     let watch = Decisions(|now_ns: u64, decision: &Decision| match decision {
@@ -85,7 +86,7 @@ fn an_asynchronous_engine_keeps_its_depth_full() {
 fn the_depth_between_batches_falls_to_its_low_mark() {
     let batched = Job { batch_submit: 4, io_depth_low: 2, placement: RANDOM, ..libaio("j", 400, 4) };
     let job = &result(vec![batched]).jobs[0];
-    // Fills from 2 to 4: the two are submitted when the depth is full.
+    // The depth is filled from 2 to 4, so two I/Os are submitted when the depth is full.
     assert_eq!(job.depth_submit.iter().sum::<u64>(), job.depth_submit[1]);
     assert!(job.depth_submit[1] < 202, "{:?}", job.depth_submit);
     assert_eq!(job.read.ios, 400);
@@ -97,7 +98,7 @@ fn completions_are_taken_so_many_at_a_time() {
     let job = &result_on(&device(32, 1), vec![taking]).jobs[0];
     let batches: u64 = job.depth_complete.iter().sum();
     assert!((190..=210).contains(&batches), "{:?}", job.depth_complete);
-    // The first of four waits for the others before the job takes notice.
+    // The first of four I/Os waits for the others before the job sees its completion.
     assert!(job.read.completion.max_ns() > job.read.completion.min_ns() + 3 * 1080);
 }
 

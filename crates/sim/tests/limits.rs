@@ -13,13 +13,14 @@ use proptest::prelude::*;
 const SECOND: u64 = 1_000_000_000;
 /// Time of one command of the device, ns.
 const LATENCY_NS: u64 = 100_000;
-/// Completed work of a scheduler that waits for a process, or lets a request age, in addition to the requests in flight.
+/// Completed work of a scheduler that idles for a process or lets a request
+/// age, in addition to the requests in flight, ns.
 const IDLING_NS: u64 = 100_000_000;
 
 const SETTINGS: [&str; 8] =
     ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "mq-deadline:nr_requests=4"];
 
-/// A device that serves `parallel` commands at a time and takes `depth`.
+/// Returns a device that serves `parallel` commands at a time and takes `depth`.
 fn device(depth: u32, parallel: u32) -> Profile {
     let text = format!(
         "kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = {parallel}\nlat_ns = {LATENCY_NS}\nns_per_sector = 0\n"
@@ -27,7 +28,7 @@ fn device(depth: u32, parallel: u32) -> Profile {
     Profile::parse("fixed", &text).unwrap()
 }
 
-/// When the latest I/O was asked for, ns.
+/// Latest time at which an I/O was requested, ns.
 #[derive(Default)]
 struct LastAsked(u64);
 
@@ -45,7 +46,7 @@ fn tasks(text: &str) -> Workload {
     Workload::Tasks(TaskSet::parse("t.toml", text).unwrap().into())
 }
 
-/// `count` reads of two processes, one every `gap_ns`.
+/// Returns `count` reads of two processes, one every `gap_ns`.
 fn trace(count: u64, gap_ns: u64) -> Workload {
     let mut text = String::from("arrival_ns,pid,op,sync,sector,nr_sectors,latency_ns\n");
     for i in 0..count {
@@ -55,7 +56,8 @@ fn trace(count: u64, gap_ns: u64) -> Workload {
     Workload::Trace(Arc::new(Trace::read("reads.csv", reader).unwrap()))
 }
 
-/// A workload of more than a second, of the kind `kind`, with `depth` I/Os in flight for each of two tasks.
+/// Returns a workload of more than a second, of the kind `kind`, with `depth`
+/// I/Os in flight for each of two tasks.
 fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
     match kind {
         0 => tasks(&format!(
@@ -100,7 +102,8 @@ proptest! {
             let (result, last_asked) = limited(&workload, &profile, setting, time_ns, replay);
             prop_assert!(last_asked < time_ns, "{setting}: asked at {last_asked} ns, the limit is {time_ns} ns");
             prop_assert!(result.notes.iter().any(|note| matches!(note, Note::Limited { .. })), "{setting}: {:?}", result.notes);
-            // The I/Os in flight at the limit complete, those of an overloaded queue in open replay too.
+            // The I/Os in flight at the limit complete, including those of an
+            // overloaded queue in open replay.
             let in_flight = u64::from(depth) + 2 + 1024;
             let at_most = time_ns + in_flight * LATENCY_NS + IDLING_NS;
             let finished_ns = result.finished_ns;
@@ -109,7 +112,7 @@ proptest! {
     }
 }
 
-/// MB/s of a run.
+/// Returns the rate of a run, MB/s.
 fn rate(result: &RunResult) -> f64 {
     (result.bytes_read + result.bytes_written) as f64 * 1e3 / result.counted_ns() as f64
 }
@@ -149,7 +152,7 @@ fn a_task_that_starves_does_not_prolong_the_run() {
 
 #[test]
 fn an_event_far_away_does_not_end_the_others_early() {
-    // While one task thinks beyond the limit, the other goes on to the limit.
+    // While one task thinks beyond the limit, the other continues up to the limit.
     let workload = tasks(
         "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 10\nthink_ns = 5_000_000_000\n\
          [[tasks]]\npid = 2\npattern = \"random\"\nrange = [0, 1000000]\niodepth = 4\ntotal = 40000\n",

@@ -1,12 +1,12 @@
-//! What the field's literature says of elevators, on modelled devices. Each test names its source; figures are printed
-//! with `cargo test -p iosched-sim literature:: -- --nocapture`.
+//! Statements of the literature about schedulers, on modelled devices. Each test names its
+//! source. To print the results, run `cargo test -p iosched-sim literature:: -- --nocapture`.
 
 use iosched::{Decision, Setting};
 use iosched_disk::Profile;
 use iosched_sim::{Decisions, Plan, RunResult, TaskResult, run};
 use iosched_workload::{TaskSet, Workload};
 
-/// What one scheduler setting makes of tasks on a device.
+/// Runs tasks on a device with a scheduler setting.
 fn on(device: &str, scheduler: &str, tasks: &str) -> RunResult {
     let workload = Workload::Tasks(Box::new(TaskSet::parse("tasks.toml", tasks).expect("the tasks are right")));
     let profile = Profile::named(device).expect("the profile comes with the crate");
@@ -14,7 +14,7 @@ fn on(device: &str, scheduler: &str, tasks: &str) -> RunResult {
     run(&Plan::new(&workload, &profile, setting), ()).expect("the plan can be run")
 }
 
-/// Bytes a second of all tasks.
+/// Returns the throughput of all tasks, bytes/s.
 fn throughput(result: &RunResult) -> f64 {
     (result.bytes_read + result.bytes_written) as f64 / (result.finished_ns as f64 / 1e9)
 }
@@ -23,7 +23,8 @@ fn task<'r>(result: &'r RunResult, name: &str) -> &'r TaskResult {
     result.tasks.iter().find(|task| task.name == name).expect("the task is there")
 }
 
-/// A sequential reader of 64 KiB at a time from gigabyte `place` on that thinks for `think_us`.
+/// Returns a sequential reader of 64 KiB at a time that begins at gigabyte
+/// `place` and thinks for `think_us`.
 fn sequential_reader(pid: u32, place: u64, think_us: u64) -> String {
     format!(
         "[[tasks]]\npid = {pid}\nname = \"reader {pid}\"\npattern = \"seq\"\nstart_sector = {}\nnr_sectors = 128\n\
@@ -33,8 +34,9 @@ fn sequential_reader(pid: u32, place: u64, think_us: u64) -> String {
     )
 }
 
-/// A stream through the page cache: readahead, or writeback, keeps two requests of 64 KiB under way. Each begins a
-/// second after the one before: those that begin together BFQ takes for parts of one program.
+/// Returns a stream through the page cache: readahead, or writeback, keeps two
+/// requests of 64 KiB in flight. Each stream starts a second after the preceding
+/// one, because BFQ takes streams that start together for parts of one program.
 fn stream(pid: u32, op: &str) -> String {
     let start_ns = u64::from(pid) * 1_000_000_000;
     let sync = op == "read";
@@ -42,7 +44,7 @@ fn stream(pid: u32, op: &str) -> String {
         + &format!("op = \"{op}\"\nsync = {sync}\niodepth = 2\nstart_ns = {start_ns}\n")
 }
 
-/// Random reads of 4 KiB, all over the first 900 GB.
+/// Returns a random reader of 4 KiB over the first 900 GB.
 fn random_reader(pid: u32, think_us: u64) -> String {
     format!(
         "[[tasks]]\npid = {pid}\nname = \"random {pid}\"\npattern = \"random\"\nrange = [0, 1_800_000_000]\nnr_sectors = 8\n\
@@ -65,7 +67,7 @@ fn anticipation_doubles_throughput_of_two_thinking_readers() {
     assert!(anticipatory >= 2.0 * deadline, "{anticipatory} against {deadline}");
 }
 
-/// The same: what anticipation costs those that it cannot help.
+/// From the same paper: the cost of anticipation for processes that do not benefit.
 #[test]
 fn random_readers_pay_at_most_a_tenth_for_anticipation() {
     for readers in [1, 2, 8] {
@@ -93,7 +95,8 @@ fn without_antic_expire_nothing_is_anticipated() {
     assert!(waits("anticipatory") > 100);
 }
 
-/// Valente and Checconi, IEEE ToC 2010; Linux' bfq-iosched documentation: bandwidth follows weights.
+/// Valente and Checconi, IEEE ToC 2010, and Linux' bfq-iosched documentation:
+/// bandwidth follows weights.
 #[test]
 fn bfq_shares_bandwidth_by_weight_within_five_percent() {
     let weights = [100, 200, 300, 400];
@@ -111,7 +114,8 @@ fn bfq_shares_bandwidth_by_weight_within_five_percent() {
     }
 }
 
-/// A start-up: a process that reads what it needs, here and there, each after the other, beside ten sequential readers.
+/// Returns a program start: a process that makes dependent random reads, beside
+/// ten sequential readers.
 fn start_up() -> String {
     let mut tasks: Vec<String> = (1..=10).map(|pid| stream(pid, "read")).collect();
     tasks.push(
@@ -122,7 +126,7 @@ fn start_up() -> String {
     for_seconds(80, &tasks)
 }
 
-/// How long the start-up took, s.
+/// Returns the time of the program start, s.
 fn start_up_seconds(scheduler: &str) -> f64 {
     let result = on("sata-7200", scheduler, &start_up());
     let start_up = task(&result, "start-up");
@@ -130,7 +134,8 @@ fn start_up_seconds(scheduler: &str) -> f64 {
     (start_up.last_completion_ns.unwrap() - start_up.first_submit_ns.unwrap()) as f64 / 1e9
 }
 
-/// Published on a real disk, a start-up beside ten sequential readers: 0.74 s with BFQ against 2.1 to 2.2 s.
+/// Published for a real disk: 0.74 s for a start-up beside ten sequential
+/// readers with BFQ, and 2.1 to 2.2 s with others.
 #[test]
 fn bfq_halves_interactive_start_up_against_none() {
     let [none, bfq] = ["none", "bfq"].map(start_up_seconds);
@@ -138,8 +143,9 @@ fn bfq_halves_interactive_start_up_against_none() {
     assert!(2.0 * bfq <= none, "{bfq} s against {none} s");
 }
 
-/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ asks in the root alone whether a queue may
-/// preempt the one in service. Weights of cgroups below a common one do not help who comes a moment later.
+/// Measured on Linux 6.12 (`cargo xtask guest`, docs/elevators.md): BFQ checks
+/// only in the root group whether a queue may preempt the active one. Weights
+/// of cgroups below a common one do not help a queue that comes a moment later.
 #[test]
 fn bfq_preempts_light_cgroups_in_the_root_only() {
     let heavy_per_light = |parent: &str| {
@@ -158,8 +164,9 @@ fn bfq_preempts_light_cgroups_in_the_root_only() {
     assert!(in_root > 2.0 && below < 1.5, "{in_root} and {below}");
 }
 
-/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more throughput than CFQ with several
-/// sequential streams, since a budget lasts while it is used and no clock cuts it short.
+/// Linux' bfq-iosched documentation and Valente's measurements: up to 30 % more
+/// throughput than CFQ with several sequential streams, because a budget lasts
+/// while it is used and no clock ends it early.
 #[test]
 fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     let mut best: f64 = 0.0;
@@ -174,7 +181,7 @@ fn bfq_gives_sequential_streams_more_throughput_than_cfq() {
     assert!(best >= 0.15, "at most {best}");
 }
 
-/// mq-deadline's priority classes: idle waits while best effort is busy, but not for ever.
+/// mq-deadline's priority classes: idle requests wait while best-effort ones come, but not forever.
 #[test]
 fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
     let mut tasks: Vec<String> = (1..=4).map(|pid| random_reader(pid, 0)).collect();
@@ -188,14 +195,16 @@ fn mq_deadline_starves_idle_up_to_prio_aging_expire() {
         idle.quantile_ns(1.0) / 1_000_000
     );
     assert!(idle.count() == 20 && idle.quantile_ns(0.0) >= 1_000_000_000, "idle is served only by age");
-    // One request more may be in the device, and one of best effort may just have gone.
+    // One more request may be in the device, and a best-effort request may just
+    // have been dispatched.
     assert!(idle.quantile_ns(1.0) < 1_100_000_000, "{} ns", idle.quantile_ns(1.0));
 }
 
-/// The writers of these documents go past the page cache: wbt has no part in what was measured.
+/// The writers of these documents bypass the page cache, so wbt had no effect on the measurements.
 const PAST_CACHE: &str = "wbt_lat_usec=0";
 
-/// A reader of 4 KiB beside sixteen processes that write at random and do not wait for it.
+/// Returns a reader of 4 KiB beside sixteen processes that write at random and
+/// do not wait for their writes.
 fn reader_beside_writers(seconds: u64, nr_sectors: u32, iodepth: u32) -> String {
     let reader =
         "[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 200_000_000]\nnr_sectors = 8\n";
@@ -206,7 +215,7 @@ fn reader_beside_writers(seconds: u64, nr_sectors: u32, iodepth: u32) -> String 
     for_seconds(seconds, &[reader.to_owned(), writers])
 }
 
-/// The quantile `q` of the reader's latency, ms.
+/// Returns the quantile `q` of the reader's latency, ms.
 fn reader_ms(device: &str, scheduler: &str, tasks: &str, q: f64) -> f64 {
     let result = on(device, scheduler, tasks);
     let reader = task(&result, "reader");
@@ -228,8 +237,8 @@ fn bfq_and_kyber_cut_reader_p99_tenfold_beside_16_writers() {
     assert!(10.0 * kyber <= none && 10.0 * bfq <= none, "none {none} ms, kyber {kyber} ms, bfq {bfq} ms");
 }
 
-/// What kyber is for. Reads are slower until it has seen enough of both directions to cut the writers' tokens, in the
-/// second second.
+/// The purpose of kyber. Reads are slower until it has seen enough of both
+/// directions to reduce the writers' tokens, in the second second.
 #[test]
 fn kyber_holds_read_latency_at_its_target_beside_heavy_writers() {
     let tasks = reader_beside_writers(30, 128, 2);

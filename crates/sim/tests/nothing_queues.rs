@@ -1,5 +1,5 @@
-//! Where nothing has to wait for the device, an elevator has nothing to decide: what is submitted is issued at once,
-//! whole or merged on its plug, and every elevator gives what none gives.
+//! If no request has to wait for the device, a scheduler has nothing to decide. Submitted I/Os are
+//! dispatched at once, whole or merged on a plug, and every scheduler gives the result of none.
 
 use iosched_disk::Profile;
 use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, run};
@@ -7,20 +7,21 @@ use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 use proptest::prelude::*;
 
-/// Work-conserving: they keep nothing back for anybody, whoever asks.
+/// Work-conserving schedulers: they never keep requests back.
 const CONSERVING: [&str; 5] = ["mq-deadline", "kyber", "noop", "deadline", "adios"];
-/// Wait for the next request of a process while others have some, or let reads and writes take turns.
+/// Schedulers that wait for a process's next request while others have
+/// requests, or that alternate reads and writes.
 const WAITING: [&str; 6] = ["bfq", "cfq", "cfq-2.6.16", "cfq-2.6.30", "cfq-2.6.34", "anticipatory"];
-/// Those of the layer that none is of.
+/// Schedulers of the multi-queue layer, without none.
 const MULTI_QUEUE: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 
-/// A device that takes and serves 64 commands at once.
+/// Returns a device that takes and serves 64 commands at once.
 fn device() -> Profile {
     let text = "kind = \"fixed\"\n[fixed]\ndepth = 64\nparallel = 64\nlat_ns = 100_000\nns_per_sector = 70\n";
     Profile::parse("fixed", text).unwrap()
 }
 
-/// What the device was given, and when.
+/// Times and requests that were dispatched to the device.
 #[derive(Default)]
 struct Given(Vec<(u64, u64, u32, usize)>);
 
@@ -42,7 +43,8 @@ fn given(jobs: &str, scheduler: &str, plug: bool) -> Vec<(u64, u64, u32, usize)>
     given.0
 }
 
-/// A job file. Depths and numbers of jobs are such that the device always has room.
+/// Generates a job file. Depths and numbers of jobs are small enough that the
+/// device always has room.
 fn jobs(modes: &'static [&'static str], numjobs: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = String> {
     let batches = (1u32..=4, 1u32..=4, any::<bool>());
     (prop::sample::select(modes), numjobs, 1u32..=8, batches, 0u32..200, prop::sample::select(&[4u32, 16, 64]))
@@ -89,7 +91,8 @@ proptest! {
     }
 }
 
-/// The readers that were merged pairwise: two I/Os each of the same moment, and a device with room for all.
+/// A regression test: readers were merged pairwise, with two I/Os each at the
+/// same time and a device with room for all.
 #[test]
 fn readers_of_depth_two_are_not_merged() {
     let jobs = "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\noffset_increment=64m\nrw=read\nbs=64k\niodepth=2\n\
@@ -100,7 +103,7 @@ fn readers_of_depth_two_are_not_merged() {
     }
 }
 
-/// A batch of three is collected, one of two is not.
+/// A batch of three is collected on a plug, a batch of two is not.
 #[test]
 fn batches_of_more_than_two_are_collected() {
     let batches = |batch: u32| {

@@ -1,4 +1,5 @@
-//! Recordings of a driver in the engine: the same decisions, and every change of a recording noticed.
+//! Recordings of a driver in the engine: decisions are equal, and every change
+//! of a recording is detected.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +14,8 @@ use iosched_sim::{RecordedError, Replayed, replay_recorded};
 const DEPTH: usize = 2;
 const SERVICE_NS: u64 = 150_000;
 
-/// A host of a driver as a live disk is one: two readers in closed loops, and a device that takes two requests at once.
+/// A host of a driver, like a live disk: two readers in closed loops, and a
+/// device that takes two requests at once.
 struct Host {
     driver: Driver,
     now: Time,
@@ -30,7 +32,7 @@ impl Host {
         driver.record(now, config, DEPTH as u32);
         driver.record_decisions(true);
         let readers = [1, 2].map(|pid| driver.create_context(pid, IoPriority::default(), CgroupId::ROOT));
-        // One finds the queue full.
+        // One reader finds the queue full.
         driver.set_attribute(now, "nr_requests", "4").unwrap();
         let mut host = Self { driver, now, device: VecDeque::new(), submitted: 0, hungry: readers.repeat(8) };
         let mut records = Vec::new();
@@ -75,7 +77,7 @@ impl Host {
         let sector = (self.submitted * 7919 + self.submitted / 3 * 8) % 100_000;
         let cookie = self.submitted + 1;
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie };
-        // Names of bios are their ordinals: one that found the queue full has had its own.
+        // The name of a bio is its ordinal. A bio that found the queue full has used its ordinal.
         self.submitted += 1;
         if !matches!(self.driver.submit(self.now, &bio), Submit::Full) {
             while let Some(id) = self.driver.kicked(self.now, self.device.len() < DEPTH) {
@@ -99,7 +101,7 @@ impl Host {
     }
 }
 
-/// What a driver has recorded, and what it decided.
+/// Returns the records and decisions of a driver.
 fn taken(driver: &mut Driver) -> Vec<Record> {
     let mut records = driver.take_records();
     records.extend(driver.take_decisions().map(|(at, decision)| {
@@ -177,7 +179,7 @@ fn a_recording_is_the_same_as_text() {
     }
 }
 
-/// What comes of a recording in which every record of that kind is left out.
+/// Returns the error of a recording without the first record of this kind.
 fn without(kind: fn(&What) -> bool) -> String {
     let mut records = Host::recorded("cfq", 400);
     let found = records.iter().position(|record| kind(&record.what)).expect("there is one");
@@ -228,7 +230,7 @@ fn impossible_events_of_a_recording_are_reported() {
     assert!(with(1, at, What::Remove(another_cgroup())).contains("there is no cgroup"));
 }
 
-/// A cgroup that the recording does not have.
+/// Returns a cgroup that the recording does not have.
 fn another_cgroup() -> CgroupId {
     let mut queue = RequestQueue::new(Time::BEGINNING, &QueueConfig::default(), Registry::linux().get("cfq").unwrap());
     let cgroup = iosched::Cgroup { name: "a".to_owned(), parent: None, weight: None, leaf_weight: None };

@@ -1,13 +1,15 @@
-//! Processes that controllers beside the elevator let rest: for metadata that could not wait, and for harm done.
+//! Processes that controllers let rest, for metadata that could not wait, and
+//! for delays that they caused to others.
 
 use iosched_disk::Profile;
 use iosched_sim::{Note, Plan, RunResult, run};
 use iosched_workload::{TaskSet, Workload};
 
-/// One command at a time, 1 ms each.
+/// A device that serves one command at a time, in 1 ms.
 const SLOW: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 1\nlat_ns = 1000000\nns_per_sector = 0\n";
 
-/// A group that reads metadata, which must not wait, beside one of a hundred times its weight that is always short.
+/// A cgroup that reads metadata, which must not wait, beside one of a hundred
+/// times its weight that always lacks budget.
 const METADATA: &str = r#"
 cgroups = [{ name = "db" }, { name = "scan" }]
 
@@ -36,7 +38,7 @@ fn outcome(tasks: &str, setting: &str) -> RunResult {
     run(&Plan::new(&workload, &profile, setting.parse().unwrap()), ()).unwrap()
 }
 
-/// Cgroup, times and ns of rests.
+/// Returns cgroup, number and total ns of rests.
 fn rests(result: &RunResult) -> Vec<(&str, u64, u64)> {
     let rest = |note| match note {
         &Note::Rested { ref cgroup, rests, rest_ns } => Some((cgroup.as_str(), rests, rest_ns)),

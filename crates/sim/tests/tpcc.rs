@@ -1,4 +1,4 @@
-//! A database under CFQ of Linux 2.6.16: what slice_idle and max_depth do to it together.
+//! A database under CFQ of Linux 2.6.16: the combined effect of slice_idle and max_depth.
 
 use iosched::{Decision, Op};
 use iosched_disk::Profile;
@@ -6,10 +6,10 @@ use iosched_machine::description::Machine;
 use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, RunResult, run};
 use iosched_workload::Workload;
 
-/// What the data disk saw.
+/// Requests and waits on the data disk.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Requests given to it, by how many it then had.
+    /// Dispatched requests, by the depth of the device after the dispatch.
     by_depth: Vec<u64>,
     waits: u64,
     waits_over: u64,
@@ -85,10 +85,10 @@ fn max_depth_or_idling_holds_the_device_back() {
     let (base, a, b, c) = (tps(&deadline), tps(&throttled), tps(&free), tps(&idling));
     assert!((0.5..0.85).contains(&(a / base)), "{a} of {base}");
     assert!((0.93..1.07).contains(&(b / base)), "{b} of {base}");
-    // One read a tick.
+    // One read per tick.
     assert!(c < 0.8 * base, "{c} of {base}");
 
-    // Two requests, but for the rest of a turn's four that one more finds room for.
+    // The depth is two. The rest of a turn's four requests can exceed it.
     assert!(throttled_seen.share_of_depth(0..=5) == 1.0 && throttled_seen.share_of_depth(0..=2) > 0.6);
     assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "nobody is waited for");
     assert!(free_seen.share_of_depth(3..=64) > 0.5);
@@ -98,7 +98,7 @@ fn max_depth_or_idling_holds_the_device_back() {
 #[test]
 fn commits_wait_for_a_log_that_takes_one_write_each() {
     let (result, _) = database("deadline");
-    // Writing over a log that has its blocks changes nothing that the journal must keep.
+    // Overwriting a log that has its blocks changes nothing that the journal must keep.
     assert!(figure(&result, "log_file_parallel_write") < 1.0, "{result:?}");
     assert!(figure(&result, "log_file_sync") < 1.0);
 }

@@ -15,7 +15,7 @@ pub(super) struct Closed<'a> {
     /// Submissions whose completion was not recorded.
     unknown: u64,
     followers: Followers<'a>,
-    /// Until when each process rests, ns.
+    /// End of each process's rest, ns.
     rests_until_ns: Vec<u64>,
     heap: Heap,
 }
@@ -36,7 +36,7 @@ impl<'a> Closed<'a> {
         source
     }
 
-    /// A process has submitted what it had to: it rests, if it is to, and goes on.
+    /// Continues a process that has submitted its I/Os. If it must rest, it rests first.
     fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, process: u32) {
         let rest_ns = core.rest_ns(process);
         if rest_ns > 0 {

@@ -1,4 +1,5 @@
-//! What all workloads share: submission with splitting, the queue run, completion, accounting.
+//! The parts that all workloads share: submission with splitting, the queue
+//! run, completion, accounting.
 
 use iosched::controllers::ControllerWaits;
 use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step};
@@ -9,66 +10,67 @@ use super::tally::Tally;
 use crate::observer::{Change, Completed, Dispatched, Observer, Submitted, Taken};
 use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, SyncCalls, TaskResult};
 
-/// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
+/// The queue's time at the start of a run. It is so far from zero that no
+/// scheduler mistakes a time for "never".
 pub(crate) const ORIGIN: Time = Time::BEGINNING;
 
-/// Bits of a cookie that name the I/O's slot; the rest is the bio's ordinal.
+/// Bits of a cookie that hold the I/O's slot. The other bits hold the bio's ordinal.
 const SLOT_BITS: u32 = 28;
 /// End of the list of free slots.
 const NONE: u32 = u32::MAX;
 
-/// An I/O as a task asks for it.
+/// An I/O that a task submits.
 #[derive(Clone, Copy)]
 pub(super) struct NewIo {
     pub(super) op: Op,
     pub(super) flags: Flags,
     pub(super) sector: u64,
     pub(super) nr_sectors: u32,
-    /// Given back to the workload at completion.
+    /// Tag that the workload gets back at completion.
     pub(super) tag: u32,
-    /// When it was asked for, ns: latency counts from here.
+    /// Time of the request for the I/O, ns. Latency counts from this time.
     pub(super) asked_ns: u64,
-    /// What its first bio got when it was [issued](Core::issue), if that was earlier.
+    /// Values that its first bio got when it was [issued](Core::issue), if that was earlier.
     pub(super) issued: Option<Issued>,
-    /// Which part of a longer one it is.
+    /// Position of the I/O in a longer one.
     pub(super) part: Part,
 }
 
-/// What a bio keeps while it waits for its turn.
+/// Values that a bio keeps while it waits to be submitted.
 #[derive(Clone, Copy)]
 pub(super) struct Issued {
-    /// Its ordinal.
+    /// Ordinal of the bio.
     bio: u64,
-    /// Its task's ioprio.
+    /// The task's ioprio at the time.
     ioprio: IoPriority,
 }
 
 impl Issued {
-    /// Of the bio that was issued behind this one.
+    /// Returns the values of the bio that was issued next.
     pub(super) fn next(self) -> Self {
         Self { bio: self.bio + 1, ..self }
     }
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Clone, Copy)]
 struct Io {
     asked_ns: u64,
-    /// While the slot is free: the next free one.
+    /// Tag of the I/O. In a free slot: the next free slot.
     tag: u32,
     task: u32,
     nr_sectors: u32,
-    /// Parts that are not done, submitted or not.
+    /// Parts that are not complete, submitted or not.
     parts: u32,
     op: Op,
     sync: bool,
 }
 
-/// An I/O of which some parts wait for the queue to have room.
+/// An I/O of which some parts wait for room in the queue.
 #[derive(Clone, Copy)]
 struct Partial {
     slot: u32,
-    /// What the bio that is next has got, if it was issued.
+    /// Values of the next bio, if it was issued.
     issued: Option<Issued>,
     part: Part,
     at_head: bool,
@@ -78,15 +80,15 @@ struct Partial {
     nr_sectors: u32,
 }
 
-/// A task as the engine knows it.
+/// A task as the engine sees it.
 struct Owner {
     context: ContextId,
     partial: Option<Partial>,
-    /// Its I/Os do not count now.
+    /// Whether its I/Os do not count now.
     uncounted: bool,
 }
 
-/// How often what a note tells of happened.
+/// Counts for the notes on the run.
 #[derive(Default)]
 struct Counts {
     split_ios: u64,
@@ -96,16 +98,16 @@ struct Counts {
     past_end: u64,
 }
 
-/// The machine at work.
+/// A request queue with its device and tasks.
 pub(super) struct Core<D, O> {
-    /// The present, ns since the start.
+    /// Present time, ns since the start.
     pub(super) now_ns: u64,
     pub(super) driver: Driver,
     pub(super) device: D,
-    /// Cookies of bios that are done and were not settled.
+    /// Cookies of completed bios that are not reported yet.
     pub(super) done: Vec<u64>,
     pub(super) notes: Vec<Note>,
-    /// I/Os submitted, and how many may be.
+    /// Number of submitted I/Os. The next field is its limit.
     pub(super) submitted: u64,
     pub(super) ios_max: u64,
     observer: O,
@@ -127,12 +129,12 @@ pub(super) struct Core<D, O> {
     device_busy_ns: u64,
     latency: Latencies,
     tasks: Vec<TaskResult>,
-    /// Tasks whose I/Os do not count now.
+    /// Number of tasks whose I/Os do not count now.
     uncounted: u32,
-    /// By cgroup: how often a task of it rested, and how long in all, ns.
+    /// For each cgroup: number of rests of its tasks, and their total time, ns.
     rests: Vec<(u64, u64)>,
     counts: Counts,
-    /// From when everything counts.
+    /// The start of the time that counts, and the values at that start.
     pub(super) tally: Tally,
 }
 
@@ -172,7 +174,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Adds a task; tasks are numbered from 0. All are added before the first event.
+    /// Adds a task. Tasks are numbered from 0. All are added before the first event.
     pub(super) fn add_task(&mut self, pid: u32, name: &str, ioprio: IoPriority, cgroup: CgroupId) {
         let context = self.driver.create_context(pid, ioprio, cgroup);
         if self.task_of_context.len() <= context.index() {
@@ -186,7 +188,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
     }
 
-    /// `task` has this ioprio from now on, if the recording tells one.
+    /// Sets the ioprio of `task`, if the recording has one and it differs.
     #[inline]
     pub(super) fn take_ioprio(&mut self, task: u32, ioprio: Option<IoPriority>) {
         let context = self.owners[task as usize].context;
@@ -196,7 +198,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// `task` has this ioprio from now on.
+    /// Sets the ioprio of `task`.
     #[cold]
     pub(super) fn set_ioprio(&mut self, task: u32, ioprio: IoPriority) {
         self.driver.set_ioprio(self.owners[task as usize].context, ioprio);
@@ -204,7 +206,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.change(now_ns, &Change::IoPriority { task, ioprio });
     }
 
-    /// The system call of `task` ends: how long it rests before it does anything else, ns.
+    /// Ends the system call of `task`. Returns how long the task rests before it continues, ns.
     #[inline]
     pub(super) fn rest_ns(&mut self, task: u32) -> u64 {
         let context = self.owners[task as usize].context;
@@ -225,7 +227,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.rests[cgroup].1 += rest_ns;
     }
 
-    /// From now on completions of `task` count, or do not. All do unless told otherwise.
+    /// Sets whether completions of `task` count from now on. By default they count.
     pub(super) fn count(&mut self, task: u32, counts: bool) {
         let uncounted = &mut self.owners[task as usize].uncounted;
         if *uncounted == counts {
@@ -234,7 +236,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// The run begins.
+    /// Begins the run.
     pub(super) fn begin(&mut self) {
         for (number, task) in self.tasks.iter().enumerate() {
             self.observer.task(number, task.pid, &task.name);
@@ -244,7 +246,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.begin(self.owners.len(), self.depth);
     }
 
-    /// The present moves on. What was done until counting begins is put aside on the way.
+    /// Advances the present time. If counting begins on the way, earlier results are put aside.
     #[inline]
     pub(super) fn pass_until(&mut self, now_ns: u64) {
         if let Some(from_ns) = self.tally.begins(now_ns) {
@@ -253,13 +255,13 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.now_ns = now_ns;
     }
 
-    /// The run lasts until then at least: settings that are compared have the same time.
+    /// Makes the run last until `end_ns` at least, so that compared settings have the same time.
     pub(super) fn last_until(&mut self, end_ns: u64) {
         self.pass_until(self.now_ns.max(end_ns));
         self.finished_ns = self.finished_ns.max(end_ns);
     }
 
-    /// A job's figures begin to count now: the first begins the time that counts.
+    /// Records that a job's results begin to count now. The first job starts the time that counts.
     pub(super) fn job_counts(&mut self) {
         self.tally.ramped_up(self.now_ns);
         self.pass_until(self.now_ns);
@@ -273,7 +275,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat, controlled);
     }
 
-    /// Whether as many I/Os were submitted as may be.
+    /// Returns whether the limit on submitted I/Os is reached.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.submitted >= self.ios_max
@@ -294,14 +296,16 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     // ---- submission
 
-    /// Submits an I/O of `task`, in parts if it is too long for the queue. `false`: the queue is full, and the
-    /// task is to submit nothing more until it is woken and [`resume`](Self::resume) has succeeded.
+    /// Submits an I/O of `task`, in parts if it is too long for the queue.
+    /// Returns false if the queue is full. The task must then submit nothing
+    /// until it is woken and [`resume`](Self::resume) has succeeded.
     #[inline]
     pub(super) fn submit(&mut self, task: u32, io: &NewIo) -> bool {
         self.submit_to(task, io, false)
     }
 
-    /// The same; `at_head`: its requests are inserted at the head.
+    /// Submits an I/O as [`submit`](Self::submit) does. `at_head`: its requests
+    /// are inserted at the head.
     #[inline]
     pub(super) fn submit_to(&mut self, task: u32, io: &NewIo, at_head: bool) -> bool {
         let (sector, nr_sectors) = self.place(io);
@@ -315,13 +319,13 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.send(task, Partial { slot, issued, part, at_head, op, flags, sector, nr_sectors }, false)
     }
 
-    /// Bios of `task` are issued now and submitted later; what the first of them got.
+    /// Issues bios of `task` now that are submitted later. Returns the values of the first of them.
     pub(super) fn issue(&mut self, task: u32, bios: u64) -> Issued {
         let ioprio = self.driver.queue().env().contexts.get(self.context(task)).ioprio;
         Issued { bio: self.next_bios(bios), ioprio }
     }
 
-    /// Gives the next bios their ordinals; returns the first.
+    /// Gives the next bios their ordinals. Returns the first.
     #[inline]
     fn next_bios(&mut self, bios: u64) -> u64 {
         let first = self.bios + 1;
@@ -329,7 +333,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         first
     }
 
-    /// Keeps an I/O within the device.
+    /// Moves an I/O into the device's capacity. Returns first sector and length.
     #[inline]
     fn place(&mut self, io: &NewIo) -> (u64, u32) {
         if io.sector.checked_add(io.nr_sectors.into()).is_some_and(|end| end <= self.capacity_sectors) {
@@ -340,7 +344,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         ((io.sector % self.capacity_sectors).min(self.capacity_sectors - nr_sectors), nr_sectors as u32)
     }
 
-    /// Largest bio, in sectors. What moves no data is not bound to the size of a transfer.
+    /// Returns the largest bio in sectors. The limit on transfers does not apply
+    /// to discards, which move no data.
     #[inline]
     fn part_max(&self, op: Op) -> u32 {
         if op == Op::Discard { u32::MAX } else { self.max_sectors }
@@ -354,7 +359,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         parts
     }
 
-    /// Sends what is left of an I/O, or keeps it if the queue is full; `again` after it was.
+    /// Sends the rest of an I/O, or keeps it if the queue is full. `again`: the
+    /// queue was full before.
     #[inline]
     fn send(&mut self, task: u32, mut left: Partial, mut again: bool) -> bool {
         let context = self.owners[task as usize].context;
@@ -423,7 +429,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.owners[task as usize].partial = Some(left);
     }
 
-    /// Sends what `task` could not send when the queue was full. `true` if it may go on with other I/Os.
+    /// Sends the rest of an I/O for which the queue had no room. Returns true if
+    /// `task` may submit other I/Os.
     pub(super) fn resume(&mut self, task: u32) -> bool {
         match self.owners[task as usize].partial.take() {
             Some(left) => self.send(task, left, true),
@@ -431,35 +438,35 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// An I/O was submitted later than it should have been.
+    /// Counts I/Os that were submitted late.
     pub(super) fn count_late(&mut self, ios: u64) {
         self.counts.late_ios += ios;
     }
 
-    /// Whether `task` waits for the queue to have room.
+    /// Returns whether `task` waits for room in the queue.
     #[inline]
     pub(super) fn is_waiting(&self, task: u32) -> bool {
         self.owners[task as usize].partial.is_some()
     }
 
-    /// `task` collects what it submits from now on.
+    /// Makes `task` collect its requests on a plug from now on.
     pub(super) fn plug(&mut self, task: u32) {
         self.observer.plug(self.now_ns, task as usize, true);
         self.driver.plug(self.owners[task as usize].context);
     }
 
-    /// One step of [`unplug`](Self::unplug), as the recording of a driver has it.
+    /// Does one step of [`unplug`](Self::unplug), as a recording of a driver contains it.
     pub(super) fn unplug_once(&mut self, task: u32) {
         let _ = self.driver.unplug(self.now(), self.owners[task as usize].context);
         self.attend();
     }
 
-    /// The device takes so many requests at once from now on.
+    /// Sets the number of requests that the device takes at once.
     pub(super) fn set_depth(&mut self, depth: u32) {
         self.depth = depth;
     }
 
-    /// I/Os are of any length: who submits has split them.
+    /// Turns splitting off, because the submitter has split the I/Os already.
     pub(super) fn take_whole(&mut self) {
         self.max_sectors = u32::MAX;
     }
@@ -474,7 +481,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.plug(self.now_ns, task as usize, false);
     }
 
-    /// `from` leaves its turn to `to`: it will wait for what that does.
+    /// Yields the turn of `from` to `to`, because `from` waits for the work of `to`.
     pub(super) fn yield_to(&mut self, from: u32, to: u32) {
         let (from, to) = (self.owners[from as usize].context, self.owners[to as usize].context);
         let now = self.now();
@@ -482,7 +489,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.report_decisions();
     }
 
-    /// What `task` could not submit when the queue was full never will be.
+    /// Drops the parts that `task` could not submit when the queue was full.
     pub(super) fn give_up(&mut self, task: u32) {
         if let Some(left) = self.owners[task as usize].partial.take() {
             let unsent = left.nr_sectors.div_ceil(self.part_max(left.op)).max(1);
@@ -494,7 +501,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// `task` exits.
+    /// Ends `task`.
     pub(super) fn exit(&mut self, task: u32) {
         self.give_up(task);
         let context = self.owners[task as usize].context;
@@ -505,7 +512,8 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     // ---- the queue run
 
-    /// After each call that submits: decisions are reported, and what the elevator wants started at once is.
+    /// Reports decisions and starts the requests that the scheduler wants
+    /// started at once. Every call that submits ends with this.
     #[inline]
     fn attend(&mut self) {
         self.report_decisions();
@@ -526,8 +534,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Goes on with the turn that follows an event: requests are started; a task that may submit again is given back,
-    /// to go on before the next call. `None`: the turn is over.
+    /// Continues the turn that follows an event: starts requests. Returns a task that may submit
+    /// again. The task must continue before the next call. Returns `None` at the end of the turn.
     #[inline]
     pub(super) fn turn(&mut self) -> Option<u32> {
         loop {
@@ -540,7 +548,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// The queue is run once more, by the turn that follows.
+    /// Makes the next turn run the queue once more.
     pub(super) fn rerun(&mut self) {
         self.driver.rerun(self.now());
         self.report_decisions();
@@ -571,7 +579,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     // ---- completion, timer
 
-    /// The device's next event is due: takes one completion, if it is one.
+    /// Handles the device's next event. Returns whether it is a completion.
     #[inline]
     pub(super) fn complete(&mut self, result: Result<(), IoError>) -> bool {
         let Some(tag) = self.device.advance(Time::from_ns(self.now_ns)) else {
@@ -590,7 +598,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         true
     }
 
-    /// The device gives a request back undone; `false`: it does not have it.
+    /// Takes a request back from the device without completing it. Returns false
+    /// if the device does not have it.
     pub(super) fn requeue(&mut self, tag: u32) -> bool {
         let Some(id) = self.started.get_mut(tag as usize).and_then(Option::take) else { return false };
         self.in_device -= 1;
@@ -598,10 +607,11 @@ impl<D: Device, O: Observer> Core<D, O> {
         true
     }
 
-    /// Writes a tunable of the elevator, or an attribute of the queue if it has none of that name.
+    /// Writes a tunable of the scheduler, or an attribute of the queue if the
+    /// scheduler has no tunable of that name.
     ///
     /// # Errors
-    /// It is refused, as a write to the file would be.
+    /// If the write is refused, as a write to the file would be.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
         let (now, driver) = (self.now(), &mut self.driver);
         match driver.set_tunable(now, name, value) {
@@ -612,14 +622,14 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// The elevator's timer is due. Whether the queue is to be run because of it.
+    /// Handles the scheduler's timer. Returns whether the queue must be run because of it.
     pub(super) fn timer(&mut self) -> bool {
         let runs = self.driver.timer(self.now());
         self.report_decisions();
         runs
     }
 
-    /// One bio is done; returns task and tag of its I/O if that is done by it.
+    /// Records the completion of a bio. Returns task and tag of its I/O if this completes the I/O.
     #[inline]
     pub(super) fn bio_done(&mut self, cookie: u64) -> Option<(u32, u32)> {
         self.observer.bio_done(self.now_ns, cookie >> SLOT_BITS);
@@ -715,7 +725,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         for task in &mut self.tasks {
             task.ios = task.latency.count();
         }
-        // A run that ended before anything counted has nothing that does.
+        // If the run ended before counting began, nothing counts.
         if !self.tally.has_begun() {
             self.begin_to_count(self.now_ns);
         }

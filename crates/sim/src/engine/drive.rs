@@ -1,9 +1,15 @@
-//! The event loop: one virtual clock, one or several request queues on devices, and a workload.
+//! The event loop: one virtual clock, one or several request queues with devices, and a workload.
 //!
-//! At equal times, completions come first (in the order the devices report them), then timers of schedulers, then the
-//! workload's events in the order in which they were scheduled, then queues that a multi-queue scheduler wants to be
-//! run again. Of several disks, the first in the list comes first. Each event is handled completely. Then the queues
-//! are run: requests are dispatched while a device has room and its scheduler gives any.
+//! At equal times, the order of events is:
+//!
+//! 1. completions, in the order in which the devices report them
+//! 2. timers of schedulers
+//! 3. events of the workload, in the order in which they were scheduled
+//! 4. reruns of queues, which multi-queue schedulers request
+//!
+//! Among several disks, the first in the list comes first. Each event is
+//! handled completely. Then the queues are run: requests are dispatched while a
+//! device has room and its scheduler has requests to give.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,15 +22,15 @@ use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 use iosched_workload::outcome::{JobResult, Note, RunResult};
 
-/// Events between two looks at the interrupt flag.
+/// Events between two checks of the interrupt flag.
 const INTERRUPT_EVENTS: u64 = 1 << 16;
 
 /// Disks with a common clock.
 pub(super) trait Cores<D, O> {
-    /// All of them, at least one.
+    /// Returns all disks, at least one.
     fn all(&self) -> &[Core<D, O>];
 
-    /// All of them, to change.
+    /// Returns all disks, mutable.
     fn all_mut(&mut self) -> &mut [Core<D, O>];
 }
 
@@ -52,108 +58,113 @@ impl<D, O> Cores<D, O> for Vec<Core<D, O>> {
     }
 }
 
-/// A workload as the event loop sees it. Each call handles one thing; the loop runs the queues after it.
+/// A workload as the event loop sees it. Each call handles one event. The loop
+/// runs the queues after it.
 pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
-    /// Whether a run ends at its limit whatever is under way. Otherwise I/Os that were submitted before complete.
+    /// Whether a run ends at its limit with I/Os in flight. Otherwise the I/Os
+    /// that were submitted before complete.
     const STOPS_AT_LIMIT: bool = false;
 
-    /// The run begins.
+    /// Begins the run.
     fn begin(&mut self, cores: &mut C) {
         let _ = cores;
     }
 
-    /// When its next event is due, ns; `u64::MAX` if none is scheduled.
+    /// Returns the time of the next event, ns, or `u64::MAX` if none is scheduled.
     fn next_ns(&self) -> u64;
 
-    /// Its next event is due.
+    /// Handles the next event.
     fn event(&mut self, cores: &mut C);
 
-    /// An I/O of `task` with this tag is done. The workload submits nothing now, but may schedule an event.
+    /// Reports the completion of an I/O of `task` with this tag. The workload
+    /// must not submit now, but may schedule an event.
     fn completed(&mut self, cores: &mut C, task: u32, tag: u32);
 
-    /// `task` found the queue of this disk full, and may go on.
+    /// Reports that `task`, which found the queue of this disk full, may continue.
     fn woken(&mut self, cores: &mut C, disk: usize, task: u32);
 
-    /// All completions of this disk are reported.
+    /// Reports that all completions of a disk have been reported.
     #[inline]
     fn settled(&mut self, cores: &mut C) {
         let _ = cores;
     }
 
-    /// Something changed in this disk, so that its queue is to be run.
+    /// Reports a change in this disk, after which its queue must be run.
     #[inline]
     fn touched(&mut self, disk: usize) {
         let _ = disk;
     }
 
-    /// Whether the queue of this disk is to be run now.
+    /// Returns whether the queue of this disk must be run now.
     #[inline]
     fn runs_queue(&mut self, disk: usize) -> bool {
         let _ = disk;
         true
     }
 
-    /// The queue of this disk was run as far as it goes.
+    /// Reports that the run of this disk's queue is complete.
     #[inline]
     fn queue_ran(&mut self, cores: &mut C, disk: usize) {
         let _ = (cores, disk);
     }
 
-    /// All queues were run: tasks that can go on do. Returns whether the queues are to be looked at again.
+    /// Continues tasks after all queues were run. Returns whether the queues
+    /// must be examined again.
     #[inline]
     fn go_on(&mut self, cores: &mut C) -> bool {
         let _ = cores;
         false
     }
 
-    /// Whether the run has ended, with whatever is under way.
+    /// Returns whether the run has ended. I/Os may be in flight.
     #[inline]
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Whether it would do more if the run went on.
+    /// Returns whether the workload has more work.
     fn has_more(&self) -> bool {
         self.next_ns() != u64::MAX
     }
 
-    /// The queue is to be run at that moment, as an event of the workload.
+    /// Schedules a rerun of the queue as an event of the workload.
     fn schedule_rerun(&mut self, at_ns: u64) {
         let _ = at_ns;
         unreachable!("only tasks are run with reruns among their events");
     }
 
-    /// When a timer, or a rerun, that is due at `due_ns` is heard, ns. A recording hears it when it recorded it.
+    /// Returns when a timer or a rerun that is due at `due_ns` takes effect, ns.
+    /// In a recording, it takes effect when it was recorded.
     #[inline]
     fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
         let _ = due;
         due_ns
     }
 
-    /// Whether timers are heard, and the run goes on, even if nothing else ever happens again.
+    /// Returns whether timers take effect, and the run continues, even if no other event follows.
     #[inline]
     fn hears_on(&self) -> bool {
         false
     }
 
-    /// A timer or a rerun is heard.
+    /// Reports that a timer or a rerun takes effect.
     #[inline]
     fn heard(&mut self, now: Time) {
         let _ = now;
     }
 
-    /// The result of the request that the device completes next.
+    /// Returns the result of the request that the device completes next.
     #[inline]
     fn result(&self) -> Result<(), IoError> {
         Ok(())
     }
 
-    /// Adds its notes on the run.
+    /// Adds the workload's notes on the run.
     fn notes(&self, notes: &mut Vec<Note>) {
         let _ = notes;
     }
 
-    /// The results of its jobs, if it consists of jobs; the run ends now.
+    /// Returns the results of the jobs of a workload that consists of jobs. The run ends now.
     fn jobs(self, now_ns: u64) -> Vec<JobResult>
     where
         Self: Sized,
@@ -163,19 +174,19 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
     }
 }
 
-/// How a run went.
+/// Result of the event loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driven {
     /// Events handled.
     pub(super) events: u64,
-    /// The moment of the last event before the limit, ns, if the run reached its limit.
+    /// Time of the last event before the limit, ns, if the run reached its limit.
     pub(super) limited_ns: Option<u64>,
 }
 
-/// Handles events until nothing more comes, the run is over, or its limit is reached.
+/// Handles events until none follows, the run is over, or its limit is reached.
 ///
 /// # Errors
-/// A cgroup is named that is not there, or the run was interrupted.
+/// If a controller is set for a missing cgroup, or the run was interrupted.
 #[inline]
 pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     cores: &mut C,
@@ -192,7 +203,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     }
     source.begin(cores);
     let mut driven = Driven { events: 0, limited_ns: None };
-    // The one that is among the workload's events.
+    // The rerun that is among the workload's events.
     let mut rerun_scheduled = None;
     while !source.is_over() {
         let (device_ns, device) = earliest(cores.all(), |core| core.device.next_event().map_or(u64::MAX, Time::as_ns));
@@ -208,15 +219,15 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
             let ends = next_ns >= end_ns && next_ns < u64::MAX;
             if ends || is_exhausted(cores) {
                 driven.limited_ns = Some(now_ns(cores));
-                // Settings that are compared have the same time, whenever their last event was.
+                // Compared settings have the same time, whenever their last event was.
                 if ends {
                     pass_until(cores, end_ns);
                 }
                 break;
             }
         } else {
-            // All of the workload ends with the time, also a task that waits for a tag and has no event of its own.
-            // An I/O that was submitted before completes.
+            // The whole workload ends at the time limit, even a task that waits for a
+            // tag and has no event of its own. I/Os that were submitted before complete.
             if next_ns >= end_ns {
                 for core in cores.all_mut() {
                     core.ios_max = core.ios_max.min(core.submitted);
@@ -277,7 +288,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
 /// Runs a workload on one disk.
 ///
 /// # Errors
-/// As [`drive`], or requests wait that nothing will dispatch.
+/// As [`drive`], and if requests wait that the scheduler never dispatches.
 pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     mut core: Core<D, O>,
     mut source: S,
@@ -359,7 +370,7 @@ pub(super) fn add_up<D: Device, O: Observer>(cores: Vec<Core<D, O>>, events: u64
     result
 }
 
-/// After an event: completions are reported, the queues are run, and tasks that can go on do.
+/// Finishes an event: reports completions, runs the queues, and continues tasks.
 #[inline]
 pub(super) fn attend<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mut C, source: &mut S) {
     loop {
@@ -379,7 +390,7 @@ pub(super) fn attend<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>
     }
 }
 
-/// Reports the I/Os of a disk that are done.
+/// Reports the completed I/Os of a disk.
 #[inline]
 fn settle<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mut C, source: &mut S, disk: usize) {
     let mut next = 0;
@@ -393,7 +404,7 @@ fn settle<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(cores: &mu
     source.settled(cores);
 }
 
-/// The first of the disks that are due earliest, and when, ns.
+/// Returns the earliest due time, ns, and the first disk with it.
 #[inline]
 fn earliest<D, O>(cores: &[Core<D, O>], due_ns: impl Fn(&Core<D, O>) -> u64) -> (u64, usize) {
     let mut earliest = (u64::MAX, 0);
@@ -411,13 +422,13 @@ fn since_origin(at: Option<Time>) -> u64 {
     at.map_or(u64::MAX, |at| at.since(ORIGIN))
 }
 
-/// The present, ns.
+/// Returns the present time, ns.
 #[inline]
 pub(super) fn now_ns<D, O, C: Cores<D, O>>(cores: &C) -> u64 {
     cores.all()[0].now_ns
 }
 
-/// The present moves on for all disks.
+/// Advances the present time of all disks.
 #[inline]
 fn pass_until<D: Device, O: Observer, C: Cores<D, O>>(cores: &mut C, at_ns: u64) {
     for core in cores.all_mut() {
@@ -428,7 +439,7 @@ fn pass_until<D: Device, O: Observer, C: Cores<D, O>>(cores: &mut C, at_ns: u64)
 /// Checks that every attribute of a cgroup is set for a cgroup that exists.
 ///
 /// # Errors
-/// One is not; the error lists those that exist.
+/// If a cgroup does not exist. The error lists the existing cgroups.
 pub(super) fn check_cgroups(driver: &Driver) -> Result<(), SimError> {
     match driver.queue().set_of_no_cgroup().first() {
         Some(NamedWrite { cgroup, file, .. }) => {

@@ -1,16 +1,17 @@
 //! The events that a workload schedules while it runs.
 
-/// Children of a node: four share a cache line or two, and the tree is half as deep as a binary one.
+/// Children of a node. Four children share one or two cache lines, and the tree
+/// is half as deep as a binary one.
 const ARITY: usize = 4;
 
 /// An event of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) at_ns: u64,
-    /// Order of scheduling: breaks ties.
+    /// Order of scheduling, which decides among equal times.
     sequence: u64,
     pub(super) task: u32,
-    /// What the workload makes of it.
+    /// Kind of the event. The workload defines its values.
     pub(super) what: u32,
 }
 
@@ -21,20 +22,20 @@ impl Event {
     }
 }
 
-/// A heap of events: the earliest first, of equal times the one scheduled first.
+/// A heap of events: the earliest first, and of equal times the one that was scheduled first.
 ///
-/// What is scheduled is very often what comes next: a task computes, and nothing else is due until it has. So an event
-/// that is earlier than all others does not go into the heap.
+/// A new event is very often the next one: a task computes, and no other event is due
+/// before it ends. So an event that is earlier than all others is not put into the heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
-    /// The earliest event, unless that is in the heap.
+    /// The earliest event, unless it is in the heap.
     first: Option<Event>,
     events: Vec<Event>,
     scheduled: u64,
 }
 
 impl Heap {
-    /// When the first event is due; `u64::MAX` if there is none.
+    /// Returns the time of the first event, or `u64::MAX` if there is none.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.first.as_ref().or(self.events.first()).map_or(u64::MAX, |event| event.at_ns)

@@ -31,28 +31,29 @@ use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
 use iosched_workload::outcome::{Note, RunResult};
 
-/// A request queue on a device, and how the workload is put on it.
+/// A request queue with its device, and the way in which the workload uses it.
 pub(crate) struct Machine<'a, D> {
     pub(crate) driver: Driver,
     pub(crate) device: D,
-    /// A task that submits so many I/Os at once, or more, collects them on a plug.
+    /// Number of I/Os from which on a task collects a batch on a plug.
     pub(crate) plug_from: u32,
     pub(crate) seed: u64,
-    /// What is done in this time does not count, ns.
+    /// Time at the start whose results do not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    /// A queue that is run once more has its place among the workload's events of that time, by the order of
-    /// scheduling, as in some recordings; or it comes last.
+    /// Whether a rerun of the queue has its place among the workload's events of the same
+    /// time, in the order of scheduling, as in some recordings. Otherwise it comes last.
     pub(crate) reruns_among_tasks: bool,
-    /// I/Os are not split, however long they are, as in some recordings.
+    /// Whether I/Os of any length are not split, as in some recordings.
     pub(crate) takes_whole: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
 
-/// Runs a plan. Everything that can be wrong with it is found before the run begins.
+/// Runs a plan. All errors in the plan are found before the run begins.
 ///
 /// # Errors
-/// The scheduler setting or another value of the plan is not possible, or the run was interrupted.
+/// If the scheduler setting or another value of the plan is not possible, or
+/// the run was interrupted.
 pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, SimError> {
     match observer.watching() {
         None => run_unwatched(plan),
@@ -60,12 +61,13 @@ pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, Si
     }
 }
 
-/// Of no type of the caller's, so that the engine is compiled here.
+/// Runs a plan without an observer. It is not generic, so that the engine is
+/// compiled in this crate.
 fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
     carry_out(plan, ())
 }
 
-/// Likewise.
+/// Runs a plan with an observer, for the same reason.
 fn run_watched(plan: &Plan<'_>, observer: &mut dyn Observer) -> Result<RunResult, SimError> {
     carry_out(plan, observer)
 }
@@ -150,7 +152,7 @@ fn least_bytes(plan: &Plan<'_>) -> u64 {
     profiles.map(|profile| profile.card().capacity_sectors * SECTOR_BYTES).min().unwrap_or(0)
 }
 
-/// A disk as the modelled kernel is told of it.
+/// Returns the configuration of a disk for the modelled kernel.
 fn disk(machine: &Machine<'_, iosched_disk::AnyDevice>) -> DiskConfig {
     DiskConfig {
         capacity_sectors: machine.device.card().capacity_sectors,
@@ -172,7 +174,7 @@ fn run_buffered_jobs<O: Observer>(
     let cgroups = jobs::create_cgroups(&mut driver, set)?;
     let kernel = Model::new(description, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
-    // Where every job ramps up, time counts once the first may have.
+    // If every job has a ramp, time counts from the end of the shortest.
     let ramps = set.iter().map(|(_, job)| job.ramp_time_ns).min().unwrap_or(0);
     core.tally.warm_up_ns = warm_up_ns.max(ramps);
     let program = JobProgram::new(set, &layout, seed, warm_up_ns);
@@ -200,7 +202,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
     check_cgroups(&driver)
 }
 
-/// Makes the cgroups that processes of a trace were put into.
+/// Makes the cgroups of a trace's processes.
 fn create_cgroups<'a>(driver: &mut Driver, trace: &'a Trace) -> Result<BTreeMap<&'a str, CgroupId>, SimError> {
     let create = |name: &'a String| {
         let cgroup = Cgroup { name: name.clone(), parent: None, weight: None, leaf_weight: None };
@@ -238,7 +240,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     })
 }
 
-/// Runs tasks; `tunables` are written while they run.
+/// Runs tasks. `tunables` are written during the run.
 pub(crate) fn run_tasks<D: Device>(
     machine: Machine<'_, D>,
     set: &TaskSet,
@@ -341,7 +343,7 @@ fn jobs_core<D: Device, O: Observer>(
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
-    // Where every job ramps up, time counts once the first has.
+    // If every job has a ramp, time counts once the first has ended its ramp.
     core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);

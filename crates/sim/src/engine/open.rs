@@ -1,9 +1,9 @@
 //! Open replay: recorded I/Os at their recorded times, however fast the device is.
 //!
-//! The arrivals are a sorted stream: no heap. A process that finds the queue full waits with the
-//! I/O it has at hand. The trace has those that it would have submitted meanwhile: only a place in
-//! the trace is kept for each process. Times that were drawn within a coarse unit are drawn again, once for all
-//! processes.
+//! The arrivals are a sorted stream, so no heap is needed. A process that finds
+//! the queue full waits with its present I/O. Its later I/Os are in the trace,
+//! so only a position in the trace is kept for each process. Times within a
+//! coarse unit are random; they are drawn once for all processes.
 
 use iosched::Part;
 use iosched_disk::Device;
@@ -14,7 +14,7 @@ use super::core::{Core, NewIo};
 use super::drive::Source;
 use crate::observer::Observer;
 
-/// Up to this resolution of times, ns, latency may count from the beginning of the unit.
+/// Coarsest resolution of times, ns, at which latency may count from the beginning of the unit.
 const FINE_NS: u64 = 1_000;
 
 /// A trace in open replay.
@@ -22,30 +22,31 @@ pub(super) struct Open<'a> {
     trace: &'a Trace,
     times: &'a TimesByProcess<'a>,
     arrivals: Arrivals<'a>,
-    /// The next entry, and when it is due.
+    /// The next entry. The next field is its time.
     next: Option<Entry>,
     next_ns: u64,
     speed: f64,
-    /// Of each process: how many of its entries are not due yet.
+    /// For each process: number of its entries that are not due yet.
     left: Vec<u32>,
-    /// Of each process that waits: its entries from the next on.
+    /// For each process that waits: its entries from the next one on.
     waiting: Vec<Option<Behind<'a>>>,
 }
 
-/// The submissions that a waiting process has still to make.
+/// The submissions that a waiting process still has to make.
 struct Behind<'a> {
     entries: Cursor<'a, Entry>,
-    /// The times that were drawn for them; `None`: the recorded times hold.
+    /// The drawn times of the entries, or `None` if the recorded times hold.
     times: Option<Cursor<'a, u64>>,
 }
 
-/// The random numbers of a replay's arrivals.
+/// Returns the random numbers of a replay's arrivals.
 pub(super) fn draws(seed: u64) -> SplitMix64 {
     SplitMix64::entity(seed, 1)
 }
 
 impl<'a> Open<'a> {
-    /// `times` are of the same trace, speed and [random numbers](draws).
+    /// Creates the replay. `times` must belong to the same trace, speed and
+    /// [random numbers](draws).
     pub(super) fn new(trace: &'a Trace, speed: f64, seed: u64, times: &'a TimesByProcess<'a>) -> Self {
         let arrivals = trace.arrivals(speed, draws(seed));
         let left: Vec<u32> = trace.processes().iter().map(|process| process.requests as u32).collect();
@@ -61,7 +62,7 @@ impl<'a> Open<'a> {
         (self.next, self.next_ns) = next.map_or((None, u64::MAX), |(entry, at_ns)| (Some(entry), at_ns));
     }
 
-    /// The entries of `task` behind the one that is due now.
+    /// Returns the entries of `task` behind the one that is due now.
     fn behind(&self, task: u32) -> Behind<'a> {
         let (process, count) = (task as usize, self.left[task as usize] as usize);
         let entries = self.trace.by_process().last(process, count);
@@ -69,7 +70,7 @@ impl<'a> Open<'a> {
         Behind { entries, times: is_coarse.then(|| self.times.last(process, count)).flatten() }
     }
 
-    /// The next entry of `task` that is due by now, and when it was due.
+    /// Returns the next entry of `task` that is already due, and the time at which it was due.
     fn next_late(&mut self, task: u32) -> Option<(Entry, u64)> {
         let behind = self.waiting[task as usize].as_mut()?;
         let is_due = behind.entries.len() > self.left[task as usize] as usize;
@@ -78,7 +79,7 @@ impl<'a> Open<'a> {
         Some((entry, drawn_ns.unwrap_or_else(|| due_ns(entry.arrival_ns, self.speed))))
     }
 
-    /// The process submits what it could not while it waited.
+    /// Submits the I/Os that became due while the process waited.
     fn catch_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         while !core.is_exhausted()
             && let Some((entry, asked_ns)) = self.next_late(task)

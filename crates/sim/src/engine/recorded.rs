@@ -1,9 +1,10 @@
-//! A recording of a live disk's driver, carried out by the engine: what was predicted is what was run.
+//! Replay of a recording of a live disk's driver in the engine. It checks that
+//! the prediction equals the real run.
 //!
-//! The engine goes its own way, event by event and turn by turn; the recording tells when the device was done with
-//! what, when timers were heard and what arrived. A turn after each completion, timer and rerun, and after all that
-//! arrived at one moment, is the engine's own rule: a recording in which that is otherwise diverges, as does one whose
-//! decisions are others.
+//! The engine runs by its own rules, event by event and turn by turn. The recording
+//! supplies the completions of the device, the times at which timers took effect, and
+//! the arrivals. The engine has a turn after each completion, timer and rerun, and after
+//! all arrivals of one time. A recording with other turns or other decisions diverges.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,61 +22,61 @@ use super::drive::{Source, drive_one};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 
-/// Decisions that one side may be ahead of the other.
+/// Most decisions by which one side may be ahead of the other.
 const AHEAD_MAX: usize = 1 << 20;
-/// Requests in a device at most, whatever a recording says.
+/// Most requests in a device, whatever the recording contains.
 const DEPTH_MAX: u32 = 1 << 20;
-/// A recording that gets here in time is none: elevators count in 64 bits.
+/// Times from here on are invalid in a recording, because schedulers compute with 64 bits.
 const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
-/// What a recording came to in the engine.
+/// Counts of a replayed recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Records, decisions included.
+    /// Records, including decisions.
     pub records: u64,
     /// Bios submitted.
     pub bios: u64,
-    /// Requests that the device was done with.
+    /// Requests completed by the device.
     pub requests: u64,
-    /// Decisions compared, all alike.
+    /// Decisions compared, all equal.
     pub decisions: u64,
 }
 
-/// Why a recording cannot be carried out, or where it and the engine part.
+/// Reason why a recording cannot be replayed, or the place where it and the engine diverge.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError<E: std::error::Error + 'static> {
-    /// It cannot be read.
+    /// The recording cannot be read.
     #[error(transparent)]
     Read(E),
-    /// It is no recording from the beginning.
+    /// The recording does not begin with the creation of the queue.
     #[error("record {record}: a recording must begin with the creation of the queue")]
     Beginning {
         /// Number of the record, from 1.
         record: u64,
     },
-    /// It tells of what cannot be.
+    /// The recording contains an impossible event.
     #[error("record {record}: {problem}")]
     Impossible {
         /// Number of the record, from 1.
         record: u64,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// The engine does otherwise.
+    /// The engine diverges from the recording.
     #[error("record {record}, at {at_ns} ns: the recording has {recorded}; the simulator has {found}")]
     Diverged {
         /// Number of the record, from 1.
         record: u64,
-        /// When, ns since the beginning.
+        /// Time of the record, ns since the beginning.
         at_ns: u64,
-        /// What was recorded.
+        /// Recorded event or decision.
         recorded: String,
-        /// What comes of it here.
+        /// Event or decision of the engine.
         found: String,
     },
 }
 
-/// Where recording and engine part, until the engine can say so.
+/// The problem of a recording, until the engine can report it.
 enum Trouble<E> {
     Read(E),
     Beginning,
@@ -85,9 +86,9 @@ enum Trouble<E> {
 
 /// Records as they are read.
 trait Recording: Iterator<Item = Result<Record<Self::Decided>, Self::Unread>> {
-    /// A decision that was recorded.
+    /// Type of a recorded decision.
     type Decided: PartialEq<Decision> + fmt::Debug;
-    /// Why a record cannot be read.
+    /// Error of a record that cannot be read.
     type Unread;
 }
 
@@ -100,20 +101,21 @@ where
     type Unread = E;
 }
 
-/// The recording as it is carried out.
+/// State of a recording in replay.
 struct Tape<R: Recording> {
     records: R,
-    /// The next record that is no decision.
+    /// The next record that is not a decision.
     head: Option<Record<R::Decided>>,
     replayed: Replayed,
-    /// Decisions recorded, and decisions taken, that the other side has not come to.
+    /// Recorded decisions that the engine has not reached. The next field has
+    /// decisions of the engine that the recording has not reached.
     recorded: VecDeque<(Time, R::Decided)>,
     taken: VecDeque<(Time, Decision)>,
     trouble: Option<Trouble<R::Unread>>,
 }
 
 impl<R: Recording> Tape<R> {
-    /// Goes on to the next record that is no decision.
+    /// Advances to the next record that is not a decision.
     fn advance(&mut self) {
         self.head = None;
         while self.trouble.is_none() {
@@ -138,7 +140,7 @@ impl<R: Recording> Tape<R> {
         }
     }
 
-    /// The engine has taken a decision.
+    /// Records a decision of the engine.
     fn taken(&mut self, at: Time, decision: Decision) {
         self.taken.push_back((at, decision));
         self.compare();
@@ -166,7 +168,7 @@ impl<R: Recording> Tape<R> {
         self.head = None;
     }
 
-    /// The recording is over. What is left of either side has no counterpart.
+    /// Ends the recording. Remaining decisions of either side have no counterpart.
     fn end(&mut self) {
         if let Some(head) = self.head.take() {
             self.diverge(head.at, format!("{:?}", head.what), "no such event at that time".to_owned());
@@ -186,17 +188,17 @@ impl<R: Recording> Tape<R> {
         self.head = None;
     }
 
-    /// The next record, if it tells of what arrives.
+    /// Returns the next record if it is an arrival.
     fn take_arrival(&mut self) -> Option<Record<R::Decided>> {
         self.head.take_if(|head| is_arrival(&head.what))
     }
 
-    /// When the next record is due if it is one of `which`, ns since the beginning.
+    /// Returns the time of the next record if `which` holds for it, ns since the beginning.
     fn due_ns(&self, which: impl Fn(&What<R::Decided>) -> bool) -> u64 {
         self.head.as_ref().filter(|head| which(&head.what)).map_or(u64::MAX, |head| head.at.since(ORIGIN))
     }
 
-    /// A turn begins or goes on, which the recording has too.
+    /// Begins or continues a turn, which must be the next record.
     fn turn(&mut self, at: Time) {
         match &self.head {
             Some(Record { what: What::Turn, .. }) => self.advance(),
@@ -211,7 +213,7 @@ impl<R: Recording> Tape<R> {
 
 type Shared<R> = Rc<RefCell<Tape<R>>>;
 
-/// The device: it is done with what it was done with.
+/// The device of a recording: it completes requests as recorded.
 struct RecordedDevice<R: Recording> {
     tape: Shared<R>,
     card: Card,
@@ -255,17 +257,17 @@ impl<R: Recording> Device for RecordedDevice<R> {
     }
 }
 
-/// What arrives, and when timers are heard.
+/// The workload of a recording: its arrivals, and the times at which timers take effect.
 struct Recorded<'a, R: Recording> {
     tape: Shared<R>,
     registry: &'a Registry,
-    /// Of each context, the task that it is now; `None`: it has exited.
+    /// For each context, its present task, or `None` if it has exited.
     tasks: Vec<Option<u32>>,
     added: u32,
     cgroups: u32,
 }
 
-/// How many requests a device takes at once, if it can be so many.
+/// Checks the number of requests that a device takes at once.
 fn checked(depth: u32) -> Result<u32, String> {
     let possible = (1..=DEPTH_MAX).contains(&depth);
     possible
@@ -273,7 +275,7 @@ fn checked(depth: u32) -> Result<u32, String> {
         .ok_or_else(|| format!("the depth of the device is {depth}; it must be from 1 to {DEPTH_MAX}"))
 }
 
-/// Whether a record tells of what arrives, and not of the device, of time or of turns.
+/// Returns whether a record is an arrival, and not a completion, a timer, a rerun or a turn.
 fn is_arrival<D>(what: &What<D>) -> bool {
     !matches!(
         what,
@@ -282,7 +284,7 @@ fn is_arrival<D>(what: &What<D>) -> bool {
 }
 
 impl<R: Recording> Recorded<'_, R> {
-    /// All that arrives before the turn that is recorded next.
+    /// Performs all arrivals before the next recorded turn.
     fn arrivals<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>) {
         loop {
             let arrival = self.tape.borrow_mut().take_arrival();
@@ -338,7 +340,7 @@ impl<R: Recording> Recorded<'_, R> {
                 }
             }
             What::Weights { cgroup, weight, leaf_weight } => {
-                // Refused here as there.
+                // The engine refuses invalid weights as the driver did.
                 let _ = core.driver.set_weights(self.cgroup(cgroup)?, weight, leaf_weight);
             }
             What::Move(context, cgroup) => {
@@ -389,7 +391,7 @@ impl<R: Recording> Recorded<'_, R> {
             &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part },
             issued.at_head,
         ) {
-            // What comes of it once there is room is recorded, too.
+            // The submission after the wait is recorded separately.
             core.give_up(task);
         }
         self.tape.borrow_mut().replayed.bios += 1;
@@ -439,7 +441,7 @@ impl<V: Device, O: Observer, R: Recording> Source<V, O> for Recorded<'_, R> {
     }
 }
 
-/// Tells the tape of every decision.
+/// An observer that adds every decision to the tape.
 struct Compared<R: Recording>(Shared<R>);
 
 impl<R: Recording> Observer for Compared<R> {
@@ -452,11 +454,11 @@ impl<R: Recording> Observer for Compared<R> {
     }
 }
 
-/// Carries out the recording of a driver, and compares what the engine decides with what was decided. Elevators are
-/// those of `registry`.
+/// Replays the recording of a driver, and compares the engine's decisions with
+/// the recorded ones. Schedulers come from `registry`.
 ///
 /// # Errors
-/// The recording cannot be read or carried out, or the engine decides otherwise.
+/// If the recording cannot be read or replayed, or the engine decides otherwise.
 pub fn replay_recorded<D, E, I>(
     records: I,
     registry: &Registry,
@@ -534,7 +536,7 @@ fn carry_out<R: Recording>(
     core.take_whole();
     let source = Recorded { tape: Rc::clone(tape), registry, tasks: Vec::new(), added: 0, cgroups: 1 };
     match drive_one(core, source, false, Limit::default(), interrupt) {
-        // A recording may end with something queued: whoever recorded was stopped.
+        // A recording may end with queued requests, because the recorder was stopped.
         Ok(_) | Err(SimError::Stuck { .. }) => {}
         Err(error) => tape.borrow_mut().impossible(error.to_string()),
     }

@@ -1,12 +1,14 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
-//! Everything that runs is a task of the [`Model`]: its own threads first, then those of the applications. A task is a
-//! context in the request queue of every disk. The run ends with the first application; others are company. A daemon
-//! that writes its log runs from the start, the others once the machine has settled.
+//! Everything that runs is a task of the [`Model`]: the kernel's threads first, then the
+//! tasks of the applications. A task is a context in the request queue of every disk. The
+//! run ends with the first application; the others run beside it. A daemon that writes
+//! its log runs from the start. The applications start once the machine has settled.
 //!
-//! Jobs of fio of which any is buffered are an application, too: by themselves on a machine that has just started, each
-//! with its priority and in its cgroup. What the writeback thread and the journal write is the root cgroup's, as with
-//! cgroup v1; what a task writes back itself (fsync) is its own.
+//! fio jobs of which at least one is buffered are an application, too. They run
+//! alone on a machine that has just started, each with its priority and in its
+//! cgroup. Writes of the writeback thread and the journal belong to the root cgroup,
+//! as with cgroup v1. Writeback by a task itself (fsync) belongs to the task.
 
 use std::sync::atomic::AtomicBool;
 
@@ -24,29 +26,29 @@ use iosched_workload::outcome::{Note, RunResult, SyncCalls, SyncKind};
 
 /// A task's CPU time has passed, or its sleep is over.
 const RUN: u32 = 0;
-/// What a task waits for at most until then.
+/// The time limit of a task's wait has come.
 const TIME_UP: u32 = 1;
 /// A task of an application has slept, unless it was woken before.
 const SLEPT: u32 = 2;
 /// A task that does not sleep.
 const AWAKE: u64 = u64::MAX;
 
-/// What runs on a machine.
+/// The programs on a machine.
 pub(super) struct Programs<'a> {
-    /// The run ends with the first of them.
+    /// Applications. The run ends with the first.
     pub(super) applications: Vec<Box<dyn Application + 'a>>,
-    /// Of the first one's tasks, if they are told apart: priority and cgroup.
+    /// Priority and cgroup of the first application's tasks, if they differ.
     pub(super) credentials: Vec<(IoPriority, CgroupId)>,
-    /// What runs from the start.
+    /// The program that runs from the start.
     pub(super) daemon: Option<Box<dyn Application + 'a>>,
-    /// When the applications start, ns.
+    /// Time at which the applications start, ns.
     pub(super) settled_ns: u64,
 }
 
-/// An application at work.
+/// A running application.
 struct Running<'a> {
     application: Box<dyn Application + 'a>,
-    /// Its first task, by the kernel's count.
+    /// Its first task, in the kernel's numbering.
     first: u32,
     /// Tasks that have not exited.
     left: usize,
@@ -55,36 +57,38 @@ struct Running<'a> {
 /// The disks of a machine. The first one has the observer.
 type Disks<D, O> = Vec<Core<D, Option<O>>>;
 
-/// A modelled kernel and the applications that run on it.
+/// A modelled kernel and its applications.
 struct System<'a> {
     kernel: Model,
     applications: Vec<Running<'a>>,
     /// Number of the application that runs from the start.
     daemon: usize,
-    /// Which application each task belongs to; `None`: the kernel.
+    /// Application of each task, or `None` for the kernel's threads.
     application_of: Vec<Option<usize>>,
-    /// Until when each task sleeps, ns.
+    /// End of each task's sleep, ns.
     asleep: Vec<u64>,
-    /// Of each task: which call it syncs a file with now, and since when, ns.
+    /// For each task: the call that syncs a file now, and its start, ns.
     syncing: Vec<Option<(SyncKind, u64)>>,
-    /// Latencies of such calls of the first application's tasks.
+    /// Latencies of these calls in the first application's tasks.
     sync_calls: SyncCalls,
     heap: Heap,
-    /// When the applications start, ns.
+    /// Time at which the applications start, ns.
     settled_ns: u64,
-    /// What was known last of each disk's congestion.
+    /// Last known congestion of each disk.
     congested: Vec<bool>,
-    /// Whose queue is to be run: something was submitted to it or completed, or its elevator wants it.
+    /// Disks whose queue must be run, because of a submission, a completion or a
+    /// request of the scheduler.
     to_run: Vec<bool>,
-    /// A task was woken since the queues were run first after the event.
+    /// Whether a task was woken since the first run of the queues after the event.
     has_woken: bool,
     failure: Option<SimError>,
 }
 
-/// Runs applications until the first one is done.
+/// Runs applications until the first one ends.
 ///
 /// # Errors
-/// The applications do not fit on the machine, a task fails, or nothing more happens; or as [`drive`].
+/// As [`drive`], and if the applications do not fit on the machine, a task
+/// fails, or no event follows.
 pub(super) fn run<D: Device, O: Observer>(
     kernel: Model,
     mut disks: Disks<D, O>,
@@ -155,7 +159,7 @@ impl<'a> System<'a> {
         })
     }
 
-    /// Tasks of an application that waited or slept go on now.
+    /// Continues tasks of an application that waited or slept and are woken.
     fn wake_tasks(&mut self, number: usize, now_ns: u64) {
         let Running { application, first, .. } = &mut self.applications[number];
         while let Some(woken) = application.take_woken() {
@@ -165,7 +169,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// A task goes on until it waits.
+    /// Continues a task until it waits.
     fn go<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) {
         let now_ns = now_ns(disks);
         loop {
@@ -203,7 +207,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// A task's system call has ended. Whether it rests before it goes on.
+    /// Ends a task's system call. Returns whether the task rests before it continues.
     fn rests<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
         let rest_ns = disks.iter_mut().map(|core| core.rest_ns(task)).max().unwrap_or(0);
         if rest_ns > 0 {
@@ -212,7 +216,8 @@ impl<'a> System<'a> {
         rest_ns > 0
     }
 
-    /// A task of an application does what comes next. `false`: not now.
+    /// Makes the next step of a task of an application. Returns false if the
+    /// task cannot continue now.
     fn step<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
         let now_ns = now_ns(disks);
         let Some(number) = self.application_of[task as usize] else {
@@ -258,7 +263,7 @@ impl<'a> System<'a> {
         goes_on
     }
 
-    /// Hands over the bios of a task. `false`: a queue is full, and the task waits.
+    /// Submits the bios of a task. Returns false if a queue is full and the task waits.
     fn submit<D: Device, O: Observer>(&mut self, disks: &mut Disks<D, O>, task: u32) -> bool {
         let mut plugged = None;
         let mut all = true;
@@ -295,11 +300,11 @@ impl<'a> System<'a> {
         let mut result = add_up(disks, driven.events);
         result.finished_ns = now_ns;
         result.app = outcome.report;
-        // fio's jobs have measured their own.
+        // fio's jobs have measured their own calls.
         if outcome.jobs.is_empty() {
             result.sync_calls = self.sync_calls;
         }
-        // Of a job, what it sees: what is written back of its pages is a thread's.
+        // A job's result counts the I/Os of the job itself. A kernel thread writes its pages back.
         let threads = result.tasks.len().saturating_sub(outcome.jobs.len());
         for (task, job) in result.tasks[threads..].iter_mut().zip(&outcome.jobs) {
             task.count_as(job);

@@ -1,38 +1,39 @@
-//! From when a run counts, and what the device and the queue had done by then, which does not.
+//! The start of the time that counts, and the work of device and queue before
+//! it, which does not count.
 
 use iosched::controllers::ControllerWaits;
 use iosched_workload::outcome::QueueStat;
 
-/// The beginning of the time that counts.
+/// The start of the time that counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// What is done in this time does not count, ns.
+    /// Time at the start whose results do not count, ns.
     pub(super) warm_up_ns: u64,
-    /// Whether it waits for the first job that has ramped up, besides.
+    /// Whether counting also waits until the first job has ramped up.
     pub(super) waits: bool,
-    /// When that was, ns.
+    /// Time at which the first job ramped up, ns.
     ramped_up_at_ns: u64,
-    /// When it began, ns.
+    /// Time at which counting began, ns.
     since_ns: Option<u64>,
-    /// Requests that the device had been given by then.
+    /// Requests dispatched before counting began.
     pub(super) dispatched: u64,
-    /// Time that it had been busy for by then, ns.
+    /// Busy time of the device before counting began, ns.
     pub(super) busy_ns: u64,
-    /// The queue's statistics by then.
+    /// The queue's statistics at the start of counting.
     pub(super) stat: QueueStat,
-    /// Who had waited at which controller by then.
+    /// Waits at each controller before counting began.
     controlled: Vec<ControllerWaits>,
 }
 
 impl Tally {
-    /// When counting begins, if it has not and does so by `now_ns`.
+    /// Returns the time at which counting begins, if it has not begun and does so by `now_ns`.
     #[inline]
     pub(super) fn begins(&self, now_ns: u64) -> Option<u64> {
         let is_due = self.since_ns.is_none() && !self.waits && self.warm_up_ns <= now_ns;
         is_due.then(|| self.warm_up_ns.max(self.ramped_up_at_ns))
     }
 
-    /// The first job has ramped up.
+    /// Records that the first job has ramped up.
     pub(super) const fn ramped_up(&mut self, now_ns: u64) {
         if self.waits {
             (self.waits, self.ramped_up_at_ns) = (false, now_ns);
@@ -56,7 +57,8 @@ impl Tally {
         self.controlled = controlled.to_vec();
     }
 
-    /// What counts of waits at a controller; `None` if nobody waited since.
+    /// Returns the part of the waits at a controller that counts, or `None` if
+    /// no bio waited since counting began.
     pub(super) fn counted_waits(&self, all: ControllerWaits) -> Option<ControllerWaits> {
         let is_same = |waits: &&ControllerWaits| (waits.controller, waits.cgroup) == (all.controller, all.cgroup);
         let (bios, wait_ns) = self.controlled.iter().find(is_same).map_or((0, 0), |waits| (waits.bios, waits.wait_ns));
@@ -64,7 +66,7 @@ impl Tally {
         (counted.bios > 0).then_some(counted)
     }
 
-    /// From when everything counts, ns.
+    /// Returns the start of the time that counts, ns.
     pub(super) fn counted_from_ns(&self) -> u64 {
         self.since_ns.unwrap_or(self.warm_up_ns)
     }

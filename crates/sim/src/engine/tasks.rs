@@ -16,12 +16,12 @@ use crate::plan::SimError;
 const PROGRAM: u32 = 0;
 /// Tag of scheduled arrivals.
 const ARRIVAL: u32 = 1;
-/// A run-time event that is an exit and not an arrival.
+/// Kind of a run-time event: an exit instead of an arrival.
 const EXIT: u32 = 0;
 /// Task number of a run-time event that runs the queue once more.
 const NOBODY: u32 = u32::MAX;
 
-/// A cgroup and its weights now.
+/// A cgroup and its present weights.
 pub(super) struct Group {
     pub(super) id: CgroupId,
     weight: Option<u32>,
@@ -43,8 +43,8 @@ pub(super) fn create_cgroups(driver: &mut Driver, set: &TaskSet) -> Result<Vec<G
     Ok(groups)
 }
 
-/// What was scheduled before the run. Of equal times, kinds are in this order, but a task's start and exit belong
-/// together.
+/// Events that are scheduled before the run. Events with equal times are
+/// ordered by kind, as listed here. A task's start and exit stay together.
 #[derive(Clone, Copy)]
 enum Fixed {
     Weight(u32),
@@ -57,11 +57,11 @@ enum Fixed {
     Arrival(u32),
 }
 
-/// I/Os that queue up behind one that found the queue full.
+/// I/Os that wait behind an I/O that found the queue full.
 #[derive(Clone, Copy)]
 struct Behind {
     what: Ios,
-    /// What their first bio got when they queued up.
+    /// Values that their first bio got when they began to wait.
     issued: Option<Issued>,
 }
 
@@ -86,29 +86,30 @@ struct State {
     op: Op,
     flags: Flags,
     behind: VecDeque<Behind>,
-    /// Until when it rests, ns: its program goes on then.
+    /// End of the task's rest, ns. Its program continues then.
     rests_until_ns: u64,
 }
 
-/// The tasks of a set at work.
+/// The tasks of a set in a run.
 pub(super) struct Tasks<'a> {
     set: &'a TaskSet,
     tunables: &'a [TunableWrite],
     groups: Vec<Group>,
     plug_from: u32,
     states: Vec<State>,
-    /// By time, of equal times by kind as listed in [`Fixed`], then by place in the file.
+    /// Events by time. Equal times are ordered by kind as listed in [`Fixed`],
+    /// then by place in the file.
     fixed: Vec<(u64, Fixed)>,
     next_fixed: usize,
     numbers: TaskNumbers,
     heap: Heap,
 }
 
-/// A tunable or attribute that is written while running, or read.
+/// A write or read of a tunable or attribute during the run.
 pub(crate) struct TunableWrite {
     pub(crate) t_ns: u64,
     pub(crate) name: String,
-    /// `None`: it is read.
+    /// New value, or `None` for a read.
     pub(crate) value: Option<String>,
 }
 
@@ -177,7 +178,7 @@ impl<'a> Tasks<'a> {
         core.report_decisions();
     }
 
-    /// Number and id of a cgroup; the root has an id only.
+    /// Returns number and id of a cgroup. The root has only an id.
     fn cgroup(&self, name: &str) -> (Option<usize>, CgroupId) {
         let number = self.set.cgroups.iter().position(|c| c.name == name);
         (number, number.map_or(CgroupId::ROOT, |number| self.groups[number].id))
@@ -220,7 +221,7 @@ impl<'a> Tasks<'a> {
         }
         let Group { id, weight, leaf_weight } = *group;
         if core.driver.set_weights(id, weight, leaf_weight).is_err() {
-            // Refused: as a write to the file would be.
+            // The change is refused, as a write to the file would be.
             (group.weight, group.leaf_weight) = before;
             return;
         }
@@ -228,7 +229,7 @@ impl<'a> Tasks<'a> {
         core.observer().change(now_ns, &Change::Weight { cgroup, weight: change.weight, leaf: change.leaf });
     }
 
-    /// An arrival event of a task's program.
+    /// Handles an arrival event of a task's program.
     fn arrive<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, ios: u32) {
         let rests_until_ns = self.states[task as usize].rests_until_ns;
         if rests_until_ns > core.now_ns {
@@ -240,7 +241,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Submits now, or behind what waits already.
+    /// Submits now, or behind I/Os that already wait.
     #[inline]
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
         if self.states[task as usize].task_loop.has_exited() {
@@ -260,7 +261,7 @@ impl<'a> Tasks<'a> {
         self.rest(core, task);
     }
 
-    /// What the task had to submit is submitted, if it does not wait: it rests, if it is to.
+    /// Makes a task rest if a controller requires it and all its I/Os are submitted.
     #[inline]
     fn rest<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         if !core.is_waiting(task) {
@@ -278,7 +279,7 @@ impl<'a> Tasks<'a> {
         self.states[task as usize].behind.push_back(Behind { what, issued });
     }
 
-    /// Submits until the queue is full; returns what could not be.
+    /// Submits until the queue is full. Returns the I/Os that could not be submitted.
     #[inline]
     fn submit_now<D: Device, O: Observer>(
         &mut self,
@@ -330,7 +331,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// The task that found the queue full goes on with what it waited with, and with what came after it.
+    /// Continues a task that found the queue full: submits the I/Os that wait.
     fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, plugged: bool) {
         if !core.resume(task) {
             return;
@@ -405,7 +406,8 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
     }
 
     fn woken(&mut self, core: &mut Core<D, O>, _disk: usize, task: u32) {
-        // What waited for a tag collects once more; what waited for room in a legacy queue has waited long enough.
+        // A task that waited for a tag collects its requests on a plug once more.
+        // In a legacy queue, a task that waited for room does not.
         let plugged = self.plug_from != u32::MAX && core.driver.queue().is_multi_queue();
         if plugged {
             core.plug(task);

@@ -1,8 +1,9 @@
-//! fio jobs at work: what each submits, and what that was like.
+//! Running fio jobs: their submissions and their results.
 //!
-//! Jobs are processes that run their own loops ([`Process`]), and a [`Crew`] that starts and ends each other; here is
-//! what lies between them and the queue: nothing. Jobs with buffered I/O run on a machine (`system`); without one, their
-//! I/Os go to the device as direct ones do, but nobody waits for the writes as far as the elevator knows.
+//! Jobs are processes with their own loops ([`Process`]). A [`Crew`] starts and
+//! ends them. Here jobs submit directly to the queue. Jobs with buffered I/O
+//! run on a machine (`system`). Without a machine, their I/Os go to the device
+//! like direct ones, but their writes are async for the scheduler.
 
 mod host;
 
@@ -22,23 +23,23 @@ use super::heap::Heap;
 use crate::observer::Observer;
 use crate::plan::SimError;
 
-/// Tag of a flush; data has the number of its slot.
+/// Tag of a flush. The tag of data is the number of its slot.
 const FLUSH: u32 = u32::MAX;
 
 /// A job may start.
 const START: u32 = 0;
-/// A job may go on.
+/// A job may continue.
 const RUN: u32 = 1;
-/// A job's figures begin to count.
+/// A job's results begin to count.
 const COUNT: u32 = 2;
 /// A processor is free; the number of the task is its own.
 const FREE: u32 = 3;
 
-/// Makes the cgroups of jobs; returns that of each job of the file.
+/// Makes the cgroups of jobs. Returns the cgroup of each job of the file.
 pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.file().jobs.iter().filter_map(|job| job.cgroup.as_ref()) {
-        // The last job that sets a weight has it, as with a write to the file.
+        // The last job that sets a weight decides, as with writes to the file.
         let weight = weights.entry(member.name.trim_matches('/')).or_default();
         *weight = member.weight.or(*weight);
     }
@@ -74,15 +75,15 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<C
 struct Worker<'a> {
     process: Process<'a>,
     life: Life,
-    /// When the latest event that is to make it run is due; others are stale.
+    /// Time of the latest event that makes the job run. Other such events are stale.
     wake_ns: Option<u64>,
-    /// The I/O that the queue had no room for, and its disk.
+    /// The I/O for which the queue had no room, and its disk.
     blocked: Option<(u32, usize)>,
     /// The disk of each of its files; empty: all are on the first.
     disk_of_file: Vec<u32>,
 }
 
-/// Where a job is in its life.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Waiting,
@@ -90,7 +91,7 @@ enum Life {
     Ended,
 }
 
-/// Jobs at work.
+/// The jobs of a run.
 pub(super) struct Jobs<'a> {
     workers: Vec<Worker<'a>>,
     crew: Crew<'a>,
@@ -128,7 +129,7 @@ impl<'a> Jobs<'a> {
         &mut self.workers[task as usize].process
     }
 
-    // ---- who starts and ends when
+    // ---- starting and ending jobs
 
     /// Carries out the crew's orders.
     fn obey(&mut self, now_ns: u64) {
@@ -172,7 +173,7 @@ impl<'a> Jobs<'a> {
         self.obey(now_ns);
     }
 
-    /// Lets a job run at a moment, if it does not before.
+    /// Lets a job run at `at_ns`, unless it runs earlier.
     fn wake_at(&mut self, task: u32, at_ns: u64) {
         let wake_ns = &mut self.workers[task as usize].wake_ns;
         if wake_ns.is_none_or(|earlier| earlier > at_ns) {
@@ -181,7 +182,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    // ---- what they submit
+    // ---- submissions
 
     /// A job runs now, or once its processor is free.
     #[inline]
@@ -198,7 +199,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// A job goes on until it waits.
+    /// Continues a job until it waits.
     fn run<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) {
         let now_ns = now_ns(cores);
         loop {
@@ -254,7 +255,7 @@ impl<'a> Jobs<'a> {
         self.workers[task as usize].disk_of_file.get(file as usize).map_or(0, |&disk| disk as usize)
     }
 
-    /// Submits what a job has queued. `false`: the job cannot go on now.
+    /// Submits the queued I/Os of a job. Returns false if the job cannot continue now.
     fn submit<D: Device, O: Observer, C: Cores<D, O>>(&mut self, cores: &mut C, task: u32) -> bool {
         let now_ns = now_ns(cores);
         let queued = self.process(task).queued();
@@ -291,7 +292,8 @@ impl<'a> Jobs<'a> {
         all && !is_exhausted(cores)
     }
 
-    /// A job's I/O as the queue is asked for it. A sector that it touches is moved whole.
+    /// Converts a job's I/O into one of the queue. Sectors that it touches in
+    /// part are transferred as a whole.
     fn new_io(&mut self, job: &Job, io: &JobIo, tag: u32, asked_ns: u64) -> NewIo {
         let sector = io.start / SECTOR_BYTES;
         let end = (io.start + io.bytes).div_ceil(SECTOR_BYTES);
@@ -312,7 +314,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// What an I/O of a direction is to the queue.
+/// Returns the operation of an I/O of a direction.
 const fn op(direction: Direction) -> Op {
     match direction {
         Direction::Read => Op::Read,
@@ -321,11 +323,12 @@ const fn op(direction: Direction) -> Op {
     }
 }
 
-/// The most bytes of direct I/O that Linux submits as one bio and waits for: 256 pages.
+/// Most bytes of direct I/O that Linux submits as one sync bio: 256 pages.
 const WAITED_FOR_BYTES: u64 = 256 * 4096;
 
-/// How a job's I/O is flagged: as Linux does for direct I/O on a block device, and for buffered writes as its
-/// writeback. Of reads only those carry a flag that a system call waits for itself. With `O_SYNC` or `O_DSYNC` a write is on the medium when it is done.
+/// Returns the flags of a job's I/O. They are those of Linux for direct I/O on a block device,
+/// and for buffered writes those of its writeback. A read is flagged only if the system call
+/// itself waits for it. With `O_SYNC` or `O_DSYNC`, a write is on the medium when it completes.
 fn flags(job: &Job, io: &JobIo) -> Flags {
     let mut flags = match io.direction {
         Direction::Read if job.direct && job.client == Client::Sync && io.bytes <= WAITED_FOR_BYTES => Flags::SYNC,
