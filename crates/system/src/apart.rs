@@ -1,6 +1,8 @@
-//! Work in a process of its own that has everything else in common with the one it comes from: memory, open files,
-//! directory. What the kernel counts by processes, as the I/O of cgroups of version 2, is told apart that way, and what
-//! is known to one thread stays known to all.
+//! Work in a separate process that shares memory, open files and the working
+//! directory with this one.
+//!
+//! The kernel accounts some resources by process, such as the I/O of cgroups of version 2. A
+//! separate process gets a separate account, and its thread's data stays visible to all threads.
 
 use std::ffi::c_void;
 use std::io;
@@ -10,27 +12,29 @@ use std::thread;
 
 use rustix::process::getpid;
 
-/// Memory for the stack of such a process: as a thread has. Pages that are not used take none.
+/// Size of the process's stack: the same as a thread's. Unused pages take no memory.
 const STACK_BYTES: usize = 8 << 20;
-/// Below the stack, so that one that is too small ends the process, not the memory of others.
+/// Guard area below the stack. A stack overflow then ends the process, instead
+/// of damaging other memory.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Does `work` in a process of its own, and waits for its end: the calling thread stands still meanwhile, and the
-/// process is that thread as far as the program is concerned, with what is local to it. No signal reaches it, and it
-/// ends with the thread. Panics go on in the caller.
+/// Runs `work` in a separate process, and waits for its end. The calling thread stops
+/// meanwhile. For the program, the process is that thread, with its thread-local data. The
+/// process receives no signal, and ends with the thread. Panics continue in the caller.
 ///
 /// # Errors
-/// There can be no such process, or it was killed; what `work` did until then stays done.
+/// If the process cannot be made, or was killed. The work that was done before stays done.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { work: Some(work), result: None, parent: getpid().as_raw_nonzero().get() };
     let quiet = Quiet::begin()?;
-    // Nothing of signals is shared, so that whoever signals the program finds it alone.
+    // Signal handlers are not shared, so that a signal to the program does not affect the process.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FS | libc::CLONE_FILES;
-    // SAFETY: the entry fits the job, and the stack is as large as said and used by nobody else. With CLONE_VFORK this
-    // thread does not run before the process has ended, so that nobody else uses the job, which outlives it, or the
-    // storage local to this thread, which the process has by its register. What is shared with other threads is
-    // synchronised by memory, which is one, and by futexes, which go by memory.
+    // SAFETY: the entry fits the job, and the stack has the given size and no other user.
+    // With CLONE_VFORK, this thread does not run before the process has ended. So no other
+    // thread uses the job, which outlives the process, or the storage local to this thread,
+    // which the process uses through its register. Data shared with other threads is
+    // synchronised by memory, which is common to both, and by futexes, which work on memory.
     let pid = unsafe { libc::clone(entry_of(&job), stack.top(), flags, (&raw mut job).cast()) };
     let began = if pid < 0 { Err(io::Error::last_os_error()) } else { wait(pid) };
     drop(quiet);
@@ -44,7 +48,7 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     }
 }
 
-/// What the process is given, and gives.
+/// Input and output of the process.
 struct Job<F, T> {
     work: Option<F>,
     result: Option<thread::Result<T>>,
@@ -58,7 +62,7 @@ fn entry_of<F: FnOnce() -> T, T>(_: &Job<F, T>) -> Entry {
 }
 
 extern "C" fn entry<F: FnOnce() -> T, T>(job: *mut c_void) -> libc::c_int {
-    // SAFETY: it is the job of the thread that made this process and stands still.
+    // SAFETY: it is the job of the thread that made this process and is stopped.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     // SAFETY: the calls take numbers only.
     let is_orphan = unsafe {
@@ -71,11 +75,11 @@ extern "C" fn entry<F: FnOnce() -> T, T>(job: *mut c_void) -> libc::c_int {
     0
 }
 
-/// Waits until a process has ended: its status.
+/// Waits until a process has ended. Returns its status.
 fn wait(pid: libc::pid_t) -> io::Result<libc::c_int> {
     let mut status = 0;
     loop {
-        // SAFETY: the status is a number of ours.
+        // SAFETY: the status is a number that this function owns.
         if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == pid {
             return Ok(status);
         }
@@ -95,20 +99,20 @@ impl Stack {
     fn new() -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: new memory, of nobody.
+        // SAFETY: new memory, without another owner.
         let base = unsafe { libc::mmap(ptr::null_mut(), GUARD_BYTES + STACK_BYTES, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let stack = Self { base };
-        // SAFETY: the beginning of that memory, which nobody uses.
+        // SAFETY: the beginning of that memory, which has no user.
         match unsafe { libc::mprotect(base, GUARD_BYTES, libc::PROT_NONE) } {
             0 => Ok(stack),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Where it begins: stacks grow down.
+    /// Returns the address at which the stack begins, because stacks grow down.
     fn top(&self) -> *mut c_void {
         self.base.wrapping_byte_add(GUARD_BYTES + STACK_BYTES)
     }
@@ -116,21 +120,21 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: it was mapped so, and whoever ran on it has ended.
+        // SAFETY: it was mapped with this size, and the process that ran on it has ended.
         unsafe { libc::munmap(self.base, GUARD_BYTES + STACK_BYTES) };
     }
 }
 
-/// The calling thread takes no signals as long as this lives.
+/// Blocks all signals of the calling thread until it is dropped.
 struct Quiet {
     before: libc::sigset_t,
 }
 
 impl Quiet {
     fn begin() -> io::Result<Self> {
-        // SAFETY: sets of signals are numbers, and all zero is one.
+        // SAFETY: sets of signals are numbers, and all zeroes is a valid set.
         let (mut all, mut before) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        // SAFETY: both are sets of ours.
+        // SAFETY: this function owns both sets.
         let result = unsafe {
             libc::sigfillset(&raw mut all);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before)
@@ -141,7 +145,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // SAFETY: the set is one that the system gave.
+        // SAFETY: the system returned this set.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
     }
 }

@@ -1,11 +1,12 @@
-//! Buffers for data on its way: aligned for direct I/O, and kept for the next that needs one.
+//! Buffers for data in flight: aligned for direct I/O, and kept for reuse.
 //!
-//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts as long as they are
-//! there: no two of them overlap, and nobody looks at the buffer meanwhile. Both keep the memory alive. So the kernel
-//! may be given what a segment covers, and whoever lent it need not know when the kernel is done.
+//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own
+//! those parts until they are dropped. Segments never overlap, and the buffer
+//! cannot be accessed meanwhile. Both keep the memory alive. So the kernel may use
+//! the memory of a segment, and the lender need not know when the kernel is done.
 //!
-//! Of a buffer that is only to be sent, a part need not be filled: whoever has its segment may name the memory where the
-//! same bytes are, and the kernel sends them from there.
+//! A buffer that is only sent need not be filled completely. The owner of a segment
+//! may name other memory with the same bytes. The kernel then sends them from there.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -19,30 +20,32 @@ use crate::map::View;
 
 /// Alignment of every buffer, in bytes: enough for any direct I/O.
 const ALIGNMENT: usize = 4096;
-/// Sizes are powers of two from one page on.
+/// Number of size classes. Sizes are powers of two, beginning with one page.
 const CLASSES: usize = 32;
-/// Blocks up to this class are the allocator's and take their memory at once; larger ones are mapped, and take each
-/// page when it is written to.
+/// Largest class of blocks that come from the allocator and take their memory at
+/// once. Larger blocks are mapped, and take each page when it is first written.
 const ALLOCATED_CLASS_MAX: u8 = 2;
-/// Bytes that a pool keeps for later at most, unless it is told otherwise.
+/// Most bytes that a pool keeps for reuse by default.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Parts of a block that are lent at once before more room is needed to know them.
+/// Parts of a block that can be lent at once without a further list.
 const LENT: usize = 7;
 
-/// Which parts of a block are lent.
+/// The parts of a block that are lent.
 #[derive(Default)]
 struct Lent {
-    /// The first byte of each in the upper half, bytes in the lower; 0: none.
+    /// First byte of each part in the upper half, number of bytes in the lower
+    /// half. 0 means no part.
     parts: [AtomicU64; LENT],
     more: OnceLock<Box<Lent>>,
 }
 
 impl Lent {
-    /// Notes that a part is lent, which only the one owner of the block does. Where that is noted.
+    /// Records that a part is lent. Only the owner of the block may call this.
+    /// Returns the place of the record.
     ///
     /// # Panics
-    /// If some of it is lent already.
+    /// If some of its bytes are lent already.
     fn add(&self, first: usize, length: usize) -> usize {
         assert!(u32::try_from(first + length).is_ok(), "what is lent lies below 4 GiB");
         let (mut free, mut level, mut at) = (None, self, 0);
@@ -69,7 +72,7 @@ impl Lent {
         }
     }
 
-    /// The part that was noted there is given back.
+    /// Removes the record at this place, because the part is given back.
     fn remove(&self, mut at: usize) {
         let mut level = self;
         while let (true, Some(more)) = (at >= LENT, level.more.get()) {
@@ -88,26 +91,27 @@ impl Lent {
 struct Block {
     start: NonNull<u8>,
     class: u8,
-    /// What it lies in, if it is not the allocator's.
+    /// The mapping that contains the block, unless it comes from the allocator.
     map: Option<MmapMut>,
     lent: Lent,
-    /// Where bytes are instead, of a buffer that is only to be sent: the first byte of each part, in order.
+    /// Views that hold bytes of a buffer that is only sent: first byte of each part, in order.
     elsewhere: Mutex<Vec<(usize, View)>>,
 }
 
 // SAFETY: a block is the only owner of plain memory.
 unsafe impl Send for Block {}
-// SAFETY: it gives no access to its memory. A buffer gives some as it is borrowed itself, while nothing is lent; a
-// segment to its part alone.
+// SAFETY: a block gives no access to its memory. A buffer gives access only through
+// its own borrow, while no part is lent. A segment gives access only to its part.
 unsafe impl Sync for Block {}
 
 fn layout(class: u8) -> Layout {
-    // SAFETY: the alignment is a power of two, and the size is a multiple of it, and far from overflowing.
+    // SAFETY: the alignment is a power of two, and the size is a multiple of it
+    // and far below overflow.
     unsafe { Layout::from_size_align_unchecked(ALIGNMENT << class, ALIGNMENT) }
 }
 
 impl Block {
-    /// `None` if there is no memory.
+    /// Returns `None` if there is no memory.
     fn new(class: u8) -> Option<Self> {
         if class > ALLOCATED_CLASS_MAX {
             return Self::mapped(class);
@@ -119,7 +123,8 @@ impl Block {
 
     fn mapped(class: u8) -> Option<Self> {
         let mut map = MmapOptions::new().len(layout(class).size()).no_reserve_swap().map_anon().ok()?;
-        // Page by page is what it is for. Where there are no huge pages it is as well.
+        // The block must take memory page by page. An error is harmless: the
+        // system has no huge pages then.
         let _ = map.advise(Advice::NoHugePage);
         NonNull::new(map.as_mut_ptr()).map(|start| Self::at(start, class, Some(map)))
     }
@@ -140,7 +145,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if self.map.is_none() {
-            // SAFETY: it was allocated with this layout and is owned.
+            // SAFETY: the memory was allocated with this layout and is owned.
             unsafe { dealloc(self.start.as_ptr(), layout(self.class)) };
         }
     }
@@ -158,38 +163,38 @@ impl Default for FreeBlocks {
     }
 }
 
-/// Where buffers come from and go back to. Cloning gives another handle to the same pool.
+/// A pool of buffers. A clone is another handle to the same pool.
 #[derive(Clone, Default)]
 pub struct Pool(Arc<Mutex<FreeBlocks>>);
 
-/// The class of a buffer of `length` bytes.
+/// Returns the class of a buffer of `length` bytes.
 fn class_of(length: usize) -> u8 {
     length.div_ceil(ALIGNMENT).max(1).next_power_of_two().trailing_zeros() as u8
 }
 
 impl Pool {
-    /// A pool that keeps a quarter of `budget_bytes` for later, or less.
+    /// Creates a pool that keeps at most a quarter of `budget_bytes` for reuse.
     #[must_use]
     pub fn within(budget_bytes: u64) -> Self {
         let bytes_max = usize::try_from(budget_bytes / 4).map_or(KEPT_BYTES_MAX, |bytes| bytes.min(KEPT_BYTES_MAX));
         Self(Arc::new(Mutex::new(FreeBlocks { bytes_max, ..FreeBlocks::default() })))
     }
 
-    /// Memory that a buffer of `length` bytes takes once it is full, in bytes.
+    /// Returns the memory of a full buffer of `length` bytes, in bytes.
     #[must_use]
     pub fn bytes_taken(length: usize) -> usize {
         let class = class_of(length);
         if class > ALLOCATED_CLASS_MAX { length.next_multiple_of(ALIGNMENT) } else { ALIGNMENT << class }
     }
 
-    /// A buffer of `length` bytes; what stands in it is what its last user left. The program ends if there is no
-    /// memory for it.
+    /// Returns a buffer of `length` bytes. Its contents are those of its last
+    /// user. The program ends if there is no memory for it.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.try_buffer(length).unwrap_or_else(|| handle_alloc_error(layout(class_of(length).min(CLASSES as u8))))
     }
 
-    /// As [`Pool::buffer`]; `None` if there is no memory for it.
+    /// Returns a buffer like [`Pool::buffer`], or `None` if there is no memory for it.
     #[must_use]
     pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
         let class = class_of(length);
@@ -215,67 +220,68 @@ impl Pool {
     }
 }
 
-/// Bytes in memory whose place does not change, and the window of them that counts.
+/// Bytes at a fixed address in memory, and the window of them that is in use.
 pub struct Buffer {
-    /// Always there until the buffer is dropped.
+    /// `Some` until the buffer is dropped.
     block: Option<Arc<Block>>,
     pool: Pool,
     first: usize,
     length: usize,
-    /// Its bytes may be elsewhere.
+    /// Whether the buffer is only sent, so that its bytes may be in other memory.
     to_send: bool,
 }
 
 impl Buffer {
-    /// It is only to be sent, so that its bytes may be elsewhere: see [`Segment::stands_for`]. Nobody looks at it then.
+    /// Marks the buffer as only sent. Its bytes may then be in other memory: see
+    /// [`Segment::stands_for`]. Do not access the buffer's bytes afterwards.
     #[must_use]
     pub fn only_to_send(mut self) -> Self {
         self.to_send = true;
         self
     }
 
-    /// Narrows the window to `length` bytes from its byte `first` on.
+    /// Narrows the window to `length` bytes, from byte `first` of the window on.
     ///
     /// # Panics
-    /// If they are not all in it.
+    /// If they are not all in the window.
     pub fn narrow(&mut self, first: usize, length: usize) {
         assert!(first + length <= self.length, "a window is narrowed, not moved");
         self.first += first;
         self.length = length;
     }
 
-    /// Bytes in the window.
+    /// Returns the number of bytes in the window.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Returns whether the window is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Lends `length` bytes from byte `first` of the window on. Until they are dropped, the buffer's bytes cannot be
-    /// looked at.
+    /// Lends `length` bytes from byte `first` of the window on. The buffer's
+    /// bytes cannot be accessed until the segment is dropped.
     ///
     /// # Panics
-    /// If they are not all in the window, or some of them are lent already.
+    /// If the bytes are not all in the window, or some of them are lent already.
     #[must_use]
     pub fn lend(&mut self, first: usize, length: usize) -> Segment {
         assert!(first <= self.length && length <= self.length - first, "a segment lies in its buffer");
         let block = self.block.clone();
         let first = self.first + first;
-        // What has no bytes overlaps nothing.
+        // An empty part overlaps no other.
         let noted = block.as_ref().filter(|_| length > 0).map(|block| block.lent.add(first, length));
         if let Some(block) = block.as_ref().filter(|_| self.to_send) {
-            // It is filled anew.
+            // The part is filled anew.
             block.elsewhere().retain(|&(other, ref view)| other + view.len() <= first || first + length <= other);
         }
         Segment { block, noted, first, length, to_send: self.to_send }
     }
 
-    /// Memory that the kernel may write to and nobody looks at.
+    /// Converts the buffer into memory that the kernel may write to and that cannot be read.
     ///
     /// # Panics
     /// If some of it is lent.
@@ -285,10 +291,10 @@ impl Buffer {
         Scratch { first: self.first, length: self.length, block: self.block.take() }
     }
 
-    /// Tells `each` where its bytes are, in order: where a part begins, and how long it is.
+    /// Calls `each` with address and length of each part of the bytes, in order.
     ///
     /// # Panics
-    /// If some of it is lent.
+    /// If some of the buffer is lent.
     pub(crate) fn places(&self, mut each: impl FnMut(*const u8, usize)) {
         let (mapping, end) = (self.own_start().wrapping_sub(self.first), self.first + self.length);
         let mut at = self.first;
@@ -305,29 +311,31 @@ impl Buffer {
         each(mapping.wrapping_add(at), end - at);
     }
 
-    /// Its bytes before `at` have been read by the kernel: if they end within a page that is elsewhere, the rest of that
-    /// page is kept as it stands now, so that all of it is of one moment.
+    /// Records that the kernel has read the bytes before `at`. If `at` lies
+    /// within a page of other memory, the rest of that page is copied now. So
+    /// all bytes of the page are from the same time.
     pub(crate) fn keep_page(&mut self, at: usize) {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send) else { return };
         let (mapping, at) = (self.own_start().wrapping_sub(self.first), self.first + at);
         let mut elsewhere = block.elsewhere();
-        // The last part that does not begin behind it.
+        // The last part that does not begin behind `at`.
         let Some(place) = elsewhere.partition_point(|&(first, _)| first <= at).checked_sub(1) else { return };
         let (first, view) = elsewhere[place].clone();
         let (sent, kept) = (at - first, view.rest_of_page(at - first));
-        // SAFETY: it lies in the block, which is initialised; nothing is lent, and the buffer is borrowed mutably.
+        // SAFETY: it lies in the block, which is initialised. No part is lent,
+        // and the buffer is borrowed mutably.
         let rest = unsafe { std::slice::from_raw_parts_mut(mapping.wrapping_add(at), kept) };
-        // What is no longer there cannot be sent, either.
+        // Bytes that no longer exist cannot be sent, either.
         if kept > 0 && view.copy(sent, rest) {
             let (before, behind) = (view.part(0..sent), view.part(sent + kept..view.len()));
             elsewhere.splice(place..=place, [(first, before), (at + kept, behind)]);
         }
     }
 
-    /// Where the window is.
+    /// Returns the address of the window.
     ///
     /// # Panics
-    /// If some of it is lent.
+    /// If some of the buffer is lent.
     #[inline]
     fn own_start(&self) -> *mut u8 {
         let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
@@ -340,10 +348,10 @@ impl Buffer {
         self.to_send && self.block.as_ref().is_some_and(|block| !block.elsewhere().is_empty())
     }
 
-    /// As [`Buffer::own_start`], of a buffer whose bytes are there.
+    /// Returns the same as [`Buffer::own_start`], for a buffer that holds its bytes itself.
     ///
     /// # Panics
-    /// If some of them are elsewhere.
+    /// If some of them are in other memory.
     #[inline]
     fn start(&self) -> *mut u8 {
         assert!(!self.has_parts_elsewhere(), "a buffer is looked at whose bytes are elsewhere");
@@ -353,7 +361,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // What is lent goes with its last segment.
+        // A block with lent parts is freed by its last segment.
         if let Some(block) = self.block.take().filter(|block| block.lent.is_empty()) {
             if self.to_send {
                 block.elsewhere().clear();
@@ -367,8 +375,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the window lies in the block, which is initialised and lives as long as the buffer. Nothing of it is
-        // lent, and nothing can be before the borrow ends.
+        // SAFETY: the window lies in the block, which is initialised and lives as long
+        // as the buffer. No part is lent, and none can be lent before the borrow ends.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -386,10 +394,11 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-/// A part of a buffer, lent: whoever has it may read and write it, or have the kernel do so. Dropping gives it back.
+/// A lent part of a buffer. Its owner may read and write it, or let the kernel
+/// do so. Dropping it gives the part back.
 pub struct Segment {
     block: Option<Arc<Block>>,
-    /// Where it is noted that it is lent.
+    /// Place of the record that it is lent.
     noted: Option<usize>,
     first: usize,
     length: usize,
@@ -397,14 +406,14 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Leaves out the first `bytes`, or all of them.
+    /// Removes the first `bytes` bytes from the segment, or all of them.
     pub fn skip(&mut self, bytes: usize) {
         let bytes = bytes.min(self.length);
         (self.first, self.length) = (self.first + bytes, self.length - bytes);
     }
 
-    /// Whether its bytes are those of `view`, which is as long, from now on: so it is if they are only to be sent.
-    /// Otherwise whoever has it fills it.
+    /// Uses the bytes of `view` for this segment from now on, if the buffer is only
+    /// sent. Returns false otherwise; the owner of the segment must then fill it.
     ///
     /// # Panics
     /// If the view has another length.
@@ -428,8 +437,9 @@ impl Deref for Segment {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: it lies in the block, which is initialised and which it keeps alive. Nobody else has access to this
-        // part: no other segment overlaps it, and its buffer gives none.
+        // SAFETY: the part lies in the block, which is initialised and which the
+        // segment keeps alive. There is no other access to this part: no other
+        // segment overlaps it, and its buffer gives none.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -455,8 +465,8 @@ impl std::fmt::Debug for Segment {
     }
 }
 
-/// Memory that the kernel may write to, several calls at once in the same place: nobody can look at it. Cloning gives
-/// another handle to the same.
+/// Memory that the kernel may write to, also in several calls at once, and that
+/// cannot be read. A clone is another handle to the same memory.
 #[derive(Clone)]
 pub struct Scratch {
     block: Option<Arc<Block>>,
@@ -465,7 +475,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Where `length` bytes from byte `first` on are.
+    /// Returns the address of `length` bytes from byte `first` on.
     ///
     /// # Panics
     /// If they are not all in it.
@@ -476,8 +486,8 @@ impl Scratch {
     }
 }
 
-/// Bytes that are only read, by us and by the kernel. Whoever shares them with other threads has an outer `Arc` of
-/// their own, so that threads do not count in one place.
+/// Bytes that are only read, by this program and by the kernel. A thread that shares them with
+/// other threads has its own outer `Arc`, so that threads do not contend for one counter.
 pub type Shared = Arc<Arc<Buffer>>;
 
 #[cfg(test)]
@@ -524,7 +534,7 @@ mod tests {
         let before = resident_kib();
         let mut buffers: Vec<_> = (0..64).map(|_| pool.try_buffer(32 << 20).unwrap()).collect();
         buffers.iter_mut().for_each(|buffer| buffer[..1000].fill(1));
-        // Other tests of the process take some, too.
+        // Other tests of the process take memory, too.
         let taken_kib = resident_kib().saturating_sub(before);
         assert!(taken_kib < 512 << 10, "{taken_kib} KiB for 64,000 bytes in 2 GiB");
         assert_eq!(Pool::bytes_taken(1), 4096);
@@ -576,7 +586,7 @@ mod tests {
         let pool = Pool::default();
         let mut buffer = pool.buffer(100 * 512);
         let mut segments: Vec<_> = (0..100).map(|part| buffer.lend(part * 512, 512)).collect();
-        // What was given back is lent again, in any order.
+        // Parts that were given back can be lent again, in any order.
         for part in [99, 3, 50, 0] {
             segments[part] = Pool::default().buffer(0).lend(0, 0);
             segments[part] = buffer.lend(part * 512, 512);

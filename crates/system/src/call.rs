@@ -1,9 +1,9 @@
-//! System calls that no safe library has.
+//! System calls that no safe library offers.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// `IOPRIO_WHO_PROCESS` of Linux' include/uapi/linux/ioprio.h; a thread is meant by it.
+/// `IOPRIO_WHO_PROCESS` of Linux' include/uapi/linux/ioprio.h. It means a thread.
 const WHO_PROCESS: libc::c_int = 1;
 /// `BLKDISCARD` of include/uapi/linux/fs.h.
 const BLKDISCARD: libc::Ioctl = 0x1277;
@@ -12,8 +12,8 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The ioprio of the thread `tid` as the kernel keeps it, 0 for the calling one; `None` if there is no such thread, or
-/// none that we see.
+/// Returns the ioprio of the thread `tid` as the kernel stores it, or of the calling
+/// thread for 0. Returns `None` if there is no such thread, or if it is not visible.
 #[must_use]
 pub fn ioprio_of(tid: u32) -> Option<i32> {
     // SAFETY: the call takes numbers only.
@@ -21,7 +21,7 @@ pub fn ioprio_of(tid: u32) -> Option<i32> {
     kept.ok().and_then(|kept| i32::try_from(kept).ok())
 }
 
-/// The calling thread has this ioprio, as the kernel writes it, from now on.
+/// Sets the ioprio of the calling thread, as the kernel stores it.
 ///
 /// # Errors
 /// If the system does not allow it.
@@ -30,32 +30,33 @@ pub fn set_ioprio(value: u16) -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, libc::c_int::from(value)) }).map(drop)
 }
 
-/// Says that the bytes of a block device are no longer needed.
+/// Discards bytes of a block device.
 ///
 /// # Errors
-/// As `BLKDISCARD` fails.
+/// If `BLKDISCARD` fails.
 pub fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     let range = [offset, bytes];
     // SAFETY: the call reads two numbers of 64 bits.
     checked(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }.into()).map(drop)
 }
 
-/// The process at the other end of a unix socket; `None` if it is not one that we see. (rustix takes for granted that
-/// its number is not 0, which it is in another namespace.)
+/// Returns the process at the other end of a unix socket, or `None` if it is not visible.
+/// (rustix assumes that its number is not 0, but it is 0 for a process of another namespace.)
 #[must_use]
 pub fn unix_peer(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     let (fd, value) = (socket.as_raw_fd(), (&raw mut peer).cast());
-    // SAFETY: the value is as long as `length` says.
+    // SAFETY: the value has the length that `length` states.
     let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length) };
     u32::try_from(peer.pid).ok().filter(|&pid| result == 0 && pid > 0)
 }
 
-/// The sockets that systemd has made for this process, if it has; to whoever asks first.
+/// Returns the sockets that systemd has made for this process, if any. Only the
+/// first call can take them.
 ///
 /// # Errors
-/// If what it says of them cannot be read, or they were asked for before.
+/// If systemd's variables cannot be read, or the sockets were taken before.
 pub fn systemd_sockets() -> io::Result<Vec<OwnedFd>> {
     use std::sync::atomic::{AtomicBool, Ordering};
     static ASKED: AtomicBool = AtomicBool::new(false);
@@ -63,7 +64,7 @@ pub fn systemd_sockets() -> io::Result<Vec<OwnedFd>> {
     if !fds.is_empty() && ASKED.swap(true, Ordering::Relaxed) {
         return Err(io::Error::other("the sockets that systemd has made are taken already"));
     }
-    // SAFETY: systemd gave them to this process, and nobody else takes them: see above.
+    // SAFETY: systemd gave them to this process, and no other code takes them, as checked above.
     Ok(fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect())
 }
 

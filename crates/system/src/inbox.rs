@@ -1,4 +1,4 @@
-//! Messages on their way to one thread, and the bell that wakes it.
+//! Messages to one thread, and the bell that wakes it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// What wakes a thread: it waits for it with a [`Ring`](crate::Ring), or by itself, but not both ways.
+/// A bell that wakes a thread. The thread waits for it with a
+/// [`Ring`](crate::Ring) or directly, but not with both.
 pub struct Bell(File);
 
 impl Bell {
@@ -17,13 +18,13 @@ impl Bell {
         Ok(Self(File::from(eventfd(0, EventfdFlags::CLOEXEC)?)))
     }
 
-    /// Wakes the thread, now or when it is next about to sleep.
+    /// Wakes the thread, now or when it is about to sleep next.
     pub fn ring(&self) {
-        // A counter that is full rings, too.
+        // A full counter wakes the thread, too.
         let _ = (&self.0).write(&1_u64.to_ne_bytes());
     }
 
-    /// Waits until it is rung, at most for `timeout`.
+    /// Waits until the bell is rung, at most for `timeout`.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -31,7 +32,7 @@ impl Bell {
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
-            // Nobody else takes what was rung, so this does not wait.
+            // No other thread reads the counter, so this does not wait.
             Ok(_) => (&self.0).read(&mut [0; size_of::<u64>()]).map(drop),
             Err(error) => Err(error.into()),
         }
@@ -44,35 +45,35 @@ impl AsFd for Bell {
     }
 }
 
-/// Messages on their way to one thread, and the bell that wakes it.
+/// Messages to one thread, and the bell that wakes it.
 pub struct Inbox<M> {
-    /// `None`: the thread is no more.
+    /// Messages, or `None` if the thread has ended.
     messages: Mutex<Option<Vec<M>>>,
-    /// There are some.
+    /// Whether there are messages.
     any: AtomicBool,
-    /// The thread sleeps, or is about to.
+    /// Whether the thread sleeps or is about to.
     asleep: AtomicBool,
     bell: Arc<Bell>,
 }
 
 impl<M> Inbox<M> {
-    /// One without messages.
+    /// Creates an inbox without messages.
     ///
     /// # Errors
-    /// If the system has no bell (an eventfd) for it.
+    /// If the system cannot make a bell (an eventfd) for it.
     pub fn new() -> io::Result<Self> {
         let (any, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self { messages: Mutex::new(Some(Vec::new())), any, asleep, bell: Arc::new(Bell::new()?) })
     }
 
-    /// What the thread waits for.
+    /// Returns the bell for which the thread waits.
     #[must_use]
     pub fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 
-    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has
-    /// come.
+    /// Announces that the thread is about to sleep. Messages sent from now on wake
+    /// it. Returns whether the thread may sleep, because no message has arrived.
     #[inline]
     #[must_use]
     pub fn may_sleep(&self) -> bool {
@@ -84,18 +85,18 @@ impl<M> Inbox<M> {
         !any
     }
 
-    /// The thread sleeps no longer.
+    /// Announces that the thread no longer sleeps.
     #[inline]
     pub fn awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// The thread is to look round, although there is nothing to tell it.
+    /// Wakes the thread without a message.
     pub fn wake(&self) {
         self.bell.ring();
     }
 
-    /// Takes what has come, into `empty`.
+    /// Moves the messages that have arrived into `empty`.
     #[inline]
     pub fn take(&self, empty: &mut Vec<M>) {
         if self.any.load(Ordering::Acquire)
@@ -106,15 +107,16 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// The thread is no more: what comes from now on is refused. What has come and was not taken.
+    /// Closes the inbox, because the thread ends. Later messages are refused.
+    /// Returns the messages that were not taken.
     pub fn close(&self) -> Vec<M> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
-    /// Hands a message in.
+    /// Sends a message.
     ///
     /// # Errors
-    /// Gives it back if the thread is no more.
+    /// Returns the message if the thread has ended.
     pub fn send(&self, message: M) -> Result<(), M> {
         match &mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner) {
             None => return Err(message),

@@ -1,16 +1,17 @@
-//! What talks to the operating system, for the live disk and for workloads on real devices: the one crate of the
-//! workspace with code that the compiler cannot check. What it offers is safe, whatever is done with it.
+//! Access to the operating system, for the live disk and for workloads on real
+//! devices. This is the only crate of the workspace with code that the compiler
+//! cannot check. Its interface is safe for every use.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`ring`] | io_uring: it owns the memory of what is under way, and hands it back with the completion |
-//! | [`buffer`] | memory for data on its way, in parts that can be lent to the kernel |
-//! | [`inbox`] | what one thread is told by others, and the bell that wakes it |
-//! | [`map`] | memory of which pages that nothing was written to take none; what of it the kernel reads in place |
+//! | [`ring`] | io_uring: it owns the memory of calls in flight, and returns the memory with the completion |
+//! | [`buffer`] | memory for data in flight, in parts that can be lent to the kernel |
+//! | [`inbox`] | messages from other threads to one thread, and the bell that wakes it |
+//! | [`map`] | memory in which unused pages take no space, and views of it that the kernel reads in place |
 //! | [`rows`] | rows of numbers, in memory or in a temporary file |
-//! | [`apart`] | work in a process of its own that shares this one's memory |
-//! | [`call`] | system calls that no safe library has |
-//! | [`ublk`] | what is said to the ublk driver, and what it says |
+//! | [`apart`] | work in a separate process that shares this one's memory |
+//! | [`call`] | system calls that no safe library offers |
+//! | [`ublk`] | commands to the ublk driver and requests from it |
 #![allow(unsafe_code)]
 #![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 

@@ -1,6 +1,8 @@
-//! Memory that is mapped: a [`ZeroedMap`] reads as zeroes where nothing was written, and takes room only where
-//! something was; a [`FileMap`] is a file in memory. Of both a [`View`] can be given to the kernel, to read what stands
-//! there without a copy of it.
+//! Mapped memory.
+//!
+//! A [`ZeroedMap`] reads as zeroes where nothing was written, and takes memory
+//! only where something was. A [`FileMap`] is a file in memory. Both give the
+//! kernel a [`View`] of their bytes, which it reads without a copy.
 
 use std::fs::File;
 use std::io;
@@ -9,17 +11,17 @@ use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
-/// What is zeroed page by page rather than byte by byte is at least so long. Of a view, what is read of one page is of
-/// one moment.
+/// Size of a page. Ranges of this size or more are zeroed page by page instead of byte
+/// by byte. The bytes that are read from one page of a view are from the same time.
 const PAGE_BYTES: usize = 4096;
-/// Pages that the system is asked about at once.
+/// Most pages whose residency is queried at once.
 const PAGES_MAX: usize = 256;
 
-/// Memory of its own; see the module page.
+/// Private memory of zeroes; see the module page.
 pub struct ZeroedMap(Arc<MmapRaw>);
 
 impl ZeroedMap {
-    /// So many bytes, all zeroes.
+    /// Creates a map of `length` zero bytes.
     ///
     /// # Errors
     /// If there is no room for them in the address space.
@@ -29,31 +31,33 @@ impl ZeroedMap {
         Ok(Self(Arc::new(map.into())))
     }
 
-    /// These bytes for the kernel: it reads what stands there when it does, which may change meanwhile. `None` where the
-    /// system lets no view be read.
+    /// Returns a view of these bytes for the kernel. The kernel reads their
+    /// contents at the time of the read, which may differ from the present ones.
+    /// Returns `None` if the system does not allow reading views.
     ///
     /// # Panics
-    /// If they are not all in it.
+    /// If they are not all in the map.
     #[must_use]
     pub fn view(&self, bytes: Range<usize>) -> Option<View> {
         can_read_views().then(|| View::new(&self.0, bytes))
     }
 
-    /// Faster to read and write, and slower to touch first: the kernel may make room for a huge page for milliseconds.
+    /// Makes accesses faster, but first accesses slower: the kernel may need
+    /// milliseconds to make room for a huge page.
     pub fn prefer_huge_pages(&self) {
-        // Where there are none, small pages do.
+        // Without huge pages, small ones are used.
         let _ = self.0.advise(Advice::HugePage);
     }
 
-    /// These bytes read as zeroes from now on; whole pages take no memory any more.
+    /// Makes these bytes read as zeroes. Whole pages no longer take memory.
     ///
     /// # Panics
-    /// If they are not all in it.
+    /// If they are not all in the map.
     pub fn zero(&mut self, Range { start, end }: Range<usize>) {
         assert!(start <= end && end <= self.0.len(), "zeroes lie in their map");
         let (first, last) = (start.next_multiple_of(PAGE_BYTES), end / PAGE_BYTES * PAGE_BYTES);
-        // SAFETY: the map is private and anonymous, borrowed mutably, and the range lies in it: the pages read as
-        // zeroes afterwards.
+        // SAFETY: the map is private and anonymous, borrowed mutably, and
+        // contains the range. Its pages read as zeroes afterwards.
         let dropped = first < last
             && unsafe { libc::madvise(self.0.as_mut_ptr().add(first).cast(), last - first, libc::MADV_DONTNEED) } == 0;
         if dropped {
@@ -69,24 +73,26 @@ impl Deref for ZeroedMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the map is so long, and only its one owner writes to it. Views of it are the kernel's to read.
+        // SAFETY: the map has this length, and only its one owner writes to it.
+        // Only the kernel reads views of it.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) }
     }
 }
 
 impl DerefMut for ZeroedMap {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`, and its owner is borrowed mutably. The kernel may read meanwhile: what it finds is
-        // nothing that this program sees.
+        // SAFETY: as for `deref`, and its owner is borrowed mutably. The kernel
+        // may read meanwhile, but the program does not see the result.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr(), self.0.len()) }
     }
 }
 
-/// A file in memory (of tmpfs), to be read by the kernel alone: whoever makes the file shorter takes pages from under it.
+/// A file in memory (of tmpfs) that only the kernel reads. A process that
+/// truncates the file removes pages of the map.
 pub struct FileMap(Arc<MmapRaw>);
 
 impl FileMap {
-    /// The first `length` bytes of `file`.
+    /// Maps the first `length` bytes of `file`.
     ///
     /// # Errors
     /// If it cannot be mapped.
@@ -95,8 +101,9 @@ impl FileMap {
         Ok(Self(Arc::new(MmapOptions::new().len(length).map_raw_read_only(file)?)))
     }
 
-    /// These bytes for the kernel, as [`ZeroedMap::view`] has them; `None` if some of them are not in memory, as a hole
-    /// that would be filled by looking at it, or lie behind what is mapped.
+    /// Returns a view of these bytes for the kernel, like [`ZeroedMap::view`].
+    /// Returns `None` if some of them lie behind the map or are not in memory. A
+    /// hole is not in memory, and reading it would fill it.
     #[must_use]
     pub fn view(&self, bytes: Range<usize>) -> Option<View> {
         let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
@@ -104,12 +111,13 @@ impl FileMap {
         is_there.then(|| View::new(&self.0, bytes))
     }
 
-    /// Whether all of these pages, which lie in it, are in memory.
+    /// Returns whether all of these pages of the map are in memory.
     fn has_pages(&self, mut pages: Range<usize>) -> bool {
         let mut residency = [0_u8; PAGES_MAX];
         while !pages.is_empty() {
             let count = pages.len().min(PAGES_MAX);
-            // SAFETY: the pages are mapped, and there is room to be told of so many. Nothing is written but that.
+            // SAFETY: the pages are mapped, and `residency` has room for so many
+            // of them. The call writes nothing else.
             let failed = unsafe {
                 let start = self.0.as_mut_ptr().add(pages.start * PAGE_BYTES);
                 libc::mincore(start.cast(), count * PAGE_BYTES, residency.as_mut_ptr())
@@ -123,26 +131,28 @@ impl FileMap {
     }
 }
 
-/// Copies `into.len()` bytes of this process from `start` on, whatever happens to them meanwhile. Whether they are there.
+/// Copies `into.len()` bytes of this process from `start` on, even if they
+/// change meanwhile. Returns whether they exist.
 ///
-/// The kernel does that: to read memory that others may write to is nothing that the language has.
+/// The kernel makes the copy, because the language cannot read memory that
+/// other processes may write to.
 fn copy(start: *const u8, into: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: into.len() };
-    // SAFETY: what is written to is borrowed mutably; what is read is looked at by the kernel, which says if it is not
-    // there.
+    // SAFETY: the destination is borrowed mutably. The kernel checks the source,
+    // and reports an error if it does not exist.
     let copied = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(copied) == Ok(into.len())
 }
 
-/// Whether the system lets a process copy its own memory so: some do not.
+/// Returns whether the system lets a process copy its own memory in this way. Some systems do not.
 fn can_read_views() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| copy([1_u8].as_ptr(), &mut [0]))
 }
 
-/// A part of mapped memory for the kernel to read; it stays mapped as long. Nobody else looks at it: it may change at any
-/// moment.
+/// A part of mapped memory for the kernel to read. It stays mapped as long as the
+/// view exists. The program does not access it, because it may change at any time.
 #[derive(Clone)]
 pub struct View {
     map: Arc<MmapRaw>,
@@ -156,7 +166,7 @@ impl View {
         Self { map: Arc::clone(map), first: start, length: end - start }
     }
 
-    /// Bytes.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
@@ -165,19 +175,20 @@ impl View {
         self.map.as_ptr().wrapping_add(self.first)
     }
 
-    /// These bytes of it.
+    /// Returns a view of these bytes of the view.
     pub(crate) fn part(&self, Range { start, end }: Range<usize>) -> Self {
         assert!(start <= end && end <= self.length, "a part lies in its view");
         Self { map: Arc::clone(&self.map), first: self.first + start, length: end - start }
     }
 
-    /// How many bytes from its byte `at` on are of the page that the byte before is of; none behind its end.
+    /// Returns how many bytes from byte `at` on are in the same page as the byte
+    /// before. There are none behind the end.
     pub(crate) fn rest_of_page(&self, at: usize) -> usize {
         let place = self.first + at;
         (place.next_multiple_of(PAGE_BYTES) - place).min(self.length.saturating_sub(at))
     }
 
-    /// Copies what stands there now, from byte `at` on. Whether it is there.
+    /// Copies the present contents from byte `at` on. Returns whether they exist.
     pub(crate) fn copy(&self, at: usize, into: &mut [u8]) -> bool {
         assert!(at <= self.length && into.len() <= self.length - at, "what is copied lies in its view");
         copy(self.start().wrapping_add(at), into)

@@ -1,5 +1,5 @@
-//! Rows of plain numbers. A few stay in memory. Many go to a file without a name, and each reader
-//! has a small piece of it in memory: memory does not grow with the number of rows.
+//! Rows of plain numbers. A few stay in memory. Many are stored in a file without a name, and each
+//! reader has a small piece of it in memory. So memory use does not grow with the number of rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
-/// Limits the memory of all rows of this process together, MiB.
+/// Environment variable that limits the memory of all rows of this process together, MiB.
 pub const VARIABLE: &str = "IOSCHED_ROWS_MIB";
 /// The limit if the variable is not set.
 const MEMORY_MIB: u64 = 256;
 /// Bytes of one write to a file, and of one request for memory.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes that a reader has in memory at most.
+/// Most bytes that a reader has in memory.
 const WINDOW_BYTES: usize = 64 << 10;
 /// Rows of a reader's first read. Each further read is twice as long, up to the limit.
 const FIRST_ROWS: usize = 8;
-/// The directory of files if `TMPDIR` is not set: `/tmp` often is memory.
+/// The directory of files if `TMPDIR` is not set. `/tmp` is often in memory.
 const DIRECTORY: &str = "/var/tmp";
 
 /// Memory that rows may use.
@@ -31,7 +31,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Of all rows of this process.
+    /// Returns the common budget of all rows of this process.
     fn shared() -> &'static Self {
         static SHARED: OnceLock<Budget> = OnceLock::new();
         SHARED.get_or_init(|| {
@@ -52,7 +52,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes so many bytes more; `false`: the budget is used up.
+    /// Takes `bytes` more bytes. Returns false if the budget is used up.
     fn grow(&mut self, bytes: u64) -> bool {
         let more = |held: u64| held.checked_add(bytes).filter(|&held| held <= self.budget.limit_bytes);
         let taken = self.budget.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
@@ -74,7 +74,7 @@ fn directory() -> PathBuf {
     if directory.is_dir() { directory } else { std::env::temp_dir() }
 }
 
-/// A file that nobody else can find.
+/// Creates a file that no other process can find.
 fn nameless() -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -84,7 +84,7 @@ fn nameless() -> io::Result<File> {
     Ok(file)
 }
 
-/// Says which file an error is about, and what to do.
+/// Adds the file and a remedy to an error.
 fn explained(error: &io::Error) -> io::Error {
     let directory = directory().display().to_string();
     let remedy = format!("set TMPDIR to another directory, or {VARIABLE} to more MiB of memory");
@@ -109,10 +109,10 @@ impl<T> From<Kept<T>> for Rows<T> {
 }
 
 impl<T: Pod> Rows<T> {
-    /// So many rows of zeroes, to be written.
+    /// Creates `count` rows of zeroes, to be written.
     ///
     /// # Errors
-    /// They need a file, and it cannot be made.
+    /// If they need a file, and it cannot be made.
     pub fn zeroed(count: usize) -> io::Result<Self> {
         Self::zeroed_within(Budget::shared(), count)
     }
@@ -127,10 +127,10 @@ impl<T: Pod> Rows<T> {
         Ok(Kept::File { file: file.map_err(|error| explained(&error))?, count }.into())
     }
 
-    /// All rows that `rows` gives.
+    /// Collects all rows of `rows`.
     ///
     /// # Errors
-    /// They need a file, and it cannot be made or is full.
+    /// If they need a file, and it cannot be made or is full.
     pub fn collect(rows: impl IntoIterator<Item = T>) -> io::Result<Self> {
         let mut filling = Filling::default();
         rows.into_iter().try_for_each(|row| filling.push(row))?;
@@ -140,10 +140,10 @@ impl<T: Pod> Rows<T> {
     /// Writes rows from row number `first` on.
     ///
     /// # Errors
-    /// The file is full, or fails.
+    /// If the file is full or fails.
     ///
     /// # Panics
-    /// There are no rows of these numbers.
+    /// If rows with these numbers do not exist.
     pub fn write_at(&mut self, first: usize, rows: &[T]) -> io::Result<()> {
         match &mut self.kept {
             Kept::Memory { rows: all, .. } => all[first..first + rows.len()].copy_from_slice(rows),
@@ -156,10 +156,10 @@ impl<T: Pod> Rows<T> {
         Ok(())
     }
 
-    /// Reads the rows of these numbers in order.
+    /// Returns a reader of these rows, in order.
     ///
     /// # Panics
-    /// There are no rows of these numbers.
+    /// If rows with these numbers do not exist.
     #[must_use]
     pub fn cursor(&self, range: Range<usize>) -> Cursor<'_, T> {
         let Range { start, end } = range;
@@ -174,7 +174,7 @@ impl<T: Pod> Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// How many there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.kept {
@@ -183,14 +183,14 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first error of a reader. A reader ends where it cannot read, so check this before you
-    /// use what you read.
+    /// Returns the first error of a reader. A reader ends where it cannot read,
+    /// so check this before you use the rows that you read.
     #[must_use]
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.get()
@@ -212,32 +212,32 @@ impl<T> std::fmt::Debug for Rows<T> {
 /// A reader of rows, in order.
 pub struct Cursor<'a, T> {
     rows: &'a Rows<T>,
-    /// Number of the next row, and of the row behind the last.
+    /// Number of the next row. The next field is the number behind the last row.
     next: usize,
     end: usize,
     window: Window<'a, T>,
     /// Number of the window's first row.
     first: usize,
-    /// Rows in a piece at most.
+    /// Most rows in a piece.
     most: usize,
 }
 
-/// Rows at hand.
+/// Rows that are in memory.
 enum Window<'a, T> {
-    /// All up to the end.
+    /// All rows up to the end.
     Whole(&'a [T]),
-    /// Some of the file.
+    /// Some rows of the file.
     Piece(Vec<T>),
 }
 
 impl<T: Pod> Cursor<'_, T> {
-    /// The same reader with at most so many bytes in memory; one row at least.
+    /// Returns the same reader with at most `bytes` bytes in memory, but at least one row.
     #[must_use]
     pub fn with_window(self, bytes: usize) -> Self {
         Self { most: (bytes / size_of::<T>().max(1)).clamp(1, self.most), ..self }
     }
 
-    /// The next row, which stays the next.
+    /// Returns the next row without advancing.
     #[inline]
     pub fn peek(&mut self) -> Option<T> {
         let rows = match &self.window {
@@ -287,7 +287,7 @@ impl<T: Pod> Iterator for Cursor<'_, T> {
 
 impl<T: Pod> ExactSizeIterator for Cursor<'_, T> {}
 
-/// Rows that come one after the other.
+/// Rows that are added one after the other.
 pub struct Filling<T> {
     rows: Vec<T>,
     room: Room,
@@ -311,7 +311,7 @@ impl<T: Pod> Filling<T> {
     /// Adds a row.
     ///
     /// # Errors
-    /// Rows need a file, and it cannot be made or is full.
+    /// If rows need a file, and it cannot be made or is full.
     #[inline]
     pub fn push(&mut self, row: T) -> io::Result<()> {
         self.rows.push(row);
@@ -320,13 +320,13 @@ impl<T: Pod> Filling<T> {
         if bytes as u64 > limit { self.make_room() } else { Ok(()) }
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len() + self.file.as_ref().map_or(0, |(_, rows)| *rows)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -353,7 +353,7 @@ impl<T: Pod> Filling<T> {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all rows.
     ///
     /// # Errors
     /// As [`Self::push`].

@@ -1,7 +1,8 @@
-//! What is said to Linux' ublk driver, and what it says: the layouts, the commands to its control device, the commands
-//! and the requests of a device's queue.
+//! The interface of Linux' ublk driver: layouts, commands to its control
+//! device, and commands and requests of a device's queue.
 //!
-//! Numbers and layouts are those of Linux' `include/uapi/linux/ublk_cmd.h`; fields have its names.
+//! Numbers and layouts are those of Linux' `include/uapi/linux/ublk_cmd.h`.
+//! Fields have the same names.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +14,8 @@ use rustix::ioctl::opcode::{read, read_write};
 
 use crate::ring::RingError;
 
-/// A command to the control device, as it lies in a submission: its size is part of the commands' numbers.
+/// A command to the control device, as it lies in a submission. Its size is
+/// part of the commands' numbers.
 #[repr(C)]
 struct ControlData([u64; 4]);
 /// A command of a device's queue, as it lies in a submission.
@@ -23,28 +25,28 @@ struct QueueData([u64; 2]);
 const FETCH_REQ: u32 = read_write::<QueueData>(b'u', 0x20) as u32;
 const COMMIT_AND_FETCH_REQ: u32 = read_write::<QueueData>(b'u', 0x21) as u32;
 
-/// What the control device is told to do.
+/// A command to the control device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlCode(u32);
 
 impl ControlCode {
-    /// Tells what is known of a device.
+    /// Returns information on a device.
     pub const GET_DEV_INFO: Self = Self(read::<ControlData>(b'u', 0x02) as u32);
     /// Makes a device.
     pub const ADD_DEV: Self = Self(read_write::<ControlData>(b'u', 0x04) as u32);
-    /// Removes a device, and waits until nobody has it open.
+    /// Removes a device, and waits until no process has it open.
     pub const DEL_DEV: Self = Self(read_write::<ControlData>(b'u', 0x05) as u32);
-    /// Lets a device appear.
+    /// Starts a device, which then appears.
     pub const START_DEV: Self = Self(read_write::<ControlData>(b'u', 0x06) as u32);
-    /// Takes a device away.
+    /// Stops a device, which then disappears.
     pub const STOP_DEV: Self = Self(read_write::<ControlData>(b'u', 0x07) as u32);
-    /// Sets what a device is like.
+    /// Sets the parameters of a device.
     pub const SET_PARAMS: Self = Self(read_write::<ControlData>(b'u', 0x08) as u32);
-    /// Removes a device as soon as nobody has it open.
+    /// Removes a device as soon as no process has it open.
     pub const DEL_DEV_ASYNC: Self = Self(read::<ControlData>(b'u', 0x14) as u32);
 }
 
-/// What is known of a device.
+/// Information on a device.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -64,7 +66,7 @@ pub struct Info {
     pub reserved: [u64; 2],
 }
 
-/// What a device is like.
+/// Parameters of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -88,7 +90,7 @@ pub struct Parameters {
     pub reserved: [u16; 3],
 }
 
-/// As the driver describes a request.
+/// The driver's description of a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -100,60 +102,61 @@ pub struct Description {
 }
 
 mod plain {
-    /// Numbers without gaps between them: any bytes are such a value, and such a value is bytes.
+    /// A type that consists of numbers without gaps. Any bytes are a valid
+    /// value, and a value can be read as bytes.
     ///
     /// # Safety
-    /// That is true of it.
+    /// The type must have this property.
     pub unsafe trait Plain: Copy {}
-    // SAFETY: its fields are numbers, and together as long as it is: see the tests.
+    // SAFETY: its fields are numbers without gaps, as the tests check.
     unsafe impl Plain for super::Info {}
     // SAFETY: as before.
     unsafe impl Plain for super::Parameters {}
 }
 
-/// Room for what a command is about.
+/// Memory for the argument of a command.
 type Room = [u64; 16];
 
 /// The driver's control device.
 pub struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
-    /// What the command under way is about.
+    /// Argument of the command in flight.
     room: Box<Room>,
-    /// The kernel could not be asked: a command may still be under way.
+    /// Whether the kernel could not be entered, so that a command may still be in flight.
     is_broken: bool,
 }
 
 impl Control {
-    /// Takes the control device.
+    /// Creates the control interface from the open control device.
     ///
     /// # Errors
-    /// If the system has no io_uring for us.
+    /// If the system does not provide io_uring.
     pub fn new(file: File) -> Result<Self, RingError> {
         Ok(Self { file, ring: IoUring::builder().build(4)?, room: Box::default(), is_broken: false })
     }
 
-    /// Has the driver do what is about device `number` and a value, and waits until it is done.
+    /// Executes a command with a device number and a value, and waits until it is done.
     ///
     /// # Errors
-    /// As the driver says.
+    /// If the driver reports an error.
     pub fn command(&mut self, code: ControlCode, number: u32, value: u64) -> io::Result<()> {
         self.execute(code, number, 0, value)
     }
 
-    /// Has the driver do what is about device `number` and what `about` says, which it may change; and waits until it
-    /// is done.
+    /// Executes a command with a device number and the argument `about`, which
+    /// the driver may change. Waits until it is done.
     ///
     /// # Errors
-    /// As the driver says.
+    /// If the driver reports an error.
     pub fn command_about<A: plain::Plain>(&mut self, code: ControlCode, number: u32, about: &mut A) -> io::Result<()> {
         const { assert!(size_of::<A>() <= size_of::<Room>() && align_of::<A>() <= align_of::<Room>()) };
         self.check()?;
         let room: *mut A = (&raw mut *self.room).cast();
-        // SAFETY: the room is large enough and aligned, and no command is under way.
+        // SAFETY: the room is large enough and aligned, and no command is in flight.
         unsafe { room.write(*about) };
         self.execute(code, number, size_of::<A>(), 0)?;
-        // SAFETY: whatever the driver has written there is such a value.
+        // SAFETY: any bytes that the driver has written there are a valid value.
         *about = unsafe { room.read() };
         Ok(())
     }
@@ -170,14 +173,14 @@ impl Control {
         let address = if length == 0 { 0 } else { &raw mut *self.room as u64 };
         let mut command = [0; 80];
         command[0..4].copy_from_slice(&number.to_ne_bytes());
-        // About no queue.
+        // The command concerns no queue.
         command[4..6].copy_from_slice(&u16::MAX.to_ne_bytes());
         command[6..8].copy_from_slice(&(length as u16).to_ne_bytes());
         command[8..16].copy_from_slice(&address.to_ne_bytes());
         command[16..24].copy_from_slice(&value.to_ne_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code.0).cmd(command).build();
-        // SAFETY: the command is in the entry itself. What it points to is the room, which stays until the command is
-        // done: that is waited for, or the room is never freed.
+        // SAFETY: the command is in the entry itself. It points to the room, which stays
+        // until the command is done. The loop waits for that, or the room is never freed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         loop {
             match self.ring.submit_and_wait(1) {
@@ -203,7 +206,7 @@ impl Drop for Control {
     }
 }
 
-/// A command of a device's queue: the answer to a request, or what asks for the first one.
+/// A command of a device's queue: the answer to a request, or the fetch of the first one.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueCommand {
     code: u32,
@@ -212,19 +215,21 @@ pub struct QueueCommand {
 }
 
 impl QueueCommand {
-    /// Asks the driver for the first request with `tag`.
+    /// Fetches the first request with `tag` from the driver.
     #[must_use]
     pub fn fetch(tag: u16) -> Self {
         Self { code: FETCH_REQ, tag, result: 0 }
     }
 
-    /// Tells the driver how the request with `tag` has ended: bytes, or an errno below 0. And asks for the next one.
+    /// Answers the request with `tag`, and fetches the next one. The result is a
+    /// number of bytes, or a negative errno.
     #[must_use]
     pub fn answer(tag: u16, result: i32) -> Self {
         Self { code: COMMIT_AND_FETCH_REQ, tag, result }
     }
 
-    /// It is about the device's first queue, and the address in it is 0: other calls move data.
+    /// Returns the entry of the command, for the device's first queue. Its
+    /// address is 0, because other calls move the data.
     pub(crate) fn entry(self, fd: types::Fd) -> squeue::Entry {
         let mut command = [0; size_of::<QueueData>()];
         command[2..4].copy_from_slice(&self.tag.to_ne_bytes());
@@ -233,23 +238,24 @@ impl QueueCommand {
     }
 }
 
-/// What the driver asks of a device: a [`Description`] for each tag, which the kernel writes.
+/// The requests of the driver: a [`Description`] for each tag, which the kernel writes.
 pub struct Descriptions {
     map: MmapRaw,
     count: u16,
 }
 
 impl Descriptions {
-    /// Those of a device with so many tags, by its character device.
+    /// Maps the descriptions of a device with `count` tags, from its character device.
     ///
     /// # Errors
-    /// If the driver does not show them.
+    /// If the driver does not allow it.
     pub fn map(device: &File, count: u16) -> io::Result<Self> {
         let bytes = usize::from(count) * size_of::<Description>();
         Ok(Self { map: MmapOptions::new().len(bytes).map_raw_read_only(device)?, count })
     }
 
-    /// What is asked with `tag`, while it is: from the completion of a command to the next one.
+    /// Returns the request with `tag`. It is valid from the completion of a
+    /// command to the next command.
     ///
     /// # Panics
     /// If there is no such tag.
@@ -257,8 +263,8 @@ impl Descriptions {
     pub fn get(&self, tag: u16) -> Description {
         assert!(tag < self.count, "tag {tag}");
         let first = self.map.as_ptr().cast::<Description>();
-        // SAFETY: there is one for each tag, aligned to a page, and any bytes are one; the kernel leaves it alone while
-        // the request is with us.
+        // SAFETY: there is one for each tag, the first is aligned to a page, and any bytes
+        // are valid. The kernel does not change it while the request is with this program.
         unsafe { first.add(tag.into()).read_volatile() }
     }
 }

@@ -9,100 +9,101 @@ use super::Slot;
 use crate::buffer::{Buffer, Scratch, Segment, Shared};
 use crate::ublk::QueueCommand;
 
-/// Segments, or pieces, in one call; what is beyond is left.
+/// Most segments or pieces in one call. The call ignores the rest.
 pub(super) const VECTORS_MAX: usize = libc::UIO_MAXIOV as usize;
 
-/// A system call that the kernel makes for us.
+/// A system call that the kernel makes asynchronously.
 pub enum Call {
     /// Reads into segments, from byte `offset` of the file on.
     Read {
-        /// Where to.
+        /// Destination.
         segments: Vec<Segment>,
-        /// In bytes.
+        /// Offset in the file, bytes.
         offset: u64,
     },
     /// Writes segments.
     Write {
-        /// What.
+        /// Data.
         segments: Vec<Segment>,
-        /// Where to, in bytes.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// On stable storage when it is done.
+        /// Whether the data is on stable storage at completion.
         stable: bool,
     },
-    /// Reads, and nobody looks at what.
+    /// Reads data that the program does not access.
     ReadAway {
-        /// Where it goes to.
+        /// Memory for the data.
         scratch: Scratch,
-        /// Where there.
+        /// Range in that memory.
         place: Range<usize>,
-        /// In bytes.
+        /// Offset in the file, bytes.
         offset: u64,
     },
     /// Writes a part of shared bytes.
     WriteShared {
-        /// Of these.
+        /// The shared bytes.
         bytes: Shared,
-        /// What part.
+        /// Range in them.
         place: Range<usize>,
-        /// Where to, in bytes.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// On stable storage when it is done.
+        /// Whether the data is on stable storage at completion.
         stable: bool,
     },
-    /// What was written before is on stable storage when it is done.
+    /// Ensures that earlier writes are on stable storage at completion.
     Sync {
-        /// Without what is known of the file, but for its length.
+        /// Whether metadata other than the file's size is left out.
         data_only: bool,
     },
-    /// `fallocate`.
+    /// Calls fallocate(2).
     Allocate {
-        /// As fallocate(2) has it.
+        /// Mode of fallocate(2).
         mode: i32,
-        /// From this byte on.
+        /// Start of the range, bytes.
         offset: u64,
-        /// In bytes.
+        /// Length of the range, bytes.
         length: u64,
     },
     /// Waits until the file can be read without waiting.
     WaitReadable,
-    /// Takes the next connection, which comes as [`Memory::Socket`].
+    /// Accepts the next connection, which is returned as [`Memory::Socket`].
     Accept,
-    /// Receives into a buffer's part, all of it if nothing prevents that.
+    /// Receives into a part of a buffer. The call fills the whole part unless an
+    /// error prevents this.
     ReceiveAll(Segment),
-    /// Receives what there is.
+    /// Receives the data that is available.
     Receive {
-        /// Where to.
+        /// Destination.
         bytes: Vec<u8>,
-        /// From this byte of it on.
+        /// Index of the first byte in `bytes`.
         from: usize,
     },
-    /// Sends over a socket.
+    /// Sends data over a socket.
     Send {
-        /// What, in this order.
+        /// Data, in this order.
         pieces: Vec<Piece>,
-        /// Bytes of them that have been sent.
+        /// Bytes of it that have been sent.
         sent: usize,
-        /// Until nothing is left, if nothing prevents that.
+        /// Whether the call continues until all is sent, unless an error prevents this.
         all: bool,
     },
-    /// Answers the ublk driver, or asks it for a request.
+    /// Answers a request of the ublk driver, or fetches one.
     Ublk(QueueCommand),
 }
 
 /// Bytes to send.
 pub enum Piece {
-    /// Small ones.
+    /// A few bytes.
     Bytes(Vec<u8>),
-    /// Data, from where it is.
+    /// Data, sent from its place in memory.
     Data(Buffer),
 }
 
 impl Piece {
-    /// All of them.
+    /// Returns all bytes.
     ///
     /// # Panics
-    /// If they are elsewhere: see [`Buffer::only_to_send`].
+    /// If some of them are in other memory: see [`Buffer::only_to_send`].
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -111,7 +112,7 @@ impl Piece {
         }
     }
 
-    /// How many.
+    /// Returns the number of bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
@@ -121,13 +122,14 @@ impl Piece {
         }
     }
 
-    /// Whether some of them may change, so that what is read of them at once has to be taken at once.
+    /// Returns whether some of the bytes may change. The receiver must then take
+    /// at once what was read at once.
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(self, Self::Data(buffer) if buffer.has_parts_elsewhere())
     }
 
-    /// Tells `each` where they are, in order: where a part begins, and how long it is.
+    /// Calls `each` with address and length of each part, in order.
     fn places(&self, mut each: impl FnMut(*const u8, usize)) {
         match self {
             Self::Bytes(bytes) => each(bytes.as_ptr(), bytes.len()),
@@ -136,37 +138,37 @@ impl Piece {
     }
 }
 
-/// What a call came with, handed back; or what came of it.
+/// Memory of a call that is handed back, or the call's result.
 #[derive(Default)]
 pub enum Memory {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// Of a read or write.
+    /// Memory of a read or write.
     Segments(Vec<Segment>),
-    /// Of [`Call::ReceiveAll`].
+    /// Memory of [`Call::ReceiveAll`].
     Segment(Segment),
-    /// Of [`Call::ReadAway`].
+    /// Memory of [`Call::ReadAway`].
     Scratch(Scratch),
-    /// Of [`Call::WriteShared`].
+    /// Memory of [`Call::WriteShared`].
     Shared(Shared),
-    /// Of [`Call::Receive`].
+    /// Memory of [`Call::Receive`].
     Bytes(Vec<u8>),
-    /// Of [`Call::Send`].
+    /// Memory of [`Call::Send`].
     Pieces(Vec<Piece>),
-    /// Of [`Call::Accept`], under way or failed.
+    /// [`Call::Accept`], in flight or failed.
     Accepting,
-    /// Of [`Call::Accept`]: the connection.
+    /// Connection of [`Call::Accept`].
     Socket(OwnedFd),
 }
 
-/// A call that is over.
+/// A completed call.
 pub struct Completed<T> {
-    /// The submitter's name for it.
+    /// The submitter's name of the call.
     pub tag: T,
-    /// As the system call has it: negative is an errno.
+    /// Result of the system call. A negative value is an errno.
     pub result: i32,
-    /// What it came with, handed back.
+    /// Memory of the call, handed back.
     pub memory: Memory,
 }
 
@@ -179,7 +181,7 @@ fn flags(stable: bool) -> i32 {
 }
 
 impl Call {
-    /// Moves what it came with into `slot`. What the kernel is told points there.
+    /// Moves the memory of the call into `slot`. The kernel's entry points there.
     pub(super) fn prepare<T>(self, fd: types::Fd, ioprio: u16, slot: &mut Slot<T>) -> squeue::Entry {
         let (entry, memory) = match self {
             Self::Read { segments, offset } => {
@@ -251,7 +253,7 @@ impl Call {
     }
 }
 
-/// The kernel has sent so many bytes of the pieces: what it has begun of a page that may change is kept.
+/// Keeps the rest of a page that may change, after the kernel has sent `sent` bytes of the pieces.
 pub(super) fn keep_page(pieces: &mut [Piece], mut sent: usize) {
     for piece in pieces {
         if sent < piece.len() {
@@ -265,7 +267,7 @@ pub(super) fn keep_page(pieces: &mut [Piece], mut sent: usize) {
 }
 
 impl<T> Slot<T> {
-    /// How many of the segments the kernel is told of.
+    /// Passes segments to the kernel. Returns how many.
     fn set_segments(&mut self, segments: &[Segment]) -> u32 {
         self.vectors.clear();
         let segments = segments.iter().take(VECTORS_MAX);
@@ -284,7 +286,7 @@ impl<T> Slot<T> {
                 }
             });
         }
-        // SAFETY: all zeroes is a message without anything.
+        // SAFETY: all zeroes is an empty message.
         let message = self.message.get_or_insert_with(|| Box::new(unsafe { std::mem::zeroed() }));
         message.msg_iov = self.vectors.as_mut_ptr();
         message.msg_iovlen = self.vectors.len() as _;

@@ -1,13 +1,13 @@
-//! Why there is no io_uring, told to a person.
+//! Reasons why io_uring is not available, with advice.
 
 use std::{fmt, fs, io};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Memory that the kernel may count as locked for rings, with room to spare.
+/// Memory that the kernel may count as locked for rings, with a margin.
 const MEMLOCK_BYTES: u64 = 1 << 20;
 
-/// Why the system has no io_uring for us, and what would be right.
+/// The reason why io_uring is not available, and a remedy.
 #[derive(Debug)]
 pub struct RingError {
     error: io::Error,
@@ -15,7 +15,7 @@ pub struct RingError {
 }
 
 impl From<io::Error> for RingError {
-    /// Finds out why.
+    /// Determines the reason.
     fn from(error: io::Error) -> Self {
         let advice = match error.raw_os_error() {
             Some(libc::ENOSYS) => {
@@ -31,7 +31,7 @@ impl From<io::Error> for RingError {
 }
 
 impl From<RingError> for io::Error {
-    /// What the system said.
+    /// Returns the error of the system.
     fn from(error: RingError) -> Self {
         error.error
     }
@@ -79,7 +79,7 @@ mod tests {
     fn each_reason_that_there_is_no_io_uring_is_told_apart() {
         let message = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
         assert!(message(libc::ENOSYS).contains("Linux 5.11") && message(libc::ENOSYS).contains("seccomp"));
-        // What this machine allows decides which of them it says.
+        // The settings of this machine decide which of them the message names.
         let forbidden = message(libc::EPERM);
         assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
         let memory = message(libc::ENOMEM);

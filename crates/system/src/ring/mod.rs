@@ -1,13 +1,15 @@
-//! io_uring: system calls that the kernel makes while the thread does something else.
+//! io_uring: system calls that the kernel makes while the thread continues.
 //!
-//! A [`Ring`] owns the memory of every [`Call`] that is under way: it is moved in with the call and handed back with
-//! its completion. When a ring is dropped before the kernel is done, the memory is never freed. So nothing that safe
-//! code can do lets the kernel write where somebody else looks.
+//! A [`Ring`] owns the memory of every [`Call`] in flight. The memory moves in with the call, and
+//! is handed back with the completion. If a ring is dropped before the kernel is done, the memory
+//! is never freed. So safe code cannot make the kernel write to memory that is used elsewhere.
 //!
-//! A kernel that takes no calls for a while (it has no memory, or wants its completions taken first) is asked again
-//! with pauses; after some seconds the wait fails. What is pushed meanwhile waits in the ring.
+//! Sometimes the kernel takes no calls for a while, because it has no memory, or
+//! because completions must be taken first. The ring then tries again with pauses.
+//! After some seconds the wait fails. Calls that are pushed meanwhile wait in the ring.
 //!
-//! A call's file is the kernel's from the next wait or submission on: it may be closed then, and not before.
+//! The kernel has a call's file from the next wait or submission on. The file
+//! may be closed then, but not before.
 
 mod call;
 mod error;
@@ -24,19 +26,19 @@ use crate::inbox::Bell;
 pub use call::{Call, Completed, Memory, Piece};
 pub use error::RingError;
 
-/// How long the kernel may take to end what was submitted.
+/// Longest time that the kernel may take to end submitted calls.
 const CANCELLING_MAX: Duration = Duration::from_secs(1);
-/// A kernel that takes nothing is asked so many times.
+/// Most attempts to submit to a kernel that takes nothing.
 const REFUSALS_MAX: u32 = 10_000;
-/// After so long each.
+/// Pause between two attempts.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Marks the completion of the bell.
 const BELL: u64 = u64::MAX;
-/// Marks the completion of what ends another call.
+/// Marks the completion of a cancellation.
 const CANCEL: u64 = u64::MAX - 1;
 
-/// Gives the kernel what is in the queue, and waits for so many completions.
+/// Submits the entries of the queue to the kernel, and waits for this number of completions.
 type Enter = fn(&IoUring, usize, Option<Duration>) -> io::Result<usize>;
 
 fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::Result<usize> {
@@ -49,61 +51,63 @@ fn enter(ring: &IoUring, completions: usize, timeout: Option<Duration>) -> io::R
     }
 }
 
-/// In what way a call is made.
+/// Options of a call.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct How {
-    /// An ioprio as the kernel writes it; 0: the thread's.
+    /// The ioprio as the kernel stores it. 0 stands for the thread's ioprio.
     pub ioprio: u16,
-    /// By one of the kernel's threads, which waits where the ring itself would not.
+    /// Whether one of the kernel's threads makes the call. It waits in cases in
+    /// which the ring would not.
     pub by_worker: bool,
 }
 
-/// A call under way, and what the kernel uses of it.
+/// A call in flight, and the memory that the kernel uses for it.
 struct Slot<T> {
-    /// `None`: the slot is free.
+    /// The submitter's name, or `None` if the slot is free.
     tag: Option<T>,
     memory: Memory,
     vectors: Vec<libc::iovec>,
     message: Option<Box<libc::msghdr>>,
-    /// Of what is sent: bytes before this call.
+    /// For data that is sent: bytes that were sent before this call.
     sent: usize,
 }
 
-// SAFETY: its pointers point into its own memory, which moves along; what they are for is the kernel's, whatever the
-// thread.
+// SAFETY: its pointers point into its own memory, which moves along. The kernel
+// uses them independently of the thread.
 unsafe impl<T: Send> Send for Slot<T> {}
 
-/// See the module page. `T` is the submitter's name for a call.
+/// A ring. See the module page. `T` is the submitter's name for a call.
 pub struct Ring<T> {
     ring: IoUring,
-    /// By the number that the kernel knows a call by.
+    /// Slots by the number under which the kernel knows a call.
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    /// What the kernel's queue had no room for.
+    /// Entries for which the kernel's queue had no room.
     backlog: VecDeque<squeue::Entry>,
     bell: Option<Arc<Bell>>,
-    /// What the bell's counter is read into, while that is under way.
+    /// Memory into which the bell's counter is read, while the read is in flight.
     rung: Box<u64>,
     is_bell_armed: bool,
-    /// How many times in a row the kernel has taken nothing.
+    /// Number of consecutive attempts in which the kernel took nothing.
     refusals: u32,
     refusal_pause: Duration,
     enter: Enter,
 }
 
 impl<T: Copy> Ring<T> {
-    /// A ring for the calling thread alone. The kernel takes `entries` calls at a time, a power of two, and has room
-    /// for as many completions as `completions` says, or twice the entries.
+    /// Creates a ring that only the calling thread uses. The kernel takes
+    /// `entries` calls at a time, a power of two. It has room for `completions`
+    /// completions, or for twice the entries by default.
     ///
     /// # Errors
-    /// If the system has none for us.
+    /// If the system does not provide a ring.
     pub fn new(entries: u32, completions: Option<u32>) -> Result<Self, RingError> {
         let builder = || {
             let mut builder = IoUring::builder();
             completions.map(|entries| builder.setup_cqsize(entries).clone()).unwrap_or(builder)
         };
-        // What the kernel has to do for completions it does when this thread enters it, and says when there is something;
-        // older kernels cannot.
+        // With these flags, the kernel handles completions when this thread enters
+        // it, and signals that there are some. Older kernels do not have them.
         let mut quick = builder();
         quick.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun().setup_taskrun_flag();
         Ok(Self {
@@ -120,26 +124,27 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// From now on a wait also ends when `bell` is rung. Nobody else waits for it.
+    /// Makes waits also end when `bell` is rung, from now on. No other thread may wait for it.
     pub fn listen_to(&mut self, bell: Arc<Bell>) {
-        // What is under way for another one keeps that one alive.
+        // A read in flight for another bell keeps that bell alive.
         if self.bell.is_none() {
             self.bell = Some(bell);
         }
     }
 
-    /// Calls whose completions were not taken.
+    /// Returns the number of calls whose completions were not taken.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Has the kernel make a call on `file`, from the next wait or submission on. Its completion comes with `tag`.
+    /// Queues a call on `file`. The kernel makes it from the next wait or
+    /// submission on. Its completion has `tag`.
     pub fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: T) {
         self.push_as(file, call, How::default(), tag);
     }
 
-    /// As [`Ring::push`], in a way of its own.
+    /// Queues a call like [`Ring::push`], with options.
     pub fn push_as(&mut self, file: BorrowedFd<'_>, call: Call, how: How, tag: T) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { tag: None, memory: Memory::None, vectors: Vec::new(), message: None, sent: 0 });
@@ -152,8 +157,8 @@ impl<T: Copy> Ring<T> {
         self.push_entry(entry.user_data(number.into()));
     }
 
-    /// Ends the call with `tag`, from the next wait or submission on: it completes with an error, if it is not done
-    /// before.
+    /// Cancels the call with `tag`, from the next wait or submission on. The
+    /// call completes with an error, unless it is done before.
     pub fn cancel(&mut self, tag: T)
     where
         T: PartialEq,
@@ -166,18 +171,19 @@ impl<T: Copy> Ring<T> {
     fn push_entry(&mut self, entry: squeue::Entry) {
         self.backlog.push_back(entry);
         if !self.fill_queue() {
-            // The queue is full: the kernel takes what is in it. If it does not, a wait will tell.
+            // The queue is full, so the kernel must take its entries. If it does
+            // not, a later wait reports this.
             let _ = (self.enter)(&self.ring, 0, None);
             self.fill_queue();
         }
     }
 
-    /// Moves what waits into the kernel's queue. Whether there was room for all of it.
+    /// Moves waiting entries into the kernel's queue. Returns whether there was room for all.
     fn fill_queue(&mut self) -> bool {
         while let Some(entry) = self.backlog.front() {
-            // SAFETY: what an entry points to belongs to a slot or is the bell's. A slot keeps it until the completion
-            // was taken, on the heap, so that the slot itself may move; dropping the ring lets go of nothing before:
-            // see `drop`.
+            // SAFETY: an entry points to memory of a slot or of the bell. A slot keeps
+            // this memory on the heap until the completion was taken, so that the slot
+            // itself may move. Dropping the ring frees nothing before: see `drop`.
             if unsafe { self.ring.submission().push(entry) }.is_err() {
                 return false;
             }
@@ -186,25 +192,26 @@ impl<T: Copy> Ring<T> {
         true
     }
 
-    /// Submits what was pushed.
+    /// Submits the pushed calls.
     ///
     /// # Errors
-    /// If the kernel takes nothing, and has not for long; or cannot at all.
+    /// If the kernel has taken nothing for a long time, or cannot take calls.
     pub fn submit(&mut self) -> io::Result<()> {
         self.submit_and_wait_for(0, None)
     }
 
-    /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one. It
-    /// may also return early. To wait for no time may be to sleep until the system's next timer, some 50 µs.
+    /// Submits the pushed calls, and waits for a completion or the bell, at most
+    /// for `timeout` if given. It may also return early. A wait of zero length
+    /// may sleep until the system's next timer, about 50 µs.
     ///
     /// # Errors
-    /// If the kernel takes nothing, and has not for long; or cannot at all.
+    /// If the kernel has taken nothing for a long time, or cannot take calls.
     pub fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.arm_bell();
         self.submit_and_wait_for(1, timeout)
     }
 
-    /// Submits what was pushed and takes notice of what has come, without sleeping.
+    /// Submits the pushed calls, and makes completions visible, without sleeping.
     ///
     /// # Errors
     /// As [`Ring::submit_and_wait`].
@@ -245,10 +252,11 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// The kernel takes nothing now: what is left goes with the next submission.
+    /// Handles a kernel that takes nothing now. The remaining entries follow
+    /// with the next submission.
     fn refused(&mut self, error: &io::Error) -> io::Result<()> {
         if self.has_completions() {
-            // Once they are taken it may have room.
+            // Once they are taken, the kernel may have room.
             return Ok(());
         }
         self.refusals += 1;
@@ -261,12 +269,12 @@ impl<T: Copy> Ring<T> {
         Ok(())
     }
 
-    /// Whether there are completions to be taken.
+    /// Returns whether there are completions to take.
     pub fn has_completions(&mut self) -> bool {
         !self.ring.completion().is_empty()
     }
 
-    /// Takes every completion there is. How many there were, the bell's included.
+    /// Takes all completions. Returns their number, including the bell's.
     pub fn completions(&mut self, into: &mut Vec<Completed<T>>) -> usize {
         let mut count = 0;
         while let Some((number, result)) = self.next_entry() {
@@ -292,7 +300,7 @@ impl<T: Copy> Ring<T> {
         self.ring.completion().next().map(|entry| (entry.user_data(), entry.result()))
     }
 
-    /// The call is over; `None` for the bell, and for what ends calls.
+    /// Completes a call. Returns `None` for the bell and for cancellations.
     #[inline]
     fn complete(&mut self, number: u64, result: i32) -> Option<Completed<T>> {
         if number == BELL {
@@ -300,11 +308,12 @@ impl<T: Copy> Ring<T> {
             return None;
         }
         self.refusals = 0;
-        // There is no slot of that number for what ends calls.
+        // Cancellations have no slot.
         let slot = self.slots.get_mut(number as usize)?;
         let tag = slot.tag.take()?;
         let memory = match mem::replace(&mut slot.memory, Memory::None) {
-            // SAFETY: the kernel has made the descriptor just now, for this call, and nobody else has it.
+            // SAFETY: the kernel has just made the descriptor for this call, and
+            // it has no other owner.
             Memory::Accepting if result >= 0 => Memory::Socket(unsafe { OwnedFd::from_raw_fd(result) }),
             Memory::Pieces(mut pieces) if result > 0 => {
                 call::keep_page(&mut pieces, slot.sent + result as usize);
@@ -316,10 +325,10 @@ impl<T: Copy> Ring<T> {
         Some(Completed { tag, result, memory })
     }
 
-    /// Waits until everything that was pushed is done, and forgets what came of it.
+    /// Waits until all pushed calls are complete, and drops their results.
     ///
     /// # Errors
-    /// If the kernel cannot be asked.
+    /// If the kernel cannot be entered.
     pub fn finish(&mut self) -> io::Result<()> {
         while self.under_way() > 0 {
             self.submit_and_wait(None)?;
@@ -330,15 +339,15 @@ impl<T: Copy> Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Ends everything that was submitted, and sees all of it end. Whether it did.
+    /// Cancels all submitted calls, and waits for their end. Returns whether all ended.
     fn cancel_all(&mut self) -> bool {
-        // What was never submitted never completes.
+        // Calls that were never submitted never complete.
         if (self.enter)(&self.ring, 0, None).is_err() || !self.backlog.is_empty() {
             return false;
         }
         let timeout = types::Timespec::from(CANCELLING_MAX);
         let cancelled = self.ring.submitter().register_sync_cancel(Some(timeout), types::CancelBuilder::any());
-        // Nothing to cancel is fine, too.
+        // It is no error if there is nothing to cancel.
         if cancelled.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
             return false;
         }

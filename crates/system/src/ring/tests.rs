@@ -130,10 +130,10 @@ fn data_is_sent_from_where_it_lies() {
         assert!(segment.stands_for(|| map.view(place)));
     }
     drop(segments);
-    // What is lent again is filled anew.
+    // A part that is lent again is filled anew.
     buffer.lend(5, 5).fill(b'-');
     buffer.narrow(2, 29);
-    // It is there that it is read, and then.
+    // The kernel reads the bytes at this place, and at the time of the call.
     map.fill(b'a');
     map[100..].fill(b'b');
     map[200..].fill(b'c');
@@ -145,7 +145,7 @@ fn data_is_sent_from_where_it_lies() {
     let mut found = [0; 32];
     theirs.read_exact(&mut found).unwrap();
     assert_eq!(found.escape_ascii().to_string(), "cc-----aaaaaaaaaa..........btail");
-    // Whoever uses the buffer next finds nothing of it.
+    // The next user of the buffer does not see these bytes.
     drop(completed);
     let mut other = pool.buffer(4096).only_to_send();
     assert_eq!(other[..5].escape_ascii().to_string(), ".....");
@@ -160,7 +160,7 @@ fn sent_pages_are_of_one_moment() {
     let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
     let mut map = ZeroedMap::new(BYTES as u64 + 4096).unwrap();
     let mut buffer = Pool::default().buffer(BYTES).only_to_send();
-    // It begins within a page.
+    // The view begins within a page.
     assert!(buffer.lend(0, BYTES).stands_for(|| map.view(1000..1000 + BYTES)));
     let mut pieces = vec![Piece::Bytes(b"head".to_vec()), Piece::Data(buffer)];
     assert!(pieces.iter().any(Piece::may_change));
@@ -211,7 +211,7 @@ fn a_bell_ends_a_wait_each_time_it_is_rung() {
         assert_eq!(ring.completions(&mut completed), 1);
         assert!(completed.is_empty());
     }
-    // Now it is quiet: the wait ends with its time.
+    // The bell is silent now, so the wait ends with its timeout.
     ring.submit_and_wait(Some(Duration::from_millis(1))).unwrap();
     assert_eq!(ring.completions(&mut completed), 0);
 }
@@ -226,7 +226,7 @@ fn a_ring_that_is_dropped_ends_what_is_under_way() {
     ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
     assert_eq!(ring.under_way(), 1);
     drop(ring);
-    // Nothing is lent any more, and nobody writes there.
+    // No part is lent any more, and the kernel does not write there.
     buffer.fill(0);
     theirs.write_all(&[1; 4096]).unwrap();
     assert!(buffer.iter().all(|&byte| byte == 0));
@@ -239,7 +239,7 @@ fn memory_that_the_kernel_may_still_use_stays_lent() {
     let mut buffer = Pool::default().buffer(4096);
     ring.push(ours.as_fd(), Call::ReceiveAll(buffer.lend(0, 4096)), 0);
     ring.submit().unwrap();
-    // From now on the kernel cannot be asked.
+    // From now on the kernel cannot be entered.
     ring.enter = |_, _, _| Err(io::Error::from_raw_os_error(libc::EBADF));
     drop(ring);
     buffer.fill(0);
@@ -255,7 +255,7 @@ fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
             libc::EBUSY => |_, _, _| Err(io::Error::from_raw_os_error(libc::EBUSY)),
             _ => |_, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)),
         };
-        // More than there is room for: pushing does not wait for the kernel.
+        // More calls than there is room for: pushing does not wait for the kernel.
         (0..20).for_each(|number| ring.push(file.as_fd(), Call::Sync { data_only: true }, number));
         let waits = (0..).find_map(|waits| ring.submit_and_wait(None).err().map(|error| (waits, error)));
         let (waits, error) = waits.unwrap();
@@ -263,7 +263,7 @@ fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
         assert!(error.to_string().starts_with("io_uring: the kernel has taken nothing for 10 s: "), "{error}");
         assert!(ring.finish().is_err());
 
-        // It takes something again: everything is done, and counting begins anew.
+        // The kernel takes calls again: all complete, and counting begins anew.
         ring.enter = enter;
         (0..20).for_each(|_| assert_eq!(next(&mut ring).result, 0));
         assert_eq!((ring.under_way(), ring.refusals), (0, 0));
