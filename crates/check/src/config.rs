@@ -1,4 +1,4 @@
-//! What a run begins with: queue, device, tasks.
+//! The start of a run: queue, device, tasks.
 
 use iosched::{KernelVersion, QueueConfig, Registered, Registry, TagLayout, Time};
 
@@ -8,26 +8,26 @@ use crate::random::Random;
 /// Values of all tunables of an elevator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preset {
-    /// What they are.
+    /// The defaults.
     Default,
-    /// The same, and everything that can be switched on is.
+    /// The defaults, with every switch on.
     SwitchedOn,
-    /// The smallest there are.
+    /// The smallest values.
     Smallest,
-    /// The largest there are, `nr_requests` included: such runs soon come to the end of time.
+    /// The largest values, including `nr_requests`. These runs soon reach the end of time.
     Largest,
 }
 
-/// What a run begins with. All of it follows from the elevator and the seed.
+/// Configuration of a run. All of it follows from the elevator and the seed.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The elevator to begin with, and to come back to: an index of [`elevators`].
+    /// The first elevator, to which the run returns: an index of [`elevators`].
     pub home: usize,
     /// Queue and device.
     pub queue: QueueConfig,
-    /// Requests the device takes at once.
+    /// Requests that the device takes at once.
     pub depth: u32,
-    /// Whether it completes them in any order.
+    /// Whether the device completes them in any order.
     pub out_of_order: bool,
     /// Tasks at the beginning.
     pub tasks: u32,
@@ -35,30 +35,30 @@ pub struct Config {
     pub tasks_max: u32,
     /// `nr_requests`, if not the default.
     pub nr_requests: Option<u32>,
-    /// What the home elevator's tunables are at the beginning.
+    /// First values of the home elevator's tunables.
     pub preset: Preset,
     /// First sector of the part of the device that is used.
     pub first_sector: u64,
     /// Sectors of that part.
     pub nr_sectors: u64,
-    /// The first moment.
+    /// Start time.
     pub origin: Time,
 }
 
-/// All elevators there are.
+/// Returns all elevators.
 #[must_use]
 pub fn elevators() -> Vec<Registered> {
     Registry::linux().elevators().to_vec()
 }
 
-/// The index of the elevator called `name`.
+/// Returns the index of the elevator called `name`.
 #[must_use]
 pub fn elevator_index(name: &str) -> Option<usize> {
     elevators().iter().position(|elevator| elevator.name == name)
 }
 
 impl Config {
-    /// The configuration that `seed` means for an elevator.
+    /// Returns the configuration of `seed` for an elevator.
     #[must_use]
     pub fn from_seed(home: usize, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x636F_6E66_6967);
@@ -76,7 +76,7 @@ impl Config {
             hw_queues: random.pick(&[1, 1, 1, 2, 5]),
             tag_layout: random.pick(&[TagLayout::Spread, TagLayout::Compact]),
             run_at_insertion: random.below(3) == 0,
-            // Drawn by itself: what a seed meant before it was there, it means still.
+            // This value is drawn separately, so that older seeds keep their meaning.
             throttles_writeback: Random::new(seed ^ 0x0077_6274).below(2) == 0,
             kernel: kernel_of(seed),
             driver_has_budget: Random::new(seed ^ 0x6275_6467).below(2) == 0,
@@ -103,7 +103,7 @@ impl Config {
         }
     }
 
-    /// The mix of operations that `seed` means for a long run.
+    /// Returns the mix of operations of `seed` for a long run.
     #[must_use]
     pub fn swarm(seed: u64) -> Mix {
         Mix::swarm(&mut Random::new(seed ^ 0x73_7761_726D))

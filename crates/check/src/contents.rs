@@ -1,17 +1,20 @@
-//! What a disk has to hold: of each block, what it may read as now, and after a power failure. For whoever is a client
-//! of one and knows what it has asked for and heard.
+//! The contents that a disk must have: the values that each block may read as now, and after
+//! a power failure. It is for a client of a disk that knows its requests and the answers.
 //!
-//! A write may be there from being asked for on. It has to be there, or something that was asked for after its answer,
-//! once it is settled: for a read, once it was answered before the read was asked for; for a power failure, once it was
-//! promised, by FUA or by a flush that was asked for after its answer. What overlaps in time may come in either order.
+//! A write may take effect from its request on. It must be in effect, or replaced by
+//! a write that was requested after its answer, once it is settled. For a read, a
+//! write is settled if it was answered before the read was requested. For a power
+//! failure, it is settled if it is durable: by FUA, or by a flush that was requested
+//! after its answer. Requests that overlap in time may take effect in any order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A value that was written: its bytes follow from it and their place on the disk. 0 is zeroes.
+/// A written value. Its bytes follow from the value and their place on the
+/// disk. 0 stands for zeroes.
 pub type Stamp = u64;
 
-/// A point in the order of what a disk's clients ask for and hear.
+/// A point in the order of the requests and answers of a disk's clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Moment(u64);
 
@@ -22,7 +25,7 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The bytes that `value` is from byte `offset` of the disk on.
+/// Returns the bytes of `value` from byte `offset` of the disk on.
 #[must_use]
 pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
     if value == 0 {
@@ -41,19 +44,19 @@ pub fn bytes_of(value: Stamp, offset: u64, length: usize) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Content {
     Value(Stamp),
-    /// What was found there, all of the block.
+    /// Contents that were found there, for the whole block.
     Found(Vec<u8>),
 }
 
-/// A write, as one block sees it.
+/// The part of a write in one block.
 #[derive(Clone, Debug)]
 struct Write {
     content: Content,
-    /// In the block.
+    /// Range in the block.
     bytes: Range<usize>,
     begun: Moment,
     answered: Option<Moment>,
-    /// It was answered with success.
+    /// Whether it was answered with success.
     done: bool,
     promised: bool,
 }
@@ -68,7 +71,7 @@ impl Write {
     }
 }
 
-/// What was found cannot be.
+/// Contents that are not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("bytes {bytes:?} of the disk are {found}; only data of the writes {allowed:?} is allowed there")]
 pub struct Wrong {
@@ -77,7 +80,7 @@ pub struct Wrong {
     allowed: Vec<Stamp>,
 }
 
-/// What a disk has to hold. See the module page.
+/// The contents that a disk must have. See the module page.
 pub struct Contents {
     block_bytes: usize,
     blocks: Vec<Vec<Write>>,
@@ -87,7 +90,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Those of a disk of `disk_bytes`, all zeroes, whose blocks of `block_bytes` are written as a whole or not at all.
+    /// Creates the contents of a disk of `disk_bytes`, all zeroes. Its blocks of
+    /// `block_bytes` are written as a whole or not at all.
     #[must_use]
     pub fn new(block_bytes: usize, disk_bytes: usize) -> Self {
         let mut contents = Self { block_bytes, blocks: Vec::new(), now: Moment(0), reads: BTreeSet::new() };
@@ -106,7 +110,8 @@ impl Contents {
         }
     }
 
-    /// Now, which is later than everything so far: when a flush is asked for.
+    /// Returns the present moment, which is later than all before. Call it when
+    /// a flush is requested.
     pub const fn now(&mut self) -> Moment {
         self.now = Moment(self.now.0 + 1);
         self.now
@@ -117,15 +122,15 @@ impl Contents {
         (bytes.start / block) as usize..bytes.end.div_ceil(block) as usize
     }
 
-    /// Where in a block those bytes of the disk are.
+    /// Returns the range in a block of these bytes of the disk.
     fn within(&self, block: usize, bytes: &Range<u64>) -> Range<usize> {
         let start = (block * self.block_bytes) as u64;
         let place = |at: u64| at.saturating_sub(start).min(self.block_bytes as u64) as usize;
         place(bytes.start)..place(bytes.end)
     }
 
-    /// Somebody asks for a write, whose name that is from now on. Zeroes, and trims that read as such, are writes of the
-    /// value 0.
+    /// Records the request of a write. Returns its moment, which names the write from
+    /// now on. Zeroes, and trims that read as zeroes, are writes of the value 0.
     pub fn write(&mut self, value: Stamp, bytes: &Range<u64>) -> Moment {
         let begun = self.now();
         for block in self.blocks_of(bytes) {
@@ -136,8 +141,9 @@ impl Contents {
         begun
     }
 
-    /// The write `asked` of those bytes is answered: whether it is `done`, and was to be on stable storage. One that is
-    /// not done may have been, in part, but is not any more from now on: nobody works on it.
+    /// Records the answer to the write `begun` of these bytes: whether it is
+    /// `done`, and had to be on stable storage. A failed write may have taken
+    /// effect in part, but does not continue after the answer.
     pub fn answer(&mut self, begun: Moment, bytes: &Range<u64>, done: bool, stable: bool) {
         let now = self.now();
         for block in self.blocks_of(bytes) {
@@ -150,7 +156,7 @@ impl Contents {
         }
     }
 
-    /// A flush that was asked for at `asked` is done.
+    /// Records the success of a flush that was requested at `begun`.
     pub fn flushed(&mut self, begun: Moment) {
         for block in 0..self.blocks.len() {
             let mut any = false;
@@ -165,7 +171,7 @@ impl Contents {
         }
     }
 
-    /// What can never be read again, not even after a power failure, is not kept.
+    /// Drops writes that can never be read again, not even after a power failure.
     fn forget_superseded(&mut self, block: usize) {
         let oldest_read = self.reads.first();
         let is_settled = |write: &&Write| write.promised && oldest_read.is_none_or(|read| write.answered < Some(*read));
@@ -174,22 +180,22 @@ impl Contents {
         writes.retain(|write| !promised.iter().any(|by| by.covers(&write.bytes) && write.is_before(by)));
     }
 
-    /// Somebody asks for a read, whose name that is from now on.
+    /// Records the request of a read. Returns its moment, which names the read from now on.
     pub fn read(&mut self) -> Moment {
         let begun = self.now();
         self.reads.insert(begun);
         begun
     }
 
-    /// The read `asked` is answered, but with an error.
+    /// Records that the read `begun` failed.
     pub fn read_failed(&mut self, begun: Moment) {
         self.reads.remove(&begun);
     }
 
-    /// The read `asked` of those bytes is answered with `data`: whether it may be.
+    /// Checks the data of the read `begun` of these bytes.
     ///
     /// # Errors
-    /// If it may not.
+    /// If the data is not allowed.
     pub fn check_read(&mut self, begun: Moment, bytes: &Range<u64>, data: &[u8]) -> Result<(), Wrong> {
         self.reads.remove(&begun);
         let settled = |write: &Write| write.done && write.answered.is_some_and(|answered| answered < begun);
@@ -203,10 +209,11 @@ impl Contents {
         Ok(())
     }
 
-    /// The power has failed, and `image` is what is left: whether it may be. It is what the disk holds from now on.
+    /// Checks the `image` that is left after a power failure. The disk has these
+    /// contents from now on.
     ///
     /// # Errors
-    /// If it may not be.
+    /// If the image is not allowed.
     pub fn cut(&mut self, image: &[u8]) -> Result<(), Wrong> {
         for (block, bytes) in image.chunks(self.block_bytes).enumerate() {
             self.check_block(block, 0..self.block_bytes, bytes, &|write| write.promised)?;
@@ -217,7 +224,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Blocks change as a whole: between two places where a write begins or ends, all bytes are of the same write.
+    /// Checks a part of a block. Blocks change as a whole: between two places
+    /// where a write begins or ends, all bytes are of the same write.
     fn check_block(
         &self,
         block: usize,

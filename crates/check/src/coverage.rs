@@ -1,4 +1,4 @@
-//! What happened how often: a check of what never happens proves nothing.
+//! Counts of events. A check of an event that never happens proves nothing.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use iosched::{ControlledEvent, Decision};
 
 macro_rules! coverage {
     ($($(#[$doc:meta])* $name:ident: $shown:literal),* $(,)?) => {
-        /// What happened how often.
+        /// Counts of events.
         #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Coverage {
-            /// All counts, each with what it counts.
+            /// Returns all counts with their names.
             #[must_use]
             pub fn counts(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($shown, self.$name)),*]
             }
 
-            /// Takes in those of another run.
+            /// Adds the counts of another run.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }
@@ -36,27 +36,27 @@ coverage! {
     merges: "bios merged",
     /// Requests that were absorbed by another.
     absorbed: "requests merged",
-    /// Requests that the device was given.
+    /// Requests given to the device.
     requests: "requests",
-    /// Requests that the device gave back undone.
+    /// Requests that the device gave back without completing them.
     requeues: "requests given back",
-    /// Device flushes among them.
+    /// Device flushes among the requests.
     flushes: "flushes",
     /// Barriers.
     barriers: "barriers",
-    /// Of them, those that waited while elevators were switched.
+    /// Barriers that waited while elevators were switched.
     barriers_held: "barriers in switches",
     /// Requests that failed.
     errors: "errors",
     /// Bios that found all requests allocated.
     full: "full",
-    /// Bios that waited at wbt; counted where decisions are recorded.
+    /// Bios that waited at wbt; counted if decisions are recorded.
     throttled: "waits at wbt",
-    /// Tasks that waited and were called.
+    /// Tasks that waited and were woken.
     woken: "woken",
     /// Plugs that were full.
     full_plugs: "full plugs",
-    /// Runs of the queue that the elevator asked for.
+    /// Runs of the queue that the elevator requested.
     kicks: "kicks",
     /// Times that the elevator let an idle device wait.
     idle: "idle waits",
@@ -64,13 +64,13 @@ coverage! {
     timers: "timers",
     /// Processes that exited.
     exits: "exits",
-    /// Of them, those that waited for room.
+    /// Processes that exited while they waited for room.
     exits_waiting: "exits while waiting",
-    /// Elevators switched.
+    /// Switches of elevators.
     switches: "switches",
-    /// Of them, those begun before another had ended.
+    /// Switches that began before another had ended.
     switches_twice: "switches in switches",
-    /// Writes to tunables and attributes that were refused.
+    /// Refused writes to tunables and attributes.
     refused: "refusals",
     /// Tasks that moved to another cgroup.
     moves: "moves",
@@ -78,17 +78,17 @@ coverage! {
     removals: "cgroups removed",
     /// Drains.
     drains: "drains",
-    /// Preemptions; counted where decisions are recorded.
+    /// Preemptions; counted if decisions are recorded.
     preemptions: "preemptions",
-    /// Cooperators brought together; counted where decisions are recorded.
+    /// Merges of cooperators; counted if decisions are recorded.
     cooperator_merges: "cooperator merges",
-    /// And taken apart again.
+    /// Splits of cooperators; counted if decisions are recorded.
     cooperator_splits: "cooperator splits",
-    /// Turns given up; counted where decisions are recorded.
+    /// Turns given up; counted if decisions are recorded.
     yields: "yields",
-    /// Requests of deadline that were past their deadline; counted where decisions are recorded.
+    /// Requests of deadline that were past their deadline; counted if decisions are recorded.
     expired: "requests past their deadline",
-    /// Waits at the end of a group's last slice; counted where decisions are recorded.
+    /// Waits at the end of a group's last slice; counted if decisions are recorded.
     wait_busy: "wait-busy",
 }
 

@@ -1,7 +1,7 @@
-//! The entry of the fuzz target: any bytes are a run.
+//! The entry of the fuzz target. Any bytes are a run.
 //!
-//! The first eight bytes are the seed of the configuration, the ninth names the elevator; every eight bytes after that
-//! are an operation.
+//! The first eight bytes are the seed of the configuration. The ninth selects
+//! the elevator. Every eight bytes after that are an operation.
 
 use crate::config::Config;
 use crate::config::elevators;
@@ -12,7 +12,7 @@ use crate::violation::Violation;
 /// Most operations of one run.
 const OPERATIONS_MAX: usize = 4_096;
 
-/// The run that `data` means; `None` if it is too short for any.
+/// Returns the run that `data` encodes, or `None` if it is too short.
 #[must_use]
 pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     let (seed, rest) = data.split_first_chunk()?;
@@ -24,10 +24,10 @@ pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     Some((config, operations.collect()))
 }
 
-/// Does the run that `data` means.
+/// Does the run that `data` encodes.
 ///
 /// # Errors
-/// The first thing that did not hold.
+/// The first violation.
 pub fn replay(data: &[u8]) -> Result<(), Violation> {
     match decode(data) {
         Some((config, operations)) => run_alike(&config, &operations).map(|_| ()),
@@ -35,10 +35,10 @@ pub fn replay(data: &[u8]) -> Result<(), Violation> {
     }
 }
 
-/// Operation lists.
+/// Fuzz target of operation lists.
 ///
 /// # Panics
-/// If something does not hold.
+/// If there is a violation.
 pub fn operations(data: &[u8]) {
     if let Err(violation) = replay(data) {
         panic!("{violation}");

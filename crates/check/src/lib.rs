@@ -1,34 +1,43 @@
-//! Random operations on the request queue, and what must hold.
+//! Random operations on the request queue, and the properties that must hold.
 //!
-//! A [`Host`] of an [`iosched::Driver`] does [`Operation`]s: it submits, merges, plugs, dispatches, completes, fails,
-//! fires timers, changes everything that can be changed, switches elevators and drains.
-//! A model that knows nothing of the library's insides watches, and every [`Property`] that does not hold ends the run
-//! with a [`Violation`]. An operation is one 64-bit word, so a seed, a fuzzer's bytes and a list that shrinks all make
-//! them alike; a run follows from its [`Config`] and its operations alone.
+//! A [`Host`] of an [`iosched::Driver`] does [`Operation`]s. It submits, merges, plugs,
+//! dispatches, completes, fails, fires timers, changes all settings, switches elevators and
+//! drains. An independent model observes it. The first violated [`Property`] ends the run with a
+//! [`Violation`]. An operation is one 64-bit word. So seeds, fuzzers and shrinking lists produce
+//! operations in the same way. A run follows from its [`Config`] and its operations alone.
 //!
-//! [`Contents`] is apart from that: what a disk has to hold, now and after a power failure, by what its clients know.
+//! [`Contents`] is separate: the contents that a disk must have, now and after
+//! a power failure, as its clients can know them.
 //!
-//! `cargo test` does short lists on every elevator of the registry; `cargo soak` long ones for as long as asked;
-//! `fuzz/` has a target.
+//! `cargo test` does short lists on every elevator of the registry.
+//! `cargo soak` does long ones for a given time. `fuzz/` has a fuzz target.
 //!
-//! # What the host does for its part
+//! # Duties of the host
 //!
-//! After every submission it starts what is kicked. After every completion, exit, switch and change of `nr_requests`,
-//! it carries out a turn, in which the device takes all it has room for or nothing. A task that finds the queue full
-//! ends its plug, waits, and submits again when it is called. Time never goes back. Bios longer than `max_sectors` are
-//! split. A process that exited submits nothing more.
+//! - After every submission, it starts the requests that the queue wants started at once.
+//! - After every completion, exit, switch and change of `nr_requests`, it carries out a
+//!   turn. In the turn, the device takes all requests for which it has room, or none.
+//! - A task that finds the queue full ends its plug, waits, and submits again when it is woken.
+//! - Time never goes back.
+//! - Bios longer than `max_sectors` are split.
+//! - A process that has exited submits nothing.
 //!
-//! # What is not asserted
+//! # Not asserted
 //!
-//! CFQ promises no bounded wait, and has none. With a depth of 1, two random readers can preempt one another in turn
-//! and starve other random readers for long; any sync request preempts a queue of the sync-noidle kind that is empty
-//! and not alone in its tree, so seeky queues lose to a sequential one; async requests wait for as long as sync ones
-//! keep coming, and the idle class for as long as anything else does. These are the original's, reproduced. What is
-//! asserted is progress: whenever the device is idle and something waits, something is given out or a timer is set, and
-//! once submissions stop everything is served.
+//! CFQ guarantees no bounded wait, and has none. These properties are those of the original:
 //!
-//! deadline bounds the wait of an expired request by what its tunables say; with `writes_starved` at 0 reads may be
-//! passed over for ever, which is what that value asks for.
+//! - With a depth of 1, two random readers can preempt one another in turn and
+//!   starve other random readers for long.
+//! - Any sync request preempts a queue of the sync-noidle kind that is empty and
+//!   not alone in its tree. So seeky queues lose to a sequential one.
+//! - Async requests wait as long as sync ones keep coming, and the idle class as
+//!   long as any other request comes.
+//!
+//! Progress is asserted: whenever the device is idle and a request waits, a request
+//! is dispatched or a timer is set. Once submissions stop, all requests are served.
+//!
+//! deadline limits the wait of an expired request by its tunables. If
+//! `writes_starved` is 0, reads may be passed over forever, as this value requests.
 #![forbid(unsafe_code)]
 
 mod config;

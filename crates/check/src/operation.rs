@@ -1,83 +1,84 @@
-//! Operations: one 64-bit word each, so that a seed, a fuzzer's bytes and a shrinking list make them alike.
+//! Operations of one 64-bit word each. So seeds, fuzzers and shrinking lists
+//! produce operations in the same way.
 
 use iosched::{Flags, IoClass, IoPriority, Op};
 
 use crate::random::Random;
 
-/// One thing a host does to a request queue. Numbers that name a task, a group or a request count among those there
-/// are at that moment.
+/// An operation of a host on a request queue. A number of a task, group or
+/// request counts among those that exist at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A task submits a bio; if it waits for room, it is left waiting.
+    /// A task submits a bio. If it waits for room, it continues to wait.
     Submit {
-        /// Which task.
+        /// Number of the task.
         task: u8,
-        /// What to do.
+        /// Operation.
         op: Op,
-        /// How.
+        /// Flags.
         flags: Flags,
-        /// Where.
+        /// Place.
         place: SectorChoice,
-        /// Length in sectors: the host splits what is too long for the queue.
+        /// Length in sectors. The host splits I/Os that are too long for the queue.
         nr_sectors: u16,
-        /// Whether the queue is run afterwards, wanted or not.
+        /// Whether the queue is run afterwards, even if this is not required.
         run: bool,
     },
-    /// A task begins to collect.
+    /// A task begins to collect requests on a plug.
     Plug {
-        /// Which task.
+        /// Number of the task.
         task: u8,
     },
-    /// A task gives what it collected to the elevator.
+    /// A task gives the requests of its plug to the elevator.
     Unplug {
-        /// Which task.
+        /// Number of the task.
         task: u8,
     },
-    /// The queue is asked for requests.
+    /// The queue is run.
     Run {
-        /// For how many at most.
+        /// Most requests that it may dispatch.
         requests: u8,
     },
-    /// The device is done with a request.
+    /// The device completes a request.
     Complete {
-        /// Which of those it has.
+        /// Number of the request among those in the device.
         pick: u8,
         /// Whether it failed.
         failed: bool,
-        /// Time that passes first, ns.
+        /// Time that passes before, ns.
         after_ns: u32,
         /// Whether the queue is run afterwards.
         run: bool,
     },
     /// The host waits for the timer, if there is one.
     Timer {
-        /// How late it comes, ns.
+        /// Delay of the timer, ns.
         late_ns: u32,
     },
     /// Time passes.
     Advance {
-        /// How much, ns.
+        /// Length of the time, ns.
         ns: u64,
     },
     /// A tunable of the elevator is written.
     Tunable {
-        /// Which.
+        /// Number of the tunable.
         which: u8,
-        /// What.
+        /// Value.
         value: Value,
     },
     /// An attribute of the queue is written.
     Attribute {
-        /// Which.
+        /// Number of the attribute.
         which: u8,
-        /// What.
+        /// Value.
         value: Value,
     },
     /// A task's ioprio changes.
     Priority {
-        /// Which task.
+        /// Number of the task.
         task: u8,
-        /// To what.
+        /// New ioprio.
         ioprio: IoPriority,
     },
     /// A process starts, if there are not too many.
@@ -87,132 +88,132 @@ pub enum Operation {
         /// Its cgroup.
         cgroup: u8,
     },
-    /// A process exits, whatever it has under way.
+    /// A process exits, even with I/O in flight.
     Exit {
-        /// Which task.
+        /// Number of the task.
         task: u8,
     },
     /// A cgroup is made, if there are not too many.
     CreateCgroup {
-        /// Under which.
+        /// Number of the parent.
         parent: u8,
-        /// Its share; may be out of range.
+        /// Its weight; may be out of range.
         weight: u16,
-        /// Its processes' share; may be out of range.
+        /// The weight of its own processes; may be out of range.
         leaf_weight: u16,
     },
     /// A cgroup's weights change.
     Weights {
-        /// Which.
+        /// Number of the cgroup.
         cgroup: u8,
-        /// Its share; may be out of range.
+        /// Its weight; may be out of range.
         weight: u16,
-        /// Its processes' share; may be out of range.
+        /// The weight of its own processes; may be out of range.
         leaf_weight: u16,
     },
     /// A task moves to another cgroup.
     Move {
-        /// Which task.
+        /// Number of the task.
         task: u8,
-        /// Where to.
+        /// Number of the new cgroup.
         cgroup: u8,
     },
     /// A cgroup other than the root is removed.
     RemoveCgroup {
-        /// Which.
+        /// Number of the cgroup.
         cgroup: u8,
     },
-    /// The device gives a request back undone.
+    /// The device gives a request back without completing it.
     Requeue {
-        /// Which of those it has.
+        /// Number of the request among those in the device.
         pick: u8,
         /// Whether the queue is run afterwards.
         run: bool,
     },
-    /// A task waits for another's I/O.
+    /// A task yields to another one whose I/O it waits for.
     Yield {
-        /// Which task.
+        /// Number of the yielding task.
         from: u8,
-        /// For which.
+        /// Number of the other task.
         to: u8,
     },
     /// The elevator is switched.
     Switch {
-        /// To which; the home elevator more often than others.
+        /// Number of the new elevator. The home elevator has more numbers than others.
         to: u8,
     },
-    /// Everything under way comes to its end.
+    /// All I/O in flight completes.
     Drain,
 }
 
-/// Where a bio is.
+/// Place of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorChoice {
-    /// Anywhere.
+    /// A fixed place.
     At(u32),
-    /// Where the task's last one ended.
+    /// The end of the task's last bio.
     Onward,
-    /// Relative to a recent one, the last being 0, of anyone or of the task's own.
+    /// A place relative to a recent bio, of any task or of the same one. The last bio has number 0.
     Near {
-        /// Which.
+        /// Number of the recent bio.
         recent: u8,
-        /// Whether of the task's own.
+        /// Whether the recent bio must be of the same task.
         of_task: bool,
-        /// How.
+        /// Relative position.
         how: Near,
-        /// Whether it takes over op and flags of that one.
+        /// Whether operation and flags are those of the recent bio.
         alike: bool,
     },
 }
 
-/// How a bio lies to another.
+/// Position of a bio relative to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Near {
     /// It begins where the other ends.
     Behind,
     /// It ends where the other begins.
     Before,
-    /// It begins where the other does.
+    /// It begins where the other begins.
     Same,
-    /// It leaves room for one of its own length, to be filled later.
+    /// It leaves a gap of its own length, to be filled later.
     Beyond,
-    /// It fills the room behind the other, up to the next recent one.
+    /// It fills the gap behind the other, up to the next recent one.
     Fill,
 }
 
-/// What is written to a tunable or attribute.
+/// A value for a tunable or attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// What it had at the beginning.
+    /// The default.
     Default,
-    /// The smallest.
+    /// The smallest valid value.
     Min,
-    /// The largest; only where that is not absurd.
+    /// The largest valid value, but at most 16 times the default.
     Max,
-    /// The smallest and a little more.
+    /// The smallest valid value plus this number.
     Small(u8),
     /// A part of the default, in eighths.
     Eighths(u8),
-    /// Less than the smallest.
+    /// A value below the smallest.
     TooSmall,
-    /// More than the largest.
+    /// A value above the largest.
     TooLarge,
-    /// Not a number.
+    /// A text that is not a number.
     NotANumber,
-    /// To a name there is none of.
+    /// A write to a name that does not exist.
     NoSuchName,
 }
 
 const COMMON: usize = 7;
 const RARE: usize = 14;
 
-/// Which operations come how often.
+/// Frequencies of operations.
 #[derive(Clone)]
 pub struct Mix {
     common: [u8; 256],
     rare: [u8; 256],
     flush_in_256: u8,
-    /// How often the queue is run after a submission, of eight times.
+    /// Frequency of a queue run after a submission, in eighths.
     run_in_8: u8,
 }
 
@@ -240,18 +241,18 @@ fn table(weights: &[u32]) -> [u8; 256] {
 }
 
 impl Default for Mix {
-    /// Everything often, for short lists.
+    /// Returns a mix of frequent operations of all kinds, for short lists.
     fn default() -> Self {
         Self::of(Theme::Everything)
     }
 }
 
-/// What a mix is rich in.
+/// Emphasis of a mix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Theme {
-    /// Nothing more than anything else.
+    /// No emphasis.
     Everything,
-    /// Submissions and little else, so that much is queued and merged.
+    /// Submissions and few other operations, so that many requests are queued and merged.
     Queueing,
     /// Flushes and force-unit-access.
     Flushes,
@@ -259,17 +260,17 @@ pub enum Theme {
     Time,
     /// Writes to tunables, attributes, priorities and weights.
     Control,
-    /// Processes that come and go.
+    /// Processes that start and exit.
     Processes,
     /// Switching elevators.
     Switching,
 }
 
 impl Mix {
-    /// A mix for short lists.
+    /// Returns a mix for short lists.
     #[must_use]
     pub fn of(theme: Theme) -> Self {
-        // Submit, plug, unplug, run, complete, timer and time, rare ones.
+        // Weights: submit, plug, unplug, run, complete, timer, time, rare operations.
         let (common, rare_of_its_own, flush_in_256, run_in_8): ([u32; COMMON], &[usize], u8, u8) = match theme {
             Theme::Everything => ([90, 14, 8, 40, 60, 14, 30], &[], 24, 2),
             Theme::Queueing => ([160, 14, 10, 10, 40, 4, 4], &[], 4, 0),
@@ -283,7 +284,8 @@ impl Mix {
         Self { common: table(&common), rare: table(&rare), flush_in_256, run_in_8 }
     }
 
-    /// A mix for a long run: what is rare elsewhere may be frequent in it, or missing.
+    /// Returns a random mix for a long run. Operations that are rare elsewhere
+    /// may be frequent in it or missing.
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         let mut scale = |weight: u32, factors: &[u32]| weight * random.pick(factors);
@@ -332,7 +334,7 @@ impl Bits {
         self.take(bits) == 0
     }
 
-    /// Small more often than large.
+    /// Returns a number that is small more often than large.
     #[inline]
     fn span(&mut self, largest_shift: u64) -> u64 {
         let shift = self.take(5) % (largest_shift + 1);
@@ -371,7 +373,7 @@ impl Bits {
 const LENGTHS: [u16; 16] = [1, 1, 2, 8, 8, 8, 8, 8, 8, 8, 8, 16, 16, 64, 256, 2500];
 
 impl Operation {
-    /// The operation that `word` means under `mix`. Every word means one.
+    /// Returns the operation that `word` encodes under `mix`. Every word encodes one.
     #[inline]
     #[must_use]
     pub fn decode(word: u64, mix: &Mix) -> Self {
@@ -459,7 +461,7 @@ impl Operation {
     }
 }
 
-/// A number that differs from place to place.
+/// Returns a number that differs from place to place.
 fn word_of(place: SectorChoice) -> u32 {
     match place {
         SectorChoice::At(sector) => sector,

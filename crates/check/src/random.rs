@@ -1,61 +1,61 @@
-//! The random choices that operations are made of.
+//! Random choices for operations.
 
 use iosched_numbers::SplitMix64;
 
-/// Choices from a stream of random numbers: the same seed gives the same ones for ever.
+/// Choices from a stream of random numbers. The same seed always gives the same choices.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// The stream that begins at `seed`.
+    /// Creates the stream that begins at `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub const fn next_word(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         self.next_word() % bound
     }
 
-    /// A number below `count`, which is not 0.
+    /// Returns a number below `count`, which is not 0.
     #[inline]
     pub const fn index(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }
 
-    /// Whether what happens `percent` times of a hundred happens.
+    /// Returns true with a probability of `percent` percent.
     #[inline]
     pub const fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`, which are not empty.
+    /// Returns one of `choices`, which are not empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.index(choices.len())]
     }
 }
 
-/// A hash of everything that happened, in order: equal for equal runs.
+/// A hash of all events in order. It is equal for equal runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Digest(u64);
 
 impl Digest {
-    /// Takes one number in.
+    /// Adds a number to the hash.
     #[inline]
     pub const fn add(&mut self, number: u64) {
         let mixed = (self.0.rotate_left(5) ^ number).wrapping_mul(0xD134_2543_DE82_EF95);
         self.0 = mixed ^ (mixed >> 32);
     }
 
-    /// The hash of what was taken in.
+    /// Returns the hash.
     #[must_use]
     pub const fn value(self) -> u64 {
         self.0

@@ -1,4 +1,4 @@
-//! Runs: a list of operations, or as many as are asked for from a seed.
+//! Runs of a list of operations, or of a number of operations from a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,22 +9,23 @@ use crate::operation::{Mix, Operation};
 use crate::random::Random;
 use crate::violation::{Checked, Property, Violation, ensure, violation};
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// A hash of all events but decisions.
+    /// A hash of all events without decisions.
     pub digest: u64,
-    /// A hash of all decisions; of none if they were not recorded.
+    /// A hash of all decisions, or of none if they were not recorded.
     pub decisions: u64,
-    /// What happened how often.
+    /// Counts of events.
     pub coverage: Coverage,
 }
 
 impl Outcome {
-    /// Says whether another run of the same operations saw the same events; decisions only if both recorded them.
+    /// Checks that another run of the same operations had the same events.
+    /// Decisions are compared only if both runs recorded them.
     ///
     /// # Errors
-    /// If it did not.
+    /// If the events differ.
     pub fn must_equal(&self, other: &Self) -> Checked {
         let recorded = self.decisions != 0 && other.decisions != 0;
         ensure!(
@@ -36,26 +37,26 @@ impl Outcome {
     }
 }
 
-/// How a run is watched.
+/// How closely a run is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Decisions are recorded and audited.
+    /// Whether decisions are recorded and audited.
     pub record: bool,
     /// Operations between two comparisons of counters with contents.
     pub check_every: u32,
 }
 
 impl Watch {
-    /// Everything, after every operation.
+    /// All checks after every operation.
     pub const CLOSE: Self = Self { record: true, check_every: 1 };
-    /// For long runs.
+    /// Few checks, for long runs.
     pub const FAST: Self = Self { record: false, check_every: 4096 };
 }
 
 /// Does `operations` on a new queue, then drains it.
 ///
 /// # Errors
-/// The first thing that did not hold; a panic counts as one.
+/// The first violation. A panic counts as one.
 pub fn run(
     config: &Config,
     operations: impl IntoIterator<Item = Operation>,
@@ -89,16 +90,17 @@ fn run_caught(
     Ok(Outcome { digest, decisions, coverage: *host.coverage() })
 }
 
-/// `count` operations that follow from `seed`.
+/// Returns `count` operations that follow from `seed`.
 pub fn operations(seed: u64, mix: Mix, count: u64) -> impl Iterator<Item = Operation> {
     let mut random = Random::new(seed);
     (0..count).map(move |_| Operation::decode(random.next_word(), &mix))
 }
 
-/// Does the same operations with and without recorded decisions, and once more: the events are the same.
+/// Does the same operations twice with and once without recorded decisions. The
+/// events must be the same.
 ///
 /// # Errors
-/// The first thing that did not hold.
+/// The first violation.
 pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, Violation> {
     let closely = run(config, operations.iter().copied(), Watch::CLOSE)?;
     let again = run(config, operations.iter().copied(), Watch { check_every: u32::MAX, ..Watch::CLOSE })?;
@@ -108,7 +110,8 @@ pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, V
     Ok(closely)
 }
 
-/// Leaves out of a failing list whatever it fails without: what remains fails in the same way. `run` does the list.
+/// Shortens a failing list by all operations that are not needed for the
+/// failure. The result violates the same property. `run` does a list.
 #[must_use]
 pub fn shrink(operations: &[Operation], run: impl Fn(&[Operation]) -> Result<Outcome, Violation>) -> Vec<Operation> {
     let fails = |list: &[Operation]| run(list).err().map(|violation| violation.property);

@@ -1,45 +1,46 @@
-//! What must hold.
+//! The properties that must hold.
 
 use std::fmt;
 
 /// A property of every run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Property {
-    /// Every accepted bio is completed once, with its own cookie, context, submission time and result.
+    /// Every accepted bio is completed once, with its own cookie, context,
+    /// submission time and result.
     CompletedOnce,
-    /// A request holds exactly its bios' sectors, in order, and its bios have one op.
+    /// A request holds exactly its bios' sectors, in order, and its bios have one operation.
     WholeBios,
-    /// Every request is given to the device once, and nothing that was not submitted.
+    /// Every request is given to the device once, and only submitted requests are.
     DispatchedOnce,
     /// No request was larger than the limit in force when it last grew.
     SizeLimit,
-    /// Under CFQ nothing sync joined something async.
+    /// Under CFQ, no sync bio joined an async request.
     SyncJoinsSync,
-    /// Flush, PREFLUSH and FUA keep their promises.
+    /// Flush, PREFLUSH and FUA keep their guarantees.
     NothingCrossesAFlush,
-    /// What was submitted before a barrier is complete before it is issued; what was submitted after it is not issued
-    /// before it is complete.
+    /// All bios that were submitted before a barrier complete before it is
+    /// issued. No bio that was submitted after it is issued before it completes.
     NothingCrossesABarrier,
-    /// In the single-queue layer never more than one and a half times `nr_requests` of a kind, and full only when it
-    /// is; in both nobody waits for ever.
+    /// In the single-queue layer, at most 1.5 times `nr_requests` requests of a kind are allocated,
+    /// and the queue refuses bios only if `nr_requests` are. In both layers, no task waits forever.
     Allocation,
-    /// The statistics are the sums of what happened.
+    /// The statistics are the sums of the events.
     Statistics,
     /// No two requests of a hardware queue have the same tag.
     TagsOnce,
-    /// What the device gave back goes to it before everything else but a flush.
+    /// A request that the device gave back is dispatched before all others except flushes.
     GivenBackFirst,
-    /// noop gives out requests in the order they were given to it.
+    /// noop dispatches requests in the order in which it received them.
     FirstComeFirstServed,
-    /// deadline passes an expired request over only so often.
+    /// deadline passes an expired request over only a limited number of times.
     BoundedWait,
-    /// As long as anything waits, something is under way: in the device, or a timer.
+    /// As long as a request waits, a request is in the device or a timer is set.
     Progress,
-    /// Switching elevators loses nothing and ends.
+    /// Switching elevators loses no request and ends.
     Switching,
-    /// A value out of range is refused and changes nothing; one in range is what is read back.
+    /// A value out of range is refused and changes nothing. A valid value reads back as written.
     Control,
-    /// Contexts and requests are used again: the tables grow no larger than what is in use at once.
+    /// Contexts and requests are reused: the tables grow no larger than the number in use at once.
     BoundedMemory,
     /// The same operations give the same events, whether decisions are recorded or not.
     Determinism,
@@ -73,17 +74,17 @@ impl fmt::Display for Property {
     }
 }
 
-/// A property that did not hold.
+/// A violated property.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{property}: {detail}")]
 pub struct Violation {
-    /// Which.
+    /// The property.
     pub property: Property,
-    /// What was seen instead.
+    /// The observed behaviour.
     pub detail: String,
 }
 
-/// Nothing, or what did not hold.
+/// Success, or a violation.
 pub type Checked = Result<(), Violation>;
 
 /// Returns a [`Violation`] unless the condition holds.

@@ -1,4 +1,4 @@
-//! The fuzz target's corpus, as it is and cut short.
+//! The fuzz target's corpus, complete and truncated.
 
 #![allow(clippy::disallowed_methods, reason = "the corpus is files")]
 

@@ -1,9 +1,9 @@
-//! deadline's bound on waiting is the least there is: it is met exactly.
+//! deadline's bound on waiting is the smallest possible: it is reached exactly.
 
 use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
 use proptest::prelude::*;
 
-/// A queue under deadline whose reads follow one another and never end.
+/// A queue under deadline with an endless sequence of reads.
 struct Reads {
     queue: RequestQueue,
     context: ContextId,
@@ -35,7 +35,7 @@ impl Reads {
         assert!(self.queue.submit(self.now, &bio).accepted());
     }
 
-    /// Serves one request at `now` and replaces it; says what it was.
+    /// Serves one request at `now` and replaces it. Returns its operation.
     fn serve(&mut self, now: Time) -> Op {
         let request = self.queue.dispatch(now).expect("there are always reads");
         let op = self.queue.request(request).op();
@@ -48,8 +48,8 @@ impl Reads {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The rest of the batch that is under way when the write comes, and `writes_starved` batches of reads: no more
-    /// and no less.
+    /// The write waits exactly for the rest of the current batch and
+    /// `writes_starved` batches of reads.
     #[test]
     fn a_write_waits_for_writes_starved_batches_of_reads(batch in 0u64..20, starved in 0u64..5, served in 1u64..40) {
         let mut reads = Reads::new(&[("fifo_batch", batch), ("writes_starved", starved)]);
@@ -66,15 +66,15 @@ proptest! {
         prop_assert_eq!(passed_over, rest + starved * length);
     }
 
-    /// A read behind the others in sector order is served when it is the oldest and has expired: with the batch that
-    /// begins after that.
+    /// A read behind the others in sector order is served once it is the oldest
+    /// and has expired, with the next batch.
     #[test]
     fn an_expired_read_begins_the_next_batch(batch in 1u64..20, served in 0u64..40) {
         let mut reads = Reads::new(&[("fifo_batch", batch), ("read_expire", 100)]);
         for _ in 0..served {
             reads.serve(Time::ZERO);
         }
-        // Those before it are served in order, so it is the oldest once they are.
+        // The reads before it are served in order. So it is the oldest once they are served.
         reads.submit(Op::Read, 1 << 30);
         let before = 40;
         let served_at = |reads: &mut Reads, now| {
@@ -87,8 +87,8 @@ proptest! {
         let late = Time::from_ns(200_000_000);
         reads.now = late;
         let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
-        // The oldest of all begins each batch, and it is the next in order anyway: 40 pass it over, and what is left of
-        // the batch in which the last of them is.
+        // The oldest request begins each batch, and is the next in order anyway. So 40 requests
+        // pass the read over, and the rest of the batch that contains the last of them.
         let first_after = (served + before).div_ceil(batch) * batch;
         prop_assert_eq!(passed_over, first_after - served);
     }

@@ -1,4 +1,4 @@
-//! What was found before: each failed once.
+//! Regression tests: each of these properties failed once.
 
 use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
 
@@ -80,7 +80,8 @@ fn waiters_are_called_when_earlier_ones_merge() {
     let (mut queue, holder) = queue("noop");
     queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
     let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };
-    // Four async writes in the device, six tasks that wait to do the next ones, a sync write that theirs go on from.
+    // Four async writes are in the device, six tasks wait to do the next ones,
+    // and a sync write precedes theirs.
     for sector in [1000, 2000, 3000, 4000] {
         assert!(queue.submit(Time::ZERO, &write(holder, Flags::empty(), sector)).accepted());
     }

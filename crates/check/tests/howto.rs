@@ -1,5 +1,5 @@
-//! The page on writing an elevator: its code is the example's, and a crate made from it builds and runs outside of the
-//! workspace. So does one made from the tutorial for developers.
+//! Tests of the page on writing an elevator. Its code is the example's. A crate made from it builds
+//! and runs outside of the workspace, and so does a crate made from the tutorial for developers.
 #![allow(clippy::disallowed_methods, reason = "the crate is built in a folder of its own, by cargo")]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../../docs/elevator-howto.md");
 const TUTORIAL: &str = include_str!("../../../docs/tutorials/storage-developer.md");
 const EXAMPLE: &str = include_str!("../../iosched/examples/sedf.rs");
 
-/// The blocks of a page in a language, each with its last line end.
+/// Returns the blocks of a page in a language, each with its last newline.
 fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     let opening = format!("```{language}\n");
     let blocks = page.split(opening.as_str()).skip(1);
@@ -32,7 +32,7 @@ fn a_crate_made_from_the_tutorial_runs() {
     runs(TUTORIAL, "tutorial", "[package]\nname = \"fair\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n");
 }
 
-/// Makes a crate of what is on the page, and of what cargo makes of a manifest, and compares what it prints.
+/// Makes a crate from the code of the page and cargo's manifest, and compares its output.
 #[track_caller]
 fn runs(page: &'static str, name: &str, package: &str) {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched");
@@ -42,11 +42,11 @@ fn runs(page: &'static str, name: &str, package: &str) {
     let [manifest] = blocks(page, "toml")[..] else { panic!("the page has one manifest") };
     let path = "\"../iosched/crates/iosched\"";
     assert!(manifest.contains(path), "the page's path to the library");
-    // The target folder is within the workspace's: the crate says that it is none of its members.
+    // The target folder is within the workspace's, so the crate must declare a separate workspace.
     let manifest = package.to_owned() + &manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("the manifest is written");
     std::fs::write(folder.join("src/main.rs"), blocks(page, "rust").join("\n")).expect("the source is written");
-    // The versions that are there without a network are those of the workspace.
+    // Without a network, only the versions of the workspace's lock file are available.
     std::fs::copy(library.join("../../Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is copied");
     let run = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--offline"])

@@ -1,4 +1,5 @@
-//! Random operations on the queue, and the checker itself; the library's pages, and its package.
+//! Tests with random operations on the queue, and of the checker, the library's
+//! pages and its package.
 
 mod corpus;
 mod deadline;

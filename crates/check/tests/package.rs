@@ -10,7 +10,7 @@ fn library() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched")
 }
 
-/// The files of the package, by their paths in it.
+/// Returns the files of the package, as paths in it.
 fn packaged() -> BTreeSet<PathBuf> {
     let list = Command::new(env!("CARGO"))
         .args(["package", "--list", "--allow-dirty", "--offline"])
@@ -21,7 +21,7 @@ fn packaged() -> BTreeSet<PathBuf> {
     String::from_utf8_lossy(&list.stdout).lines().map(PathBuf::from).collect()
 }
 
-/// `path` without its `..`, which stay at the front.
+/// Returns `path` without `..` components, except those at the front.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, component| {
         let goes_up = component == Component::ParentDir && plain.file_name().is_some();
@@ -34,7 +34,7 @@ fn plain(path: &Path) -> PathBuf {
     })
 }
 
-/// The files that a source names, each as one of the paths where it may be.
+/// Returns the files that a source names. For each, the possible paths are listed.
 fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
     let folder = file.parent().expect("a file is in a folder");
     // Modules of `name.rs` are in `name/`.

@@ -1,4 +1,4 @@
-//! What must hold, on every elevator of the registry, under short random lists of operations.
+//! Properties of every elevator of the registry, under short random lists of operations.
 
 use std::cell::RefCell;
 
@@ -6,12 +6,13 @@ use iosched_check::{Config, Coverage, Mix, Operation, Theme, elevator_index, ele
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// Lists of operations tried for each elevator.
+/// Lists of operations for each elevator.
 const CASES: u32 = 40;
 /// Most operations in a list.
 const LENGTH_MAX: usize = 600;
 
-/// Lists of `theme` on the elevators `homes`. `reached`: what must have happened for the test to say anything.
+/// Checks lists of `theme` on the elevators `homes`. `reached`: count of the
+/// event without which the test proves nothing.
 fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&Coverage) -> u64) {
     let mix = Mix::of(theme);
     let operation = any::<u64>().prop_map(move |word| Operation::decode(word, &mix));
@@ -19,7 +20,7 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
     let config = ProptestConfig {
         cases: CASES,
         failure_persistence: None,
-        // Lists are shrunk by leaving out pieces: see `fail`.
+        // `fail` shrinks lists by removing pieces.
         max_shrink_iters: 0,
         ..ProptestConfig::default()
     };
@@ -42,12 +43,13 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
     }
 }
 
-/// The same lists each time, so that what is reached is; `cargo xtask soak` tries others.
+/// Returns a runner with the same lists each time, so that the events are the
+/// same. `cargo xtask soak` uses other lists.
 fn runner(config: &ProptestConfig) -> TestRunner {
     TestRunner::new_with_rng(config.clone(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// Tells which operations were enough.
+/// Panics with the shortest list of operations that fails.
 fn fail(home: usize, seed: u64, operations: &[Operation], reason: &str) {
     let config = Config::from_seed(home, seed);
     let fewest = shrink(operations, |list| run_alike(&config, list));
@@ -64,7 +66,7 @@ fn only(name: &str) -> Option<usize> {
     elevator_index(name)
 }
 
-/// CFQ as it was from Linux 2.6.30 on.
+/// Returns CFQ in its versions from Linux 2.6.30 on.
 fn cfqs() -> impl Iterator<Item = usize> {
     ["cfq", "cfq-2.6.34", "cfq-2.6.30"].into_iter().filter_map(elevator_index)
 }

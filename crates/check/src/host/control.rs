@@ -1,4 +1,4 @@
-//! Control: processes, cgroups, tunables, attributes, switching.
+//! Control operations: processes, cgroups, tunables, attributes, switching.
 
 use iosched::controllers::Wbt;
 use iosched::{Cgroup, CgroupId, IoPriority, QueueConfig, Registry, RequestQueue, Spec, Unit};
@@ -11,15 +11,15 @@ use crate::model::Layer;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
 
-/// What wbt is set by.
+/// File that sets wbt.
 const WBT_FILE: &str = "wbt_lat_usec";
 
-/// The name and text that a write names, and whether it should be taken.
+/// The name and text of a write, and the expected result.
 struct Write {
     name: &'static str,
     text: String,
     value: Option<u64>,
-    /// It is taken, for the largest of all.
+    /// Whether the value is accepted as the largest of all.
     endless: bool,
 }
 
@@ -28,14 +28,14 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
     let Spec { name, read_only, clamps, signed, reads, .. } = **spec;
     let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
-    // Targets of a size that the device may keep or miss.
+    // Latency targets are of a size that the device can keep or miss.
     let default = if name == WBT_FILE { Wbt::target_default_us(queue.rotational) } else { spec.default };
     let [default, min, max] = [default, spec.min, largest_of(spec, queue)].map(wide);
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
         Value::Min => Some(min),
-        // The largest of all would only end the run: nothing waits for a timer of 49 days.
+        // The very largest value would only end the run: no test waits for a timer of 49 days.
         Value::Max => Some(largest),
         Value::Small(more) => Some(max.min(min + i128::from(more))),
         Value::Eighths(eighths) => Some((default * i128::from(eighths) / 8).clamp(min, max)),
@@ -50,9 +50,9 @@ fn write(specs: &[&'static Spec], queue: &QueueConfig, which: u8, value: Value) 
     Write { name, text, endless, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, queue.hz)) }
 }
 
-/// The largest value of a tunable on such a queue.
+/// Returns the largest value of a tunable on this queue.
 fn largest_of(spec: &Spec, queue: &QueueConfig) -> u64 {
-    // ADIOS sorts batches by sector only where seeking costs.
+    // ADIOS sorts batches by sector only on devices with seek times.
     if spec.name == "batch_order" && !queue.rotational { 0 } else { spec.max }
 }
 
@@ -77,7 +77,7 @@ impl Host {
         Ok(())
     }
 
-    /// A task exits, with whatever it has under way; the last one is followed by another.
+    /// Ends a task, even with I/O in flight. If it was the last, a new task starts.
     pub(super) fn exit_task(&mut self, task: u8) -> Checked {
         let task = self.tasks.swap_remove(usize::from(task) % self.tasks.len());
         self.coverage.exits += 1;
@@ -88,7 +88,7 @@ impl Host {
             audit.waits_no_more(task.pid);
         }
         self.look_at_decisions()?;
-        // It may have been called and not have gone on: then another is.
+        // If it was woken and has not continued, another task is woken.
         self.run(0)?;
         self.attend_to_kick()?;
         if self.tasks.is_empty() { self.start_task(IoPriority::default(), 0) } else { Ok(()) }
@@ -128,7 +128,7 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// Its number is given to none after it, so that nothing of the host's is in it but processes.
+    /// Removes a cgroup. Its number is not reused, so only processes of the host can be in it.
     pub(super) fn remove_cgroup(&mut self, cgroup: u8) -> Checked {
         let at = usize::from(cgroup) % self.cgroup_ids.len();
         if at == 0 {
@@ -168,7 +168,7 @@ impl Host {
 
     // ---- tunables and attributes
 
-    /// Gives all tunables of the home elevator their values for the beginning.
+    /// Sets all tunables of the home elevator to their first values.
     pub(super) fn preset(&mut self, preset: Preset) -> Checked {
         if preset == Preset::Largest {
             self.endless = true;
@@ -224,7 +224,7 @@ impl Host {
         if let Some(audit) = &mut self.audit {
             audit.tunables_changed(self.driver.queue());
         }
-        // What a write changes may be told.
+        // A write may cause decisions.
         self.look_at_decisions()
     }
 
@@ -250,7 +250,7 @@ impl Host {
             self.model.sums.turn(self.now, value != 0);
         }
         self.throttled |= name == WBT_FILE && value != 0;
-        // More room, or wbt is off: some may go on.
+        // With more room, or without wbt, some tasks may continue.
         self.run(0)
     }
 
@@ -281,7 +281,7 @@ impl Host {
         self.coverage.switches += 1;
         self.coverage.switches_twice += u64::from(switching);
         for task in &mut self.tasks {
-            // Plugs with something on them are ended.
+            // Plugs that hold requests are ended.
             task.plugged &= task.on_plug == 0;
             task.on_plug = 0;
         }
@@ -289,7 +289,7 @@ impl Host {
             self.reconcile()?;
         }
         if layer == Layer::Multi {
-            // Which plugs had something on them is not known here.
+            // The host does not know which plugs held requests.
             for task in &mut self.tasks {
                 task.plugged = self.driver.unplug(self.now, task.context);
                 ensure!(!task.plugged, Switching, "{:?} has something on its plug after a switch", task.context);
@@ -300,7 +300,7 @@ impl Host {
             audit.tunables_changed(self.driver.queue());
         }
         self.look_at_decisions()?;
-        // Under other rules there may be room for those who wait.
+        // Under the rules of the new elevator, there may be room for waiting tasks.
         self.run(0)?;
         self.attend_to_kick()
     }

@@ -1,23 +1,23 @@
-//! Bringing everything under way to its end.
+//! Completion of all I/O in flight.
 
 use iosched::{Due, Rerun};
 
 use super::Host;
 use crate::violation::{Checked, ensure};
 
-/// Time a request takes while draining, ns.
+/// Service time of a request while draining, ns.
 const SERVICE_NS: u64 = 100_000;
 
 impl Host {
-    /// Ends all plugs and lets the device serve until nothing is left: within a number of calls that follows from what
-    /// there is, and with nobody left waiting.
+    /// Ends all plugs and lets the device serve requests until none is left. The number
+    /// of calls is limited by the number of requests, and no task must wait at the end.
     pub(super) fn drain(&mut self) -> Checked {
         self.coverage.drains += 1;
         for task in 0..self.tasks.len() {
             self.unplug(task)?;
         }
-        // A round serves a request or lets a timer fire; a request may need a flush before it and one after it, and
-        // waits for one timer.
+        // A round serves a request or lets a timer fire. A request may need a
+        // flush before it and after it, and waits for one timer.
         let mut asked_later_ns = 0;
         let mut rounds_left = 80 + 4 * (self.model.live() + self.parts_left() as usize);
         loop {
@@ -34,7 +34,7 @@ impl Host {
             }
             match self.driver.next_due(None, None) {
                 Some((at, Due::Rerun)) => {
-                    // Linux' 3 ms at first, later more.
+                    // Linux waits 3 ms at first. Later waits are longer.
                     self.now = self.now.max(at) + asked_later_ns;
                     asked_later_ns = 2 * asked_later_ns + Rerun::AFTER_NS;
                     self.driver.rerun(self.now);

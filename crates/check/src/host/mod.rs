@@ -1,4 +1,5 @@
-//! A host that keeps to the contract of the request queue, with tasks and a device, and tells the model what it sees.
+//! A host that obeys the contract of the request queue, with tasks and a
+//! device. It reports all events to the model.
 
 mod control;
 mod drain;
@@ -18,11 +19,11 @@ use crate::random::Digest;
 use crate::violation::{Checked, Violation, ensure};
 use submit::{Recent, Remainder};
 
-/// Requests a plug holds at most.
+/// Most requests that a plug holds.
 const PLUG_MAX: u32 = 16;
-/// Cgroups there are at most.
+/// Most cgroups.
 const CGROUPS_MAX: usize = 12;
-/// A run that gets here in time is over: elevators count in 64 bits.
+/// End of a run, because elevators count in 64 bits.
 const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
 /// A process.
@@ -30,7 +31,7 @@ const END_OF_TIME: Time = Time::from_ns(1 << 62);
 struct Task {
     context: ContextId,
     pid: u32,
-    /// What it could not submit for want of room, and waits to.
+    /// The rest of an I/O for which there was no room, and for which the task waits.
     remainder: Option<Remainder>,
     plugged: bool,
     /// Requests on its plug.
@@ -39,7 +40,7 @@ struct Task {
     recent: Recent,
 }
 
-/// The machine at work.
+/// The host of one run.
 pub struct Host {
     driver: Driver,
     model: Model,
@@ -50,16 +51,17 @@ pub struct Host {
     pids: u32,
     cgroup_ids: Vec<CgroupId>,
     recent: Recent,
-    /// What the device has.
+    /// Requests in the device.
     in_device: Vec<RequestId>,
     done: Vec<(BioDone, Result<(), IoError>)>,
-    /// The timer fired so often since something was dispatched or completed.
+    /// Number of times that the timer fired since the last dispatch or completion.
     fired: u32,
-    /// wbt was on, and its timer may be set.
+    /// Whether wbt was on, so that its timer may be set.
     throttled: bool,
-    /// A tunable was set to the largest value of all, and may make the elevator wait for days.
+    /// Whether a tunable was set to the largest value of all, so that the
+    /// elevator may wait for days.
     endless: bool,
-    /// The elevator was being switched when decisions were last looked at.
+    /// Whether a switch of elevators was in progress when decisions were last examined.
     switching: bool,
     digest: Digest,
     decisions: Digest,
@@ -67,10 +69,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine as `config` describes it. `record`: decisions are recorded and audited.
+    /// Creates the host of `config`. `record`: decisions are recorded and audited.
     ///
     /// # Errors
-    /// If something does not hold already.
+    /// If a property is already violated.
     pub fn new(config: &Config, record: bool) -> Result<Self, Violation> {
         let queue = RequestQueue::new(config.origin, &config.queue, elevators()[config.home]);
         let mut host = Self {
@@ -109,10 +111,10 @@ impl Host {
         Ok(host)
     }
 
-    /// Does one operation and everything the contract asks of a host after it.
+    /// Does one operation, and all that the contract requires of a host after it.
     ///
     /// # Errors
-    /// If something does not hold.
+    /// If a property is violated.
     #[inline]
     pub fn apply(&mut self, operation: &Operation) -> Checked {
         if self.now >= END_OF_TIME {
@@ -186,19 +188,19 @@ impl Host {
         self.model.check_memory(env.contexts.len(), env.requests.capacity())
     }
 
-    /// A hash of all events so far but decisions.
+    /// Returns a hash of all events so far, without decisions.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
-    /// A hash of all decisions so far.
+    /// Returns a hash of all decisions so far.
     #[must_use]
     pub fn decisions_digest(&self) -> u64 {
         self.decisions.value()
     }
 
-    /// What happened how often.
+    /// Returns the counts of events.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
@@ -229,7 +231,7 @@ impl Host {
 
     // ---- the device
 
-    /// A turn in which the device takes `requests` at most.
+    /// Carries out a turn in which the device takes at most `requests` requests.
     #[inline]
     fn run(&mut self, requests: u32) -> Checked {
         let mut left = requests;
@@ -258,7 +260,7 @@ impl Host {
         self.in_device.len() < self.config.depth as usize
     }
 
-    /// The device takes a request.
+    /// Gives a request to the device.
     #[inline]
     fn start(&mut self, id: RequestId) -> Checked {
         let request = self.driver.queue().request(id);
@@ -270,7 +272,8 @@ impl Host {
             sync: request.is_sync(),
             fua: request.needs_fua(),
         };
-        // Of all in the device, as they are now: a switch of elevators gives them other tags.
+        // Compares with the present tags of all requests in the device, because a
+        // switch of elevators changes tags.
         let tag_of = |id: RequestId| {
             let request = self.driver.queue().request(id);
             request.tag().map(|tag| (request.hw_queue(), tag))
@@ -291,13 +294,14 @@ impl Host {
         self.look_at_decisions()
     }
 
-    /// Requests in the elevator, or released by it: none of those that wait for a task, a flush or a switch.
+    /// Returns the number of requests that the elevator holds or has released.
+    /// Requests that wait for a task, a flush or a switch do not count.
     fn in_elevator(&self) -> usize {
         let on_plugs: u32 = self.tasks.iter().map(|task| task.on_plug).sum();
         self.driver.queue().waiting() - on_plugs as usize
     }
 
-    /// The queue gave out nothing: then it waits for something that comes.
+    /// Checks that the queue waits for a coming event, after it gave out no request.
     #[inline]
     fn check_progress(&mut self) -> Checked {
         if !self.in_device.is_empty() {
@@ -310,13 +314,13 @@ impl Host {
             return Ok(());
         }
         if self.layer() == Layer::Multi && self.tasks.iter().any(|task| task.plugged) {
-            // How much is on plugs is not known here.
+            // The host does not know how many requests are on plugs.
             return Ok(());
         }
         let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
-            // Once expiry is shortened, requests look younger than they are: it waits until they are as old as they
-            // look.
+            // If expiry is shortened, requests look younger than they are.
+            // mq-deadline waits until they are as old as they look.
             self.coverage.idle += 1;
             return Ok(());
         }
@@ -330,10 +334,11 @@ impl Host {
             Progress,
             "{waiting} requests wait, nothing is in the device, and there is no timer"
         );
-        // The first CFQ with slices has a second timer, for the idle class, which may find that it is early.
+        // The first CFQ with slices has a second timer, for the idle class, which
+        // may find that it is early.
         let in_vain_max = match name {
             "cfq-2.6.16" => 4,
-            // Windows of wbt end at timers of their own, shorter ones than bfq waits for.
+            // Windows of wbt end at separate timers, which are shorter than bfq's waits.
             _ if self.throttled && self.endless => u32::MAX,
             _ if self.throttled => 64,
             _ => 2,
@@ -348,7 +353,7 @@ impl Host {
         Ok(())
     }
 
-    /// The device gives one of its requests back, unless it is a flush.
+    /// Makes the device give back one of its requests, unless it is a flush.
     fn requeue(&mut self, pick: usize) -> Checked {
         if self.in_device.is_empty() {
             return Ok(());
@@ -367,7 +372,7 @@ impl Host {
         self.attend_to_kick()
     }
 
-    /// The device is done with one of its requests. Whether it had any.
+    /// Completes one of the device's requests. Returns whether it had any.
     #[inline]
     fn complete(&mut self, pick: usize, failed: bool) -> Result<bool, Violation> {
         if self.in_device.is_empty() {
@@ -392,7 +397,7 @@ impl Host {
         }
         self.model.completed(self.now, id.index(), result, &self.done)?;
         if self.layer() == Layer::Multi {
-            // It may have been the last that a switch waited for, and what was held is inserted.
+            // A switch may have waited for this request. Requests that were held are then inserted.
             self.reconcile()?;
         }
         self.look_at_decisions()?;
@@ -400,7 +405,7 @@ impl Host {
         if let Some(audit) = &mut self.audit {
             self.done.iter().for_each(|(bio, _)| audit.finished(bio.cookie));
         }
-        // Who waited goes on, even if nothing is dispatched.
+        // Waiting tasks continue, even if no request is dispatched.
         self.run(0)?;
         Ok(true)
     }
@@ -411,7 +416,7 @@ impl Host {
             self.driver.timer(self.now);
             return Ok(());
         };
-        // Not yet: nothing happens.
+        // Before its time, nothing may happen.
         if at > self.now {
             self.driver.timer(self.now);
             ensure!(self.driver.next_timer() == Some(at), Progress, "a timer fired before its time");
@@ -425,7 +430,7 @@ impl Host {
         self.run(u32::MAX)
     }
 
-    /// Starts what the elevator wants started at once.
+    /// Starts the requests that the elevator wants started at once.
     #[inline]
     fn attend_to_kick(&mut self) -> Checked {
         while let Some(id) = self.driver.kicked(self.now, self.has_room()) {
@@ -436,7 +441,7 @@ impl Host {
         self.look_at_decisions()
     }
 
-    /// Audits what was decided by the last call.
+    /// Audits the decisions of the last call.
     #[inline]
     fn look_at_decisions(&mut self) -> Checked {
         if let Some(at) = self.driver.queue().next_timer() {

@@ -1,4 +1,4 @@
-//! Tasks at work: bios, plugs, waiting for room.
+//! Submissions of tasks: bios, plugs, waiting for room.
 
 use iosched::controllers::Wbt;
 use iosched::{Bio, ContextId, Flags, Op, Submit};
@@ -8,10 +8,10 @@ use crate::model::{Conditions, Layer, Ordering, Sequence};
 use crate::operation::{Near, SectorChoice};
 use crate::violation::{Checked, Violation, ensure};
 
-/// Largest room between two bios that is filled, in sectors.
+/// Largest gap between two bios that is filled, in sectors.
 const FILL_MAX: u64 = 64;
 
-/// What is left of a bio that the host splits.
+/// The rest of a bio that the host splits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remainder {
     op: Op,
@@ -20,7 +20,7 @@ pub(super) struct Remainder {
     nr_sectors: u32,
 }
 
-/// What was submitted last.
+/// A past submission.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     op: Op,
@@ -49,7 +49,7 @@ impl Recent {
         self.next += 1;
     }
 
-    /// The beginning of the first one behind `end`.
+    /// Returns the first sector of the nearest submission behind `end`.
     fn next_behind(&self, end: u64) -> Option<u64> {
         self.ring.iter().map(|past| past.sector).filter(|&sector| sector > end).min()
     }
@@ -60,7 +60,7 @@ impl Recent {
     }
 }
 
-/// What became of a bio.
+/// Result of submitting a bio.
 #[derive(PartialEq)]
 enum Sent {
     Accepted,
@@ -68,7 +68,7 @@ enum Sent {
 }
 
 impl Host {
-    /// A task submits; nothing if it waits for room. Whether it did anything.
+    /// Submits an I/O of a task. Returns false, without effect, if the task waits for room.
     #[inline]
     pub(super) fn submit(
         &mut self,
@@ -138,7 +138,7 @@ impl Host {
             if self.submit_bio(task, bio)? == Sent::Full {
                 self.coverage.full += 1;
                 self.tasks[task].remainder = Some(left);
-                // It sleeps, so what it collected must not wait for it.
+                // The task sleeps, so its collected requests must not wait for it.
                 return self.unplug(task);
             }
             left.sector += u64::from(nr_sectors);
@@ -163,7 +163,8 @@ impl Host {
                 self.coverage.bios += 1;
                 let layer = self.layer();
                 if layer == Layer::Multi {
-                    // The new one is not counted yet. Of those that its plug held some may be gone.
+                    // The new request is not counted yet. Requests of its plug may
+                    // have been absorbed.
                     let arena = self.arena() - 1;
                     self.coverage.absorbed +=
                         self.model.reconcile(self.now, arena, self.driver.queue().max_sectors())?;
@@ -212,7 +213,7 @@ impl Host {
         Ok(Sent::Accepted)
     }
 
-    /// Whether a bio that was accepted is for the elevator to see.
+    /// Returns whether the elevator sees an accepted bio.
     fn is_elevators(&self, cookie: u64) -> bool {
         self.model.bio(cookie).is_some_and(|bio| bio.sequence == Sequence::None && bio.ordering == Ordering::None)
     }
@@ -221,7 +222,7 @@ impl Host {
         self.model.bio(cookie).is_some_and(|bio| bio.ordering == Ordering::Barrier)
     }
 
-    /// A barrier has emptied the elevator, and all plugs before that.
+    /// Records that a barrier has emptied the elevator, and before that all plugs.
     fn drained_for(&mut self, barrier: u64) {
         self.coverage.barriers += 1;
         for task in &mut self.tasks {
@@ -232,7 +233,7 @@ impl Host {
         }
     }
 
-    /// If a switch has ended, what it held back takes its place.
+    /// If a switch has ended, handles the bios that it held back.
     pub(super) fn attend_to_takeover(&mut self, was_switching: bool) {
         if was_switching
             && !self.driver.queue().is_switching()
@@ -243,7 +244,7 @@ impl Host {
         }
     }
 
-    /// A request came onto the task's plug.
+    /// Records that a request was added to the task's plug.
     fn collected(&mut self, task: usize) {
         let task = &mut self.tasks[task];
         task.on_plug += 1;
@@ -293,13 +294,13 @@ impl Host {
         Ok(())
     }
 
-    /// Parts that are left of what tasks wait to submit.
+    /// Returns the number of remaining parts of all I/Os for which tasks wait.
     pub(super) fn parts_left(&self) -> u32 {
         let left = self.tasks.iter().filter_map(|task| task.remainder);
         left.map(|left| left.nr_sectors.div_ceil(self.driver.queue().max_sectors()).max(1)).sum()
     }
 
-    /// A task goes on that waited for room and was called.
+    /// Continues a task that waited for room and was woken.
     #[inline]
     pub(super) fn wake(&mut self, context: ContextId) -> Checked {
         self.digest.add(12 + ((context.index() as u64) << 8));
@@ -318,7 +319,8 @@ impl Host {
         }
     }
 
-    /// Nobody waits for room while nothing is allocated, nor at wbt while it counts nothing: nobody would ever call it.
+    /// Checks that no task waits for room while no request is allocated, nor at
+    /// wbt while it counts none. Such a task would never be woken.
     pub(super) fn check_waiters(&self) -> Checked {
         for task in &self.tasks {
             let Some(Remainder { op, flags, .. }) = task.remainder else { continue };
@@ -339,7 +341,7 @@ impl Host {
             {
                 let waits = (op, flags);
                 let is_counted = |bio: (Op, Flags)| counted(bio).is_some() && counted(bio) == counted(waits);
-                // Those that have a place and wait for a tag, too.
+                // Tasks that passed wbt and wait for a tag count, too.
                 let others = self.tasks.iter().filter(|other| !audit.is_throttled(other.pid));
                 let mut others = others.filter_map(|other| other.remainder).map(|left| (left.op, left.flags));
                 let is_kept = others.any(is_counted) || self.model.founders().any(is_counted);
@@ -350,12 +352,12 @@ impl Host {
     }
 }
 
-/// Which of wbt's counts a bio is in.
+/// Returns the count of wbt to which a bio belongs.
 fn counted((op, flags): (Op, Flags)) -> Option<(bool, bool)> {
     Wbt::is_for(op, flags).then_some((op == Op::Discard, flags.contains(Flags::SWAP)))
 }
 
-/// The limit in force.
+/// Returns the limit in force.
 pub(super) fn nr_requests(queue: &iosched::RequestQueue) -> u32 {
     queue.attribute("nr_requests").ok().and_then(|value| value.parse().ok()).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! What the recorded decisions say, held against what happened: where every request is and how large, who may allocate,
-//! whom noop and deadline serve next, and who waits at wbt.
+//! The audit of recorded decisions. It compares them with the events: stage and size of each
+//! request, allocation, the order of noop and deadline, and the processes that wait at wbt.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,20 +9,20 @@ use super::deadline::DeadlineAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
-/// Whether only what is flagged is sync to that elevator, and not every read.
+/// Returns whether only flagged requests are sync for that elevator, and not every read.
 fn sees_flags_only(elevator: &str) -> bool {
     elevator == "adios"
 }
 
-/// Whether nothing sync joins something async under that elevator.
+/// Returns whether no sync bio joins an async request under that elevator.
 pub(crate) fn keeps_sync_apart(elevator: &str) -> bool {
     matches!(elevator, "cfq" | "cfq-2.6.34" | "cfq-2.6.30")
 }
 
-/// Where a request is.
+/// Stage of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AuditStage {
-    /// Nothing of the kind.
+    /// Not known.
     None,
     /// Allocated: on a plug, held, or waiting for a flush.
     Allocated,
@@ -30,11 +30,11 @@ enum AuditStage {
     Inserted,
     /// In the device.
     Dispatched,
-    /// The device had it and gave it back.
+    /// Given back by the device.
     GivenBack,
 }
 
-/// A request, in the place of its founder's record.
+/// A request, stored in the slot of its founder's record.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     cookie: u64,
@@ -51,15 +51,15 @@ const NO_EXTENT: Extent = Extent { cookie: 0, sector: 0, end: 0, op: Op::Read, s
 #[derive(Debug)]
 pub(crate) struct Audit {
     extents: Vec<Extent>,
-    /// Requests allocated: async, sync.
+    /// Allocated requests: async, sync.
     allocated: [u32; 2],
-    /// Requests inserted and not dispatched.
+    /// Requests that are inserted and not dispatched.
     inserted: usize,
     elevator: &'static str,
-    /// noop's, oldest first.
+    /// Requests of noop, oldest first.
     fifo: VecDeque<u64>,
     deadline: DeadlineAudit,
-    /// Processes that wait at wbt, and were not called.
+    /// Processes that wait at wbt and were not woken.
     throttled: BTreeSet<u32>,
 }
 
@@ -76,37 +76,37 @@ impl Audit {
         }
     }
 
-    /// Requests of a kind that are allocated.
+    /// Returns the number of allocated requests of a kind.
     pub(crate) fn allocated(&self, sync: bool) -> u32 {
         self.allocated[usize::from(sync)]
     }
 
-    /// Whether a process waits at wbt.
+    /// Returns whether a process waits at wbt.
     pub(crate) fn is_throttled(&self, pid: u32) -> bool {
         self.throttled.contains(&pid)
     }
 
-    /// A process that waited is called, or exits.
+    /// Records that a waiting process is woken or exits.
     pub(crate) fn waits_no_more(&mut self, pid: u32) {
         self.throttled.remove(&pid);
     }
 
-    /// Requests of deadline that were dispatched past their deadline.
+    /// Returns the number of requests that deadline dispatched past their deadline.
     pub(crate) fn expired(&self) -> u64 {
         self.deadline.expired
     }
 
-    /// The tunables may have changed.
+    /// Reads the tunables, which may have changed.
     pub(crate) fn tunables_changed(&mut self, queue: &RequestQueue) {
         self.deadline.tunables_changed(queue);
     }
 
-    /// A switch began: what is queued is drained.
+    /// Records the start of a switch, which drains the queued requests.
     pub(crate) fn switching(&mut self) {
         self.deadline.suspend();
     }
 
-    /// A barrier drained what was submitted before it.
+    /// Records that a barrier drained the requests that were submitted before it.
     pub(crate) fn barrier(&mut self, cookie: u64) {
         self.deadline.drain_before(cookie);
     }
@@ -129,10 +129,10 @@ impl Audit {
         Ok(extent)
     }
 
-    /// A request was allocated for a bio.
+    /// Records that a request was allocated for a bio.
     pub(crate) fn founded(&mut self, model: &Model, cookie: u64, layer: Layer, nr_requests: u32) -> Checked {
         if layer == Layer::Multi && self.extent(cookie).cookie == cookie {
-            // Its insertion told of it.
+            // Its insertion was recorded before.
             return Ok(());
         }
         let Some(bio) = model.bio(cookie) else { return Ok(()) };
@@ -148,7 +148,7 @@ impl Audit {
         Ok(())
     }
 
-    /// A bio was refused.
+    /// Checks the refusal of a bio.
     pub(crate) fn full(&self, sync: bool, nr_requests: u32) -> Checked {
         let allocated = self.allocated(sync);
         ensure!(
@@ -159,7 +159,7 @@ impl Audit {
         Ok(())
     }
 
-    /// A request that the host submitted ended.
+    /// Records the end of a request that the host submitted.
     pub(crate) fn finished(&mut self, cookie: u64) {
         let extent = self.extent(cookie);
         if extent.cookie == cookie && extent.stage != AuditStage::None {
@@ -169,7 +169,7 @@ impl Audit {
         }
     }
 
-    /// A decision.
+    /// Checks a decision.
     pub(crate) fn take(
         &mut self,
         model: &Model,
@@ -181,7 +181,7 @@ impl Audit {
         match *decision {
             Decision::Insert { cookie, sector, nr_sectors, op, sync, .. } => {
                 if layer == Layer::Multi {
-                    // A request may be gone again before the host hears of it.
+                    // A request may be gone again before the host sees it.
                     self.founded(model, cookie, layer, u32::MAX)?;
                 }
                 let extent = self.known(cookie, &[AuditStage::Allocated])?;
@@ -291,7 +291,8 @@ impl Audit {
         );
         self.extent(cookie).stage = AuditStage::Dispatched;
         if extent.stage != AuditStage::Inserted {
-            // The data of a flush sequence, or what was given back: it passes the elevator by.
+            // The data of a flush sequence, or a request that was given back,
+            // bypasses the elevator.
             return Ok(());
         }
         self.inserted -= 1;

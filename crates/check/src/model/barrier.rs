@@ -1,7 +1,7 @@
-//! What barriers promise: everything submitted before one is complete before it is issued, nothing submitted after it
-//! is issued before it is complete.
+//! The guarantees of barriers. All bios that were submitted before a barrier complete
+//! before it is issued. No bio that was submitted after it is issued before it completes.
 //!
-//! A bio's cookie says when it was submitted: later ones are larger.
+//! A bio's cookie shows the order of submission: later bios have larger cookies.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use crate::violation::{Checked, ensure};
 /// Whether a bio is a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ordering {
-    /// It is none.
+    /// It is not a barrier.
     None,
-    /// It arrived while elevators were switched: the layer of the one that takes over decides.
+    /// It arrived while elevators were switched. The layer of the new elevator decides.
     Undecided,
-    /// It is one.
+    /// It is a barrier.
     Barrier,
 }
 
 /// Barriers that are not complete.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
-    /// In order of submission.
+    /// Cookies in order of submission.
     waiting: VecDeque<u64>,
-    /// The device has had something to do for the first.
+    /// Whether the device has received a command of the first barrier.
     begun: bool,
 }
 
@@ -37,12 +37,12 @@ impl Barriers {
         self.waiting.is_empty()
     }
 
-    /// The first, if the device has had nothing to do for it.
+    /// Returns the first barrier, if the device has received no command of it.
     pub(super) fn next(&self) -> Option<u64> {
         self.waiting.front().copied().filter(|_| !self.begun)
     }
 
-    /// The first begins, and these many bios before it are under way.
+    /// Begins the first barrier, with `earlier` preceding bios in flight.
     pub(super) fn begin(&mut self, earlier: usize) -> Checked {
         ensure!(
             earlier == 0,
@@ -54,7 +54,7 @@ impl Barriers {
         Ok(())
     }
 
-    /// The bio is issued or complete.
+    /// Checks a bio that is issued or complete.
     #[inline]
     pub(super) fn pass(&self, cookie: u64) -> Checked {
         ensure!(
@@ -66,7 +66,7 @@ impl Barriers {
         Ok(())
     }
 
-    /// The bio is complete.
+    /// Records the completion of a bio.
     pub(super) fn complete(&mut self, cookie: u64) {
         if self.waiting.front() == Some(&cookie) {
             self.waiting.pop_front();
@@ -76,7 +76,8 @@ impl Barriers {
 }
 
 impl Model {
-    /// Where a bio that founded a request stands from now on among flushes and barriers. A barrier waits for its turn.
+    /// Puts a bio that founded a request in order among flushes and barriers. A
+    /// barrier waits for its turn.
     pub(super) fn order(&mut self, cookie: u64) {
         let record = &self.bios[slot_of(cookie)];
         match record.ordering {
@@ -88,7 +89,8 @@ impl Model {
         }
     }
 
-    /// An elevator of `layer` has taken over: what arrived meanwhile takes its place. The last barrier among it.
+    /// Orders the bios that arrived during a switch, after an elevator of
+    /// `layer` has taken over. Returns the last barrier among them.
     pub(crate) fn taken_over(&mut self, layer: Layer) -> Option<u64> {
         let held = self.bios.iter().filter(|record| record.cookie != 0 && record.ordering == Ordering::Undecided);
         let mut held: Vec<_> = held.map(|record| record.cookie).collect();
@@ -101,12 +103,13 @@ impl Model {
         held.last().copied().filter(|_| layer == Layer::Single)
     }
 
-    /// The next barrier begins.
+    /// Begins the next barrier.
     pub(super) fn begin_barrier(&mut self, cookie: u64) -> Checked {
         self.barriers.begin(self.bios.iter().filter(|record| record.cookie != 0 && record.cookie < cookie).count())
     }
 
-    /// The device flush that is given to the device now is that of the next barrier, unless others wait for one.
+    /// Records a device flush that is given to the device. It belongs to the
+    /// next barrier, unless other bios wait for a flush.
     pub(super) fn flush_for_barrier(&mut self) -> Checked {
         let Some(cookie) = self.barriers.next().filter(|_| !self.flushes.is_awaited()) else { return Ok(()) };
         self.begin_barrier(cookie)?;

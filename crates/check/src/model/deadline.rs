@@ -1,10 +1,13 @@
-//! deadline's promise: how often an expired request may be passed over.
+//! deadline's guarantee: the number of times that an expired request may be passed over.
 //!
-//! Once a request and all that came before it in its direction have expired, every batch of that direction begins with
-//! the oldest of them. Of k before it, k + 1 such batches begin until it is served. A batch has at most B =
-//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most `writes_starved` of reads; between
-//! two of reads at most one of writes, if `writes_starved` is not 0, else any number. The batch under way may have B -
-//! 1 to go. So at most (B - 1) + (k + 1) others B + k B requests pass it over.
+//! Consider a request in a direction, where it and all earlier ones have expired. From
+//! then on, every batch of that direction begins with the oldest of them. If k requests
+//! are before it, k + 1 such batches begin until it is served. A batch has at most B =
+//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most
+//! `writes_starved` batches of reads. Between two batches of reads there is at most one of
+//! writes, if `writes_starved` is not 0, else any number. The current batch may have B - 1
+//! requests left. So at most (B - 1) + (k + 1) others B + k B requests pass it over, where
+//! others is the number of batches of the other direction between two batches.
 
 use std::collections::VecDeque;
 
@@ -12,14 +15,15 @@ use iosched::{MILLISECOND_NS, RequestQueue, SECOND_NS, Time};
 
 use crate::violation::{Checked, ensure};
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     cookie: u64,
     deadline: Time,
-    /// When it and all before it have expired.
+    /// Time at which it and all before it have expired.
     due: Time,
-    /// Dispatches so far when that was noticed, and how many more there may be.
+    /// Largest number of total dispatches at which it may still wait, set when
+    /// its expiry is noticed.
     limit: Option<u64>,
 }
 
@@ -30,11 +34,11 @@ pub(super) struct DeadlineAudit {
     expire_ms: [u64; 2],
     writes_starved: u64,
     batch: u64,
-    /// Oldest first: reads, writes.
+    /// Waiting requests, oldest first: reads, writes.
     waiting: [VecDeque<Waiting>; 2],
     dispatched: u64,
     suspended: bool,
-    /// What a barrier drained: it is dispatched in another order.
+    /// Requests that a barrier drained. They are dispatched in another order.
     drained: Vec<u64>,
     /// Requests that were past their deadline when they were dispatched.
     pub(super) expired: u64,
@@ -57,7 +61,7 @@ impl DeadlineAudit {
         audit
     }
 
-    /// The promise begins anew with the present tunables.
+    /// Restarts the guarantee with the present tunables.
     pub(super) fn tunables_changed(&mut self, queue: &RequestQueue) {
         if queue.scheduler() != "deadline" {
             return;
@@ -89,7 +93,7 @@ impl DeadlineAudit {
         waiting.push_back(Waiting { cookie, deadline, due, limit: None });
     }
 
-    /// What founded requests before `barrier` was drained.
+    /// Records that the requests founded before `barrier` were drained.
     pub(super) fn drain_before(&mut self, barrier: u64) {
         for waiting in &mut self.waiting {
             self.drained.extend(waiting.iter().map(|waiting| waiting.cookie).filter(|&cookie| cookie < barrier));
@@ -103,7 +107,7 @@ impl DeadlineAudit {
         waiting.remove(place).map(|taken| (place, taken))
     }
 
-    /// The survivor takes over the place and deadline of what it absorbed, if that is earlier.
+    /// Gives the surviving request the place and deadline of the absorbed one, if that is earlier.
     pub(super) fn absorb(&mut self, absorbed: u64, survivor: u64, write: bool) {
         let direction = usize::from(write);
         let deadline_of = |waiting: &VecDeque<Waiting>, cookie| {
@@ -121,7 +125,7 @@ impl DeadlineAudit {
         }
     }
 
-    /// A request is given to the device.
+    /// Checks a request that is given to the device.
     pub(super) fn dispatch(&mut self, now: Time, cookie: u64, write: bool) -> Checked {
         if let Some(place) = self.drained.iter().position(|&drained| drained == cookie) {
             self.drained.swap_remove(place);
@@ -143,7 +147,7 @@ impl DeadlineAudit {
                 );
             }
             self.dispatched += 1;
-            // Those that still wait, too: the oldest has the least patience.
+            // Also check waiting requests. The oldest has the lowest limit.
             for waiting in self.waiting.iter().filter_map(|waiting| waiting.front()) {
                 ensure!(
                     waiting.limit.is_none_or(|limit| self.dispatched <= limit),
@@ -155,7 +159,7 @@ impl DeadlineAudit {
         Ok(())
     }
 
-    /// Gives those that are due by `now` their limits.
+    /// Sets the limits of the requests that are due by `now`.
     fn notice(&mut self, now: Time) {
         let (dispatched, batch) = (self.dispatched, self.batch);
         for direction in 0..2 {

@@ -1,41 +1,41 @@
-//! What the device's flushes promise.
+//! The guarantees of device flushes.
 
 use iosched::Time;
 
 use crate::violation::{Checked, ensure};
 
-/// Who waits for a device flush, and which ones there were. Moments count events.
+/// Bios that wait for a device flush, and past flushes. Moments count events.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// The one in the device: when it began.
+    /// Start of the flush in the device.
     pub(super) device: Option<(u64, Time)>,
-    /// When the latest began that completed well; 0 for none.
+    /// Start of the latest flush that succeeded, or 0 if there was none.
     latest: u64,
-    /// Bios that wait for the next one: to be done with it; to have their data written after it.
+    /// Bios that wait for the next flush: to complete with it; to write their data after it.
     waiting: [u32; 2],
-    /// The same, for the one in the device.
+    /// The same for the flush in the device.
     served: [u32; 2],
 }
 
 /// A device flush that completed.
 pub(super) struct Served {
-    /// The moment it was given to the device.
+    /// Moment at which it was given to the device.
     pub(super) started: u64,
-    /// The time it was.
+    /// Time at which it was given to the device.
     pub(super) began: Time,
-    /// Bios that are done with it.
+    /// Bios that complete with it.
     pub(super) waited: u32,
-    /// Bios whose data is to be written now.
+    /// Bios whose data can now be written.
     pub(super) waited_before: u32,
 }
 
 impl Flushes {
-    /// One more bio waits for a flush, to be done with it or to be written after it.
+    /// Adds a bio that waits for a flush, to complete with it or to be written after it.
     pub(super) fn wait(&mut self, before: bool) {
         self.waiting[usize::from(before)] += 1;
     }
 
-    /// A flush is given to the device.
+    /// Records a flush that is given to the device.
     pub(super) fn start(&mut self, now: Time, moment: u64, index: usize) -> Checked {
         ensure!(self.device.is_none(), NothingCrossesAFlush, "rq{index} is a second flush at once");
         ensure!(self.is_awaited(), NothingCrossesAFlush, "rq{index} is a flush that nobody waits for");
@@ -44,7 +44,7 @@ impl Flushes {
         Ok(())
     }
 
-    /// The one in the device completes.
+    /// Completes the flush in the device.
     pub(super) fn complete(&mut self, well: bool) -> Served {
         let (started, began) = self.device.take().unwrap_or((0, Time::ZERO));
         if well {
@@ -54,17 +54,17 @@ impl Flushes {
         Served { started, began, waited, waited_before }
     }
 
-    /// Whether a flush that began after `moment` has completed well.
+    /// Returns whether a flush that began after `moment` has succeeded.
     pub(super) fn served_after(&self, moment: u64) -> bool {
         self.latest > moment
     }
 
-    /// Whether anybody waits for the next one.
+    /// Returns whether a bio waits for the next flush.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting != [0; 2]
     }
 
-    /// Whether anybody waits, or one is in the device.
+    /// Returns whether a bio waits, or a flush is in the device.
     pub(super) fn is_busy(&self) -> bool {
         self.device.is_some() || self.is_awaited()
     }

@@ -1,5 +1,5 @@
-//! What must hold, kept without the library's help: every bio that is under way, every request in the device, the
-//! promises of flushes, and the sums that the statistics should show.
+//! The model, which does not use the library's data: bios in flight, requests in the
+//! device, the guarantees of flushes, and the sums that the statistics should show.
 
 pub(crate) mod audit;
 mod barrier;
@@ -17,69 +17,69 @@ pub(crate) use barrier::Ordering;
 use flush::{Flushes, Served};
 pub(crate) use sums::Sums;
 
-/// Bits of a cookie that name the slot of its record.
+/// Bits of a cookie that hold the slot of its record.
 const SLOT_BITS: u32 = 24;
 
-/// Contexts of the queue's own: that of the worker that sends on what controllers held back.
+/// The queue's own contexts: that of the worker that continues bios that controllers held back.
 const WORKERS: usize = 1;
 
-/// The slot of a cookie's record.
+/// Returns the slot of a cookie's record.
 #[inline]
 pub(crate) fn slot_of(cookie: u64) -> usize {
     (cookie & ((1 << SLOT_BITS) - 1)) as usize
 }
 
-/// A bio under way.
+/// A bio in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BioRecord {
-    /// 0: none.
+    /// Cookie, or 0 for a free record.
     pub(crate) cookie: u64,
     pub(crate) sector: Sector,
     pub(crate) submitted: Time,
-    /// The moment after which a device flush must start that serves it.
+    /// Moment after which the device flush of this bio must start.
     pub(crate) flush_after: u64,
     pub(crate) nr_sectors: u32,
     /// The size limit when it was submitted.
     max_sectors: u32,
     pub(crate) context: ContextId,
-    /// The request it founded.
+    /// The request that it founded.
     request: u32,
     pub(crate) op: Op,
-    /// Without those that the queue may ignore.
+    /// Flags, without those that the queue may ignore.
     pub(crate) flags: Flags,
     founder: bool,
-    /// The elevator was CFQ: it decided if the bio joined a request then.
+    /// Whether the elevator was CFQ at the time. CFQ then decided whether the bio joined a request.
     cfq: bool,
-    /// It passes the elevator by, and why.
+    /// Reason why it bypasses the elevator.
     pub(crate) sequence: Sequence,
     /// Whether it is a barrier.
     pub(crate) ordering: Ordering,
 }
 
-/// What the queue is like when a bio is submitted.
+/// State of the queue when a bio is submitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
     /// The size limit.
     pub(crate) max_sectors: u32,
-    /// The elevator is CFQ.
+    /// Whether the elevator is CFQ.
     pub(crate) cfq: bool,
     pub(crate) layer: Layer,
-    /// Elevators are being switched.
+    /// Whether a switch of elevators is in progress.
     pub(crate) switching: bool,
 }
 
-/// Where a bio stands that needs the device's cache flushed.
+/// Progress of a bio that needs a flush of the device's cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sequence {
-    /// It is none of these.
+    /// It needs no flush.
     None,
-    /// Done after a flush.
+    /// It completes after a flush.
     Flush,
     /// Its data is written after a flush.
     Before,
     /// Its data may be written.
     Data,
-    /// Its data is written: done after a flush.
+    /// Its data is written. It completes after a flush.
     After,
 }
 
@@ -89,7 +89,7 @@ impl BioRecord {
     }
 }
 
-/// A request as the device was given it.
+/// A request as it was given to the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) cookie: u64,
@@ -100,10 +100,10 @@ pub(crate) struct Seen {
     pub(crate) fua: bool,
 }
 
-/// Which request queue it is.
+/// Layer of a request queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Layer {
-    /// Linux' legacy one.
+    /// Linux' legacy layer.
     Single,
     /// blk-mq.
     Multi,
@@ -120,26 +120,27 @@ struct ContextUse {
 pub(crate) struct Model {
     write_cache: bool,
     device_fua: bool,
-    /// Flushes are barriers in the single-queue layer.
+    /// Whether flushes are barriers in the single-queue layer.
     makes_barriers: bool,
     bios: Vec<BioRecord>,
     free: Vec<u32>,
     serial: u64,
-    /// What the device has, by request.
+    /// Requests in the device, by index.
     in_device: Vec<Option<Seen>>,
-    /// What the device gave back undone and was not given again; the last is to be given first.
+    /// Requests that the device gave back and that were not dispatched again.
+    /// The last must be dispatched first.
     given_back: Vec<u64>,
-    /// Counts events that flushes are ordered by.
+    /// Counter of events, which orders flushes.
     moment: u64,
     flushes: Flushes,
     barriers: Barriers,
     pub(crate) sums: Sums,
-    /// Requests allocated for bios and not finished.
+    /// Requests that are allocated for bios and not finished.
     pub(crate) requests: u64,
-    /// Founders of requests that were absorbed and are not done.
+    /// Founders of absorbed requests that are not complete.
     absorbed: u64,
     requests_most: u64,
-    /// The largest size limit in force when requests were inserted and became part of others.
+    /// Largest size limit in force when requests were inserted and became part of others.
     insertion_limit: u32,
     contexts: Vec<ContextUse>,
     contexts_used: usize,
@@ -171,25 +172,25 @@ impl Model {
         }
     }
 
-    /// Bios under way.
+    /// Returns the number of bios in flight.
     pub(crate) fn live(&self) -> usize {
         self.bios.len() - self.free.len()
     }
 
-    /// The record of a bio under way.
+    /// Returns the record of a bio in flight.
     #[inline]
     pub(crate) fn bio(&self, cookie: u64) -> Option<&BioRecord> {
         self.bios.get(slot_of(cookie)).filter(|record| record.cookie == cookie)
     }
 
-    /// Op and flags of bios that founded a request, and are under way.
+    /// Returns operation and flags of the bios in flight that founded a request.
     pub(crate) fn founders(&self) -> impl Iterator<Item = (Op, Flags)> + '_ {
         self.bios.iter().filter(|record| record.cookie != 0 && record.founder).map(|record| (record.op, record.flags))
     }
 
     // ---- submission
 
-    /// Notes down a bio that is about to be submitted, and names it.
+    /// Records a bio that is about to be submitted, and returns its cookie.
     pub(crate) fn announce(&mut self, now: Time, bio: &Bio, conditions: Conditions) -> u64 {
         let Conditions { max_sectors, cfq, layer, switching } = conditions;
         self.serial += 1;
@@ -249,7 +250,7 @@ impl Model {
         cookie
     }
 
-    /// The bio was not taken.
+    /// Removes the record of a bio that was refused.
     pub(crate) fn withdraw(&mut self, cookie: u64) {
         self.bios[slot_of(cookie)].cookie = 0;
         self.free.push(slot_of(cookie) as u32);
@@ -261,7 +262,8 @@ impl Model {
         record
     }
 
-    /// The bio became the first of request `index`. `arena`: requests alive, the device flush included.
+    /// Records that the bio became the first of request `index`. `arena`:
+    /// existing requests, including the device flush.
     pub(crate) fn founded(&mut self, now: Time, cookie: u64, index: usize, arena: usize) -> Checked {
         self.moment += 1;
         let moment = self.moment;
@@ -283,7 +285,7 @@ impl Model {
         Ok(())
     }
 
-    /// The bio joined a request, which then absorbed another or did not.
+    /// Records that the bio joined a request. Returns whether that request absorbed another.
     pub(crate) fn merged(
         &mut self,
         now: Time,
@@ -304,10 +306,10 @@ impl Model {
             record.flags
         );
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
-        // In the multi-queue layer a request that swallows another may in turn be swallowed.
+        // In the multi-queue layer, a request that absorbs another may in turn be absorbed.
         let one = alive + 1 == self.requests;
         if layer == Layer::Multi {
-            // The bio may have had a request of its own for a moment.
+            // The bio may have had a separate request for a moment.
             self.requests_most = self.requests_most.max(self.requests + 2);
         }
         ensure!(
@@ -328,8 +330,8 @@ impl Model {
         Ok(absorbed)
     }
 
-    /// In the multi-queue layer a call that inserts requests may see some of them become part of others. Says how many.
-    /// `max_sectors` is the limit in force.
+    /// Counts absorbed requests after a call that inserts requests in the multi-queue
+    /// layer. Returns how many were absorbed. `max_sectors` is the limit in force.
     pub(crate) fn reconcile(&mut self, now: Time, arena: usize, max_sectors: u32) -> Result<u64, super::Violation> {
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
         ensure!(
@@ -341,7 +343,7 @@ impl Model {
         let gone = self.requests - alive;
         if gone > 0 {
             self.insertion_limit = self.insertion_limit.max(max_sectors);
-            // They may have been there together with the one that the call is about.
+            // They may have existed together with the request of the call.
             self.requests_most = self.requests_most.max(self.requests + 2);
             self.sums.advance(now);
             self.sums.merged_unseen(gone);
@@ -352,7 +354,7 @@ impl Model {
         Ok(gone)
     }
 
-    /// The bio was done at once.
+    /// Records that the bio completed at once.
     pub(crate) fn done_at_once(&mut self, now: Time, cookie: u64, done: &BioDone) -> Checked {
         let record = self.bios[slot_of(cookie)];
         self.withdraw(cookie);
@@ -369,7 +371,7 @@ impl Model {
 
     // ---- the device
 
-    /// The device is given request `index`.
+    /// Records that request `index` was given to the device.
     pub(crate) fn dispatched(&mut self, now: Time, index: usize, seen: Seen, arena: usize) -> Checked {
         self.moment += 1;
         if self.in_device.len() <= index {
@@ -427,7 +429,7 @@ impl Model {
         Ok(())
     }
 
-    /// The device gives request `index`, no flush, back undone.
+    /// Records that the device gave back request `index`, which is not a flush.
     pub(crate) fn given_back(&mut self, index: usize) -> Checked {
         let Some(seen) = self.in_device[index].take() else {
             ensure!(false, DispatchedOnce, "rq{index} is given back and is not in the device");
@@ -437,12 +439,12 @@ impl Model {
         Ok(())
     }
 
-    /// What the device has as request `index` is a flush.
+    /// Returns whether request `index` in the device is a flush.
     pub(crate) fn is_flush(&self, index: usize) -> bool {
         self.in_device[index].is_some_and(|seen| seen.op == Op::Flush)
     }
 
-    /// The device is done with request `index`, and these bios were reported.
+    /// Records that the device completed request `index`, and that these bios were reported.
     pub(crate) fn completed(
         &mut self,
         now: Time,
@@ -484,7 +486,7 @@ impl Model {
         self.data_completed(now, index, &seen, done)
     }
 
-    /// The bios of one request, in order.
+    /// Checks the bios of one request, in order.
     fn data_completed(
         &mut self,
         now: Time,
@@ -561,7 +563,7 @@ impl Model {
         self.sums.in_flight = self.requests;
     }
 
-    /// Ends a bio that was reported done.
+    /// Removes the record of a bio that was reported complete.
     #[inline]
     fn take_bio(&mut self, done: &BioDone) -> Result<BioRecord, super::Violation> {
         let record = self.bios.get(slot_of(done.cookie)).copied().filter(|record| record.cookie == done.cookie);
@@ -625,14 +627,14 @@ impl Model {
         Ok(())
     }
 
-    /// Whether requests wait for a flush or will after it, or behind a barrier.
+    /// Returns whether requests wait for a flush, after a flush, or behind a barrier.
     pub(crate) fn waiting_for_flush(&self) -> bool {
         self.flushes.is_busy() || !self.barriers.is_empty()
     }
 
     // ---- processes
 
-    /// A process was given `context`.
+    /// Records that a process received `context`.
     pub(crate) fn started(&mut self, context: ContextId) -> Checked {
         if self.contexts.len() <= context.index() {
             self.contexts.resize(context.index() + 1, ContextUse::default());
@@ -645,7 +647,7 @@ impl Model {
         Ok(())
     }
 
-    /// The process behind `context` exited.
+    /// Records that the process of `context` exited.
     pub(crate) fn exited(&mut self, context: ContextId) {
         let used = &mut self.contexts[context.index()];
         used.alive = false;
@@ -654,7 +656,7 @@ impl Model {
         }
     }
 
-    /// Tables hold no more than was in use at once.
+    /// Checks that tables hold no more entries than were in use at once.
     pub(crate) fn check_memory(&self, contexts: usize, slots: usize) -> Checked {
         ensure!(
             contexts <= self.contexts_most + WORKERS,
@@ -671,7 +673,7 @@ impl Model {
         Ok(())
     }
 
-    /// Nothing is under way any more.
+    /// Checks that nothing is in flight any more.
     pub(crate) fn check_empty(&self) -> Checked {
         ensure!(
             self.live() == 0 && self.requests == 0 && self.absorbed == 0,

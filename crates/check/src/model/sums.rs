@@ -4,7 +4,7 @@ use iosched::{Op, Stat, StatGroup, Time};
 
 use crate::violation::{Checked, ensure};
 
-/// The statistics as they should be.
+/// The expected statistics.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     on: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Sums {
     busy_ns: u64,
     weighted_ns: u64,
     until: Time,
-    /// Merges of requests of unknown op.
+    /// Merges of requests with unknown operation.
     unseen_merges: u64,
 }
 
@@ -39,7 +39,7 @@ impl Sums {
         }
     }
 
-    /// Time passes up to `now` with as much in flight as there is.
+    /// Advances to `now` with the present number of requests in flight.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         let elapsed_ns = now.since(self.until);
@@ -50,7 +50,7 @@ impl Sums {
         self.until = now;
     }
 
-    /// Statistics are kept from now on, or are not.
+    /// Turns statistics on or off.
     pub(crate) fn turn(&mut self, now: Time, on: bool) {
         self.advance(now);
         self.on = on;
@@ -61,7 +61,7 @@ impl Sums {
         self.groups[group(op)].merges += u64::from(self.on);
     }
 
-    /// Requests became part of others; what they do was not seen.
+    /// Counts requests that became part of others. Their operations are unknown.
     pub(crate) fn merged_unseen(&mut self, requests: u64) {
         self.unseen_merges += if self.on { requests } else { 0 };
     }
@@ -80,7 +80,7 @@ impl Sums {
         self.completed(Op::Flush, 0, time_ns);
     }
 
-    /// Compares with what the queue shows at the same moment.
+    /// Compares with the queue's statistics of the same moment.
     pub(crate) fn check(&self, shown: &Stat) -> Checked {
         let shown_groups = [shown.reads, shown.writes, shown.discards, shown.flushes];
         let merges = |groups: &[StatGroup; 4]| groups.iter().map(|group| group.merges).sum::<u64>();
