@@ -1,4 +1,4 @@
-//! Recorded runs that ours differ from by design.
+//! Recorded runs from which simulated runs differ by design.
 
 /// Elevator, name of the run, reason.
 const EXCEPTIONS: &[(&str, &str, &str)] =
@@ -8,7 +8,8 @@ const NEIGHBOUR: &str = "which of two neighbours a search ends at was left to th
 const SHAPE: &str =
     "which of several requests at one sector is found depends on the shape of the recorded kernel's tree";
 
-/// Why a run of ours may differ from the recorded one; `None`: it may not.
+/// Returns the reason why a simulated run may differ from the recorded one, or
+/// `None` if it must not.
 pub fn reason(elevator: &str, run: &str) -> Option<&'static str> {
     EXCEPTIONS.iter().find(|known| known.0 == elevator && known.1 == run).map(|known| known.2)
 }

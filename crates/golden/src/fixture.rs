@@ -1,7 +1,8 @@
 //! The compact form of recorded runs.
 //!
-//! An archive is gzip over, for each run: its name, its scenario, the minimal events, and hashes of all events. What
-//! follows from another field of the same run is not kept.
+//! An archive is compressed with gzip. For each run it has the name, the
+//! scenario, the minimal events, and hashes of all events. Fields that follow
+//! from other fields of the same run are left out.
 
 use std::io::{self, Read};
 
@@ -17,13 +18,13 @@ pub const HASH_EVENTS: usize = 128;
 /// One recorded run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its name.
+    /// Name of the run.
     pub name: String,
     /// The scenario's JSON.
     pub scenario: Vec<u8>,
-    /// Minimal events, encoded; none of a run of controllers.
+    /// Minimal events, encoded. Runs of controllers have none.
     pub minimal: Vec<u8>,
-    /// After each [`HASH_EVENTS`] events and at the end: the low half of a hash of all lines so far.
+    /// Low half of a hash of all lines so far, after every [`HASH_EVENTS`] events and at the end.
     pub hashes: Vec<u32>,
 }
 
@@ -41,7 +42,7 @@ impl Default for LineHash {
 }
 
 impl LineHash {
-    /// Adds a line; gives a hash when one is due.
+    /// Adds a line. Returns a hash when one is due.
     pub fn add(&mut self, line: &str) -> Option<u32> {
         for byte in line.bytes().chain(*b"\n") {
             self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -50,12 +51,12 @@ impl LineHash {
         self.lines.is_multiple_of(HASH_EVENTS).then(|| self.value())
     }
 
-    /// The hash so far.
+    /// Returns the hash so far.
     pub fn value(&self) -> u32 {
         (self.state ^ (self.state >> 32)) as u32
     }
 
-    /// The hashes of all `lines`.
+    /// Returns the hashes of all `lines`.
     pub fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
         let mut hash = Self::default();
         let mut hashes: Vec<u32> = lines.filter_map(|line| hash.add(line)).collect();
@@ -64,7 +65,7 @@ impl LineHash {
     }
 }
 
-/// Appends a number, seven bits a byte, the low ones first.
+/// Appends a number, seven bits per byte, beginning with the low ones.
 pub fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -78,7 +79,7 @@ fn signed(value: u64, base: u64) -> u64 {
     ((delta << 1) ^ (delta >> 63)) as u64
 }
 
-/// An event that conformance depends on.
+/// An event that is compared exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimal {
     /// A request is given to the elevator.
@@ -89,14 +90,14 @@ pub enum Minimal {
         bio: BioFields,
         /// The request's first bio.
         into: u64,
-        /// In front, or behind.
+        /// Whether the bio joins in front instead of behind.
         front: bool,
     },
     /// Two requests become one.
     RequestMerge {
-        /// The first bio of the one that goes.
+        /// First bio of the request that is absorbed.
         id: u64,
-        /// Of the one that stays.
+        /// First bio of the request that stays.
         into: u64,
     },
     /// A request goes to the device.
@@ -104,26 +105,26 @@ pub enum Minimal {
         /// Its first bio.
         id: u64,
     },
-    /// It is done.
+    /// A request is complete.
     Complete {
         /// Its first bio.
         id: u64,
     },
-    /// What went to the device so far.
+    /// A sum of all dispatches so far.
     Sum {
-        /// Requests.
+        /// Number of requests.
         dispatches: u64,
-        /// What they add up to.
+        /// Value of the sum.
         value: u64,
     },
 }
 
-/// A bio, as events show it.
+/// A bio as events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BioFields {
-    /// Its number.
+    /// Number of the bio.
     pub id: u64,
-    /// Whose it is.
+    /// Process of the bio.
     pub pid: u32,
     /// First sector.
     pub sector: u64,
@@ -131,12 +132,12 @@ pub struct BioFields {
     pub nr_sectors: u32,
     /// `r`, `w` or another letter of its operation.
     pub rw: char,
-    /// Whether somebody waits for it.
+    /// Whether it is sync.
     pub sync: bool,
 }
 
 impl Minimal {
-    /// Those of a run of ours that a recording of the scenario has.
+    /// Returns the minimal events of a simulated run that a recording of the scenario contains.
     pub fn all(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<(u64, Self)> {
         let mut sum = Sum::default();
         let mut kept = |now_ns: u64, event: Self| match (scenario.brief, event) {
@@ -153,7 +154,7 @@ impl Minimal {
         minimal.filter_map(|(now_ns, event)| Some((now_ns, kept(now_ns, event)?))).collect()
     }
 
-    /// The event, if it is minimal.
+    /// Returns the minimal form of an event, if it has one.
     fn of(event: &Event) -> Option<Self> {
         let Event::Decision(decision) = event else {
             return None;
@@ -233,7 +234,7 @@ impl Encoder {
     }
 }
 
-/// The runs of an archive.
+/// Reads the runs of an archive.
 pub fn read(archive: &[u8]) -> io::Result<Vec<Run>> {
     let mut plain = Vec::new();
     GzDecoder::new(archive).read_to_end(&mut plain)?;

@@ -1,18 +1,19 @@
-//! The recorded runs of Linux' own elevators, and what a run of ours must be to be the same.
+//! The recorded runs of Linux' own elevators, and the comparison of simulated runs with them.
 //!
-//! [`Events`] gathers what happens in a simulated [`Scenario`](iosched_workload::Scenario); [`lines`] writes it as the
-//! recordings do. The recordings themselves are large: [`fixture`] is their compact form, of which `runs/` holds the
-//! archives that `tests/recorded_runs.rs` compares every day. `cargo xtask golden` compares with the recordings, shows
-//! where two runs part, and writes the archives. Runs that differ by design are told by [`reason`].
+//! [`Events`] collects the events of a simulated [`Scenario`](iosched_workload::Scenario).
+//! [`lines`] writes them in the format of the recordings. The recordings are large. [`fixture`]
+//! is their compact form. `runs/` has archives of this form, which `tests/recorded_runs.rs`
+//! compares every day. `cargo xtask golden` compares with the recordings, shows where two runs
+//! diverge, and writes the archives. [`reason`] returns why a run may differ by design.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `event/` | events as the recordings write them: what all have in common, and a file for each family of elevators |
-//! | `controlled/` | the controllers beside the elevator, each family in the block layer it was recorded in |
+//! | `event/` | events in the format of the recordings: common lines, and a file for each family of elevators |
+//! | `controlled/` | the controllers, each family in the block layer in which it was recorded |
 //! | `fixture.rs` | the compact form |
-//! | `exceptions.rs` | runs that may differ, and why |
+//! | `exceptions.rs` | runs that may differ, and the reasons |
 //!
-//! Nothing here decides anything: it only compares.
+//! This crate contains no scheduling logic. It only compares.
 #![forbid(unsafe_code)]
 
 pub mod controlled;

@@ -1,7 +1,7 @@
-//! Recorded runs of Linux 6.12's io.cost through ours: every line of their traces.
+//! Compares simulated runs with recorded runs of Linux 6.12's io.cost: every line of their traces.
 //!
-//! The recordings are read from the folder that `IOSCHED_RECORDED_IOCOST` names, with NAME.scenario.json and
-//! NAME.trace.jsonl.gz of each run; `IOSCHED_RECORDED_NAME` takes only those whose name holds it.
+//! The recordings are read from the folder `IOSCHED_RECORDED_IOCOST`, with NAME.scenario.json and
+//! NAME.trace.jsonl.gz of each run. `IOSCHED_RECORDED_NAME` selects those whose name contains it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -23,7 +23,7 @@ fn recorded(dir: &Path, name: &str) -> String {
     text
 }
 
-/// Where a run of ours parts from the recorded one, if it does.
+/// Returns the first difference between the simulated and the recorded run, if there is one.
 fn difference(dir: &Path, name: &str) -> Option<String> {
     let scenario = fs::read(dir.join(format!("{name}{SCENARIO}"))).expect("the scenario can be read");
     let ours = match Family::IoCost.play(&scenario) {

@@ -1,4 +1,4 @@
-//! The recorded runs, in their short form.
+//! The recorded runs, in their compact form.
 
 mod io_cost;
 mod recorded_runs;

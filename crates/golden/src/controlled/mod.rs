@@ -1,7 +1,8 @@
-//! Recorded runs of the controllers beside the elevator.
+//! Recorded runs of the controllers.
 //!
-//! Each family has a block layer of its own around its controllers, as its recordings had: tasks, tags, a device, and
-//! an order of events. `rqos` is that of wbt, io.latency and io.max, `io_cost` that of io.cost.
+//! Each family has a separate block layer around its controllers, as in its
+//! recordings: tasks, tags, a device, and an order of events. `rqos` is that of
+//! wbt, io.latency and io.max, `io_cost` that of io.cost.
 
 mod io_cost;
 mod line;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 
 pub use scenario::ScenarioError;
 
-/// Runs that were recorded in one block layer.
+/// A family of runs that were recorded in one block layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// wbt, io.latency and io.max.
@@ -22,7 +23,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The family of a scenario, by its JSON; `None`: it is one of elevators.
+    /// Returns the family of a scenario in JSON, or `None` if it is a scenario of elevators.
     #[must_use]
     pub fn of(json: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -36,7 +37,7 @@ impl Family {
         }
     }
 
-    /// How summaries call it.
+    /// Returns the family's name in summaries.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,10 +46,10 @@ impl Family {
         }
     }
 
-    /// What happens in a scenario, line by line as it was recorded.
+    /// Returns the trace of a scenario, line by line, in the format of the recordings.
     ///
     /// # Errors
-    /// The JSON is no scenario of this family.
+    /// If the JSON is not a scenario of this family.
     pub fn play(self, json: &[u8]) -> Result<Vec<String>, ScenarioError> {
         match self {
             Self::Rqos => rqos::play(json),

@@ -1,24 +1,24 @@
-//! What scenarios of both families have: a device, and what can be wrong with them.
+//! Parts of the scenarios of both families: a device, and errors.
 
 use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is wrong with a scenario of controllers.
+/// Error in a scenario of controllers.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not JSON, or a field is unknown, missing or of another type.
+    /// The text is not JSON, or a field is unknown, missing or of another type.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// A parameter of its device.
+    /// A parameter of the device is not valid.
     #[error(transparent)]
     Device(#[from] ConfigError),
-    /// It names something that there is not.
+    /// The scenario names a missing object.
     #[error("there is no {what} {name:?}")]
     Unknown {
-        /// What it should name.
+        /// Kind of the object.
         what: &'static str,
-        /// The name.
+        /// Name of the object.
         name: String,
     },
 }
@@ -38,7 +38,7 @@ enum KnownDevice {
 impl TryFrom<Value> for DeviceConfig {
     type Error = serde_json::Error;
 
-    /// A step that says nothing of writes means all.
+    /// Parses a device. A step without a write latency has the same latency for writes.
     fn try_from(mut written: Value) -> Result<Self, Self::Error> {
         for step in written.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(step) = step.as_object_mut()
@@ -52,7 +52,7 @@ impl TryFrom<Value> for DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The device.
+    /// Creates the device.
     pub(super) fn device(&self) -> Result<AnyDevice, ConfigError> {
         match &self.0 {
             KnownDevice::Fixed(config) => Fixed::new(config).map(AnyDevice::Fixed),

@@ -1,4 +1,4 @@
-//! Lines of ADIOS: where a request waits, batches, latencies, and what its files answer.
+//! Lines of ADIOS: places of requests, batches, latencies, and results of its files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,16 +15,17 @@ const ERANGE: i32 = 34;
 
 #[derive(Default)]
 pub(super) struct Adios {
-    /// What was inserted at the head.
+    /// Requests that were inserted at the head.
     heads: BTreeSet<u64>,
     /// The lists of the batch that is reported next.
     batch: [Vec<String>; 4],
-    /// What was said of the request that is dispatched next.
+    /// Fields for the request that is dispatched next.
     choice: String,
 }
 
 impl Family for Adios {
-    /// Where requests wait is reported once all of an insertion are in, and only of those that did not merge.
+    /// Moves the places of requests behind their insertion, and drops those of
+    /// requests that merged.
     fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
         let mut arranged: Vec<(u64, Event)> = Vec::with_capacity(events.len());
         let mut late: Vec<(u64, Event)> = Vec::new();
@@ -84,7 +85,7 @@ impl Family for Adios {
     }
 }
 
-/// The request that the event says waits.
+/// Returns the request whose place the event reports.
 fn queued(event: &Event) -> Option<u64> {
     match event {
         Event::Decision(Decision::Adios(AdiosEvent::Queued { cookie, .. })) => Some(*cookie),
@@ -92,13 +93,13 @@ fn queued(event: &Event) -> Option<u64> {
     }
 }
 
-/// Where requests wait comes before whether latencies are known.
+/// Appends late events. Places of requests come before the event that latencies are known.
 fn put_late(arranged: &mut Vec<(u64, Event)>, late: &mut Vec<(u64, Event)>) {
     late.sort_by_key(|(_, event)| queued(event).is_none());
     arranged.append(late);
 }
 
-/// What the file of the original answers.
+/// Returns the error of the original's file.
 fn errno(error: &TunableError) -> i32 {
     match error {
         TunableError::Unknown { .. } => ENOENT,
@@ -108,7 +109,7 @@ fn errno(error: &TunableError) -> i32 {
     }
 }
 
-/// Whether a number has more than 64 bits.
+/// Returns whether a number has more than 64 bits.
 fn is_long(number: &str) -> bool {
     !number.starts_with('-') && number.parse::<u64>().is_err()
 }
@@ -133,7 +134,8 @@ impl Adios {
                 let list = list_name(list);
                 append(line, format_args!("\"queued\",\"id\":{cookie},\"to\":{list},\"pred\":{predicted_ns}"));
                 if let Some(deadline) = deadline {
-                    // Since the beginning, which wraps; the recordings have what the elevator counts in.
+                    // The deadline counts from the beginning and wraps. Recordings
+                    // have the elevator's own value.
                     let beginning_ns = Time::BEGINNING.as_ns();
                     let counted = i128::from(deadline.as_ns().wrapping_add(beginning_ns));
                     append(line, format_args!(",\"dl\":{}", counted - i128::from(beginning_ns)));

@@ -1,4 +1,4 @@
-//! Recordings of BFQ: its queues by number, what it knows of them where that changed, and its tags.
+//! Recordings of BFQ: its queues by number, the changes of their state, and its tags.
 
 use iosched::{BfqEvent, BfqReason, BfqState, Decision, IoClass, TunableError};
 use iosched_sim::Change;
@@ -6,10 +6,10 @@ use iosched_workload::{Scenario, TunableChange};
 
 use super::{Family, append, cgroup_name, common_change, common_decision};
 
-/// What a dispatch line says comes from two decisions.
+/// State between lines. A dispatch line has the fields of two decisions.
 #[derive(Default)]
 pub(super) struct Bfq {
-    /// The queue whose request is given out next.
+    /// The queue whose request is dispatched next.
     giving: u32,
 }
 
@@ -31,7 +31,7 @@ fn class(class: IoClass) -> i64 {
     }
 }
 
-/// Names and values of what a recording tells of a queue.
+/// Returns names and values of a queue's state in a recording.
 fn fields(state: &BfqState) -> [(&'static str, i64); 10] {
     [
         ("wr", state.raise.into()),

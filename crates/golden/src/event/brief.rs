@@ -5,7 +5,7 @@ use iosched_workload::{Brief, Scenario};
 
 use super::Event;
 
-/// Dispatches from one sum to the next.
+/// Dispatches between two sums.
 const SUM_DISPATCHES: u64 = 500;
 
 /// FNV-1a over time and request of all dispatches so far.
@@ -22,7 +22,7 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// Adds a dispatch; gives the number of dispatches and the sum when one is due.
+    /// Adds a dispatch. Returns the number of dispatches and the sum when one is due.
     pub(crate) fn add(&mut self, now_ns: u64, id: u64) -> Option<(u64, u64)> {
         for byte in format!("{now_ns} {id}\n").bytes() {
             self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -32,11 +32,11 @@ impl Sum {
     }
 }
 
-/// The lines that a recording has.
+/// Selects the lines of a recording.
 pub(super) struct Lines {
     brief: Brief,
     sum: Sum,
-    /// Names of the events that it has in any case.
+    /// Names of the events that are never left out.
     always: &'static [&'static str],
 }
 
@@ -49,7 +49,7 @@ impl Lines {
         Self { brief: scenario.brief, sum: Sum::default(), always }
     }
 
-    /// Adds the line of an event, what the recording has of it, or the sum that is due.
+    /// Adds the line of an event, its short form, or the sum that is due.
     pub(super) fn add(&mut self, lines: &mut Vec<String>, now_ns: u64, event: &Event, line: String) {
         const MERGES: [&str; 2] = ["merge", "rq_merge"];
         if self.brief == Brief::No {

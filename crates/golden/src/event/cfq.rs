@@ -1,4 +1,4 @@
-//! Recordings of CFQ; those of noop and deadline have nothing of their own.
+//! Recordings of CFQ. Those of noop and deadline have no lines of their own.
 
 use iosched::{Decision, IoClass, Workload};
 use iosched_workload::Scenario;

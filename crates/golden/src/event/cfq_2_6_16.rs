@@ -1,4 +1,4 @@
-//! Lines of CFQ 2.6.16: which queue is active at the end of a step, and the wait of the idle class.
+//! Lines of CFQ 2.6.16: the active queue at the end of a step, and the wait of the idle class.
 
 use iosched::{Cfq2616Event, Decision};
 use iosched_workload::Scenario;
@@ -11,7 +11,7 @@ impl Family for Cfq2616 {
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
         let event = match *decision {
             Decision::Cfq2616(event) => event,
-            // Its recordings have only what comes of these.
+            // Its recordings only contain the consequences of these.
             Decision::Active { .. } | Decision::Expire { .. } | Decision::Preempt { .. } | Decision::Slice { .. } => {
                 return false;
             }

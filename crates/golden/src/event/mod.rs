@@ -1,7 +1,7 @@
-//! Events of a recorded run: gathered from a run of ours, and as the recordings write them.
+//! Events of a run: collected from a simulated run, and written in the format of the recordings.
 //!
-//! What the recordings of all elevators have in common is here. What a family of elevators adds, or writes in its own
-//! way, is in a file of its own.
+//! This file has the lines that the recordings of all elevators have in common.
+//! Each family of elevators has a file for its additional or different lines.
 
 mod adios;
 mod anticipatory;
@@ -19,37 +19,41 @@ use iosched_workload::{Scenario, TunableChange};
 
 pub(crate) use brief::Sum;
 
-/// One event.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Of the queue or its elevator.
+    /// A decision of the queue or its elevator.
     Decision(Decision),
-    /// Of the workload.
+    /// A change of the workload.
     Change(Change),
-    /// A tunable was written, or read: the change of that number in the scenario, and what came of it.
+    /// A write or read of a tunable: number of the change in the scenario, and result.
     Tunable(usize, Result<String, TunableError>),
-    /// The queue is run once more although nothing has happened.
+    /// The queue is run once more without an event.
     Rerun,
 }
 
-/// Gathers all events of a run that a recording would have.
+/// Collects all events of a run that a recording would contain.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// What happened so far, with its time in ns since the start.
+    /// Events so far, with their times in ns since the start.
     pub events: Vec<(u64, Event)>,
     groups: bool,
-    /// Whether the device queues commands is decided in the middle of a completion; recordings say it at its end.
+    /// The decision whether the device queues commands. It is made during a
+    /// completion; recordings have it at the end.
     hw_tag: Option<(u64, Event)>,
-    /// BFQ tells what it learnt of a queue while it gave a request out; recordings say it after the dispatch.
+    /// Whether BFQ is dispatching a request. Recordings have its changes of a
+    /// queue's state after the dispatch.
     giving: bool,
     learnt: Option<(u64, Event)>,
-    /// Recordings tell of BFQ's peak rate at the end of completions only.
+    /// Whether a completion is in progress. Recordings have BFQ's peak rate only
+    /// at the end of completions.
     completing: bool,
     peak_rate: Option<(u64, Event)>,
 }
 
 impl Events {
-    /// For a run of `scenario`: without groups nobody writes down what the one group is charged.
+    /// Creates a collector for a run of `scenario`. Without groups, charges to
+    /// the one group are left out.
     pub fn of(scenario: &Scenario) -> Self {
         Self { events: Vec::new(), groups: scenario.group_iosched, ..Self::default() }
     }
@@ -106,33 +110,34 @@ impl Observer for Events {
     }
 }
 
-/// How the recordings of a family of elevators are written. It sees the events in their order, so that a line may have
-/// what an event before it said.
+/// Format of the recordings of a family of elevators. It sees the events in
+/// order, so a line may contain fields of an earlier event.
 trait Family {
-    /// The events in the order that recordings have.
+    /// Returns the events in the order of the recordings.
     fn arranged(&mut self, events: &[(u64, Event)]) -> Vec<(u64, Event)> {
         events.to_vec()
     }
 
-    /// Appends the event's name in quotes and its fields to the line. `false`: there is no line for it.
+    /// Appends the event's name in quotes and its fields to the line. Returns
+    /// false if the event has no line.
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
         common_decision(line, scenario, decision)
     }
 
-    /// Likewise.
+    /// Appends a change of the workload in the same way.
     fn change(&mut self, line: &mut String, scenario: &Scenario, change: &Change) -> bool {
         common_change(line, scenario, change)
     }
 
-    /// Likewise, of a tunable that was written or read.
+    /// Appends a tunable that was written or read in the same way.
     fn tunable(&mut self, line: &mut String, change: &TunableChange, answer: &Result<String, TunableError>) -> bool {
-        // No recording of these families has a write that is refused: a line of one differs.
+        // No recording of these families has a refused write, so its line would differ.
         let refused = if answer.is_err() { ",\"refused\":1" } else { "" };
         append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}{refused}", change.name, change.value))
     }
 }
 
-/// The family an elevator belongs to.
+/// Returns the family of an elevator.
 fn family(elevator: &str) -> Box<dyn Family> {
     match elevator {
         "bfq" => Box::new(bfq::Bfq::default()),
@@ -144,7 +149,7 @@ fn family(elevator: &str) -> Box<dyn Family> {
     }
 }
 
-/// The events as lines of a recording.
+/// Returns the events as lines of a recording.
 pub fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
     let mut family = family(&scenario.sched);
     let mut brief = brief::Lines::of(scenario);
@@ -165,7 +170,7 @@ pub fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
     lines
 }
 
-/// Appends to a line; says that there is one.
+/// Appends to a line. Returns true, because there is a line.
 fn append(line: &mut String, text: std::fmt::Arguments<'_>) -> bool {
     let _ = line.write_fmt(text);
     true

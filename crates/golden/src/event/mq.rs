@@ -1,5 +1,5 @@
-//! Lines of mq-deadline and kyber. What they say when asked for a request stands in the line of the dispatch, or, if
-//! they gave none, in a line of its own.
+//! Lines of mq-deadline and kyber. Their choice at a request of the device is in
+//! the line of the dispatch. If they gave no request, it is in a separate line.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::{Family, append, common_decision};
 
 #[derive(Default)]
 pub(super) struct MultiQueue {
-    /// What was said of the request that is dispatched next.
+    /// Fields for the request that is dispatched next.
     choice: String,
 }
 

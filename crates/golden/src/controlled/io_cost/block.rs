@@ -1,5 +1,5 @@
-//! The block layer around the controller: a bio's way from its task through the gate, past the controller, to a tag,
-//! a plug and the device.
+//! The block layer around the controller: a bio's path from its task through
+//! the gate and past the controller to a tag, a plug and the device.
 
 use std::collections::VecDeque;
 
@@ -11,39 +11,40 @@ use iosched_disk::{AnyDevice, Command, Device};
 
 use super::lines::{Joined, Line, Lines, letters, list};
 
-/// Requests a plug holds.
+/// Requests that a plug holds.
 const PLUG_REQUESTS: usize = 32;
-/// A plug whose first request has so many sectors is flushed before more is put on it.
+/// Size of a plug's first request, in sectors, from which on the plug is
+/// flushed before another request is added.
 const PLUG_SECTORS: u64 = 256;
 
-/// A request, in the order of coming.
+/// A request. Requests are numbered in the order of their creation.
 #[derive(Debug)]
 struct Request {
-    /// Its name: that of the bio it was made of.
+    /// Name of the request, which is the name of its first bio.
     id: u64,
     sector: Sector,
     nr_sectors: u64,
     op: Op,
     group: CgroupId,
     urgent: bool,
-    /// The bio that it was made of.
+    /// The first bio of the request.
     founder: BioId,
-    /// Whether nothing is to join it any more.
+    /// Whether no more bios may join it.
     unmergeable: bool,
-    /// In the order of sectors.
+    /// Bios in the order of sectors.
     bios: VecDeque<BioId>,
     requested: Time,
     got: Time,
 }
 
-/// Where a task's bio is held up.
+/// Place where a task's bio waits.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// At the gate, while a file is written.
     Gate(BioId),
     /// At the controller.
     Controller(BioId),
-    /// For a tag, since when it asked.
+    /// For a tag, since this time.
     Tag(BioId, Time),
 }
 
@@ -57,21 +58,21 @@ impl Stage {
     }
 }
 
-/// A task as the block layer knows it: one thread of control.
+/// A task as the block layer sees it: one thread of control.
 #[derive(Debug)]
 pub(super) struct Submitter {
     pub(super) pid: u32,
     pub(super) group: CgroupId,
     pub(super) context: ContextId,
-    /// Whether it is never put to sleep.
+    /// Whether it is a kernel thread, which never sleeps.
     kthread: bool,
-    /// System calls that it makes one after another, each of so many bios; their group is filled in when they are
-    /// submitted.
+    /// System calls that the task makes one after another, each with its bios.
+    /// The bios' group is set at submission.
     pub(super) calls: VecDeque<VecDeque<Bio>>,
-    /// Where it is held up.
+    /// Place where its bio waits.
     stage: Option<Stage>,
     asleep: bool,
-    /// Requests that are not dispatched yet, by number.
+    /// Numbers of requests that are not dispatched yet.
     plug: Vec<usize>,
 }
 
@@ -81,7 +82,7 @@ impl Submitter {
     }
 }
 
-/// How bios become requests.
+/// Rules by which bios become requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plugging {
     pub(super) plug: bool,
@@ -102,12 +103,12 @@ pub(super) struct Block {
     tag_waiters: VecDeque<usize>,
     /// Tasks whose wait has ended.
     woken: VecDeque<usize>,
-    /// Bios between the gate and their completion, those that joined a request left out.
+    /// Bios between the gate and their completion, without those that joined a request.
     inside: u32,
-    /// Writes for which the gate is shut.
+    /// Writes to files for which the gate is shut.
     writes: VecDeque<(IoCostFile, String)>,
     gate_waiters: VecDeque<usize>,
-    /// Tasks that were put to sleep in this event, and for how long, in ns.
+    /// Tasks that were put to sleep in this event, and the length of the sleep, ns.
     pub(super) sleeping: Vec<(usize, u64)>,
 }
 
@@ -133,23 +134,23 @@ impl Block {
         }
     }
 
-    /// A group that is new.
+    /// Creates a group.
     pub(super) fn create_group(&mut self, name: &str, parent: CgroupId) -> CgroupId {
         self.lines.name(name);
         self.site.groups.create(parent)
     }
 
-    /// A line of what happens now.
+    /// Returns a line of an event at the present time.
     pub(super) fn line(&self, event: &str) -> Line {
         Line::new(self.now_ns(), event)
     }
 
-    /// A line of what happens now to a group.
+    /// Returns a line of an event of a group at the present time.
     pub(super) fn line_of(&self, event: &str, group: CgroupId) -> Line {
         self.line(event).text("cg", self.lines.name_of(group))
     }
 
-    /// Writes a line, after what the controller decided before.
+    /// Writes a line, after the controller's earlier decisions.
     pub(super) fn say(&mut self, line: Line) {
         self.take_decisions();
         self.lines.write(line);
@@ -163,17 +164,17 @@ impl Block {
         }
     }
 
-    /// Since the start, ns: so lines and the device count.
+    /// Returns the time since the start, ns, in which lines and the device count.
     pub(super) fn now_ns(&self) -> u64 {
         self.site.now.since(Time::BEGINNING)
     }
 
-    /// The group that a task's bios count for.
+    /// Returns the group that is charged for a task's bios.
     fn group_of(&self, task: usize) -> CgroupId {
         self.site.groups.living(self.tasks[task].group)
     }
 
-    /// A task makes a system call, when it has made those before.
+    /// Makes a task submit the bios of a system call, after its earlier calls.
     pub(super) fn call(&mut self, task: usize, bios: VecDeque<Bio>) {
         let submitter = &mut self.tasks[task];
         submitter.calls.push_back(bios);
@@ -182,13 +183,13 @@ impl Block {
         }
     }
 
-    /// A task has slept enough.
+    /// Ends the sleep of a task.
     pub(super) fn awake(&mut self, task: usize) {
         self.tasks[task].asleep = false;
         self.run(task);
     }
 
-    /// A task runs until it is held up or has nothing left.
+    /// Runs a task until it must wait or has no more calls.
     fn run(&mut self, task: usize) {
         while !self.tasks[task].asleep {
             let submitter = &mut self.tasks[task];
@@ -246,7 +247,7 @@ impl Block {
         self.enter(task, bio_id)
     }
 
-    /// A bio is past the gate.
+    /// Moves a bio past the gate.
     fn enter(&mut self, task: usize, bio_id: BioId) -> bool {
         if self.merge(task, bio_id) {
             return true;
@@ -258,7 +259,7 @@ impl Block {
         }
     }
 
-    /// Whether a bio joins the last request of its task's plug.
+    /// Returns whether a bio joins the last request of its task's plug.
     fn merge(&mut self, task: usize, bio_id: BioId) -> bool {
         let Some(&number) = self.tasks[task].plug.last() else { return false };
         let (request, bio) = (&mut self.requests[number], self.site.bios[bio_id]);
@@ -291,7 +292,7 @@ impl Block {
         true
     }
 
-    /// A bio asks for a tag.
+    /// Requests a tag for a bio.
     fn ask(&mut self, task: usize, bio_id: BioId) -> bool {
         let requested = self.site.now;
         if self.tags_free == 0 {
@@ -301,7 +302,7 @@ impl Block {
         self.start(task, bio_id, requested)
     }
 
-    /// A bio has a tag, and becomes a request.
+    /// Makes a request of a bio that has a tag.
     fn start(&mut self, task: usize, bio_id: BioId, requested: Time) -> bool {
         self.tags_free -= 1;
         let bio = &self.site.bios[bio_id];
@@ -350,7 +351,7 @@ impl Block {
         self.device.submit(now, command);
     }
 
-    /// The device is done with a request, if with any; its bios.
+    /// Completes a request of the device, if it has one. Returns its bios.
     pub(super) fn complete(&mut self) -> Option<Vec<BioState>> {
         let number = self.device.advance(Time::from_ns(self.now_ns()))? as usize;
         let request = &mut self.requests[number];
@@ -370,7 +371,7 @@ impl Block {
         Some(done)
     }
 
-    /// A group is removed.
+    /// Removes a group.
     pub(super) fn remove_group(&mut self, group: CgroupId) {
         self.say(self.line_of("remove", group));
         if let Some(left) = self.site.remove_group(group) {
@@ -378,13 +379,13 @@ impl Block {
         }
     }
 
-    /// A file is to be written, as soon as nothing is inside.
+    /// Schedules a write to a file for the moment when no bio is inside.
     pub(super) fn write_later(&mut self, file: IoCostFile, text: &str) {
         self.say(self.line("freeze"));
         self.writes.push_back((file, text.to_owned()));
     }
 
-    /// A file is written.
+    /// Writes to a file.
     pub(super) fn write(&mut self, file: IoCostFile, text: &str) {
         if self.controller.write(&mut self.site, file, CgroupId::ROOT, text).is_err() {
             self.say(self.line("refused").text("text", text));
@@ -401,7 +402,7 @@ impl Block {
         self.say(line.number("vmin", slowest).number("vmax", fastest));
     }
 
-    /// What an event has made possible is done, at its end.
+    /// Handles the consequences of an event, at its end.
     pub(super) fn settle(&mut self) {
         loop {
             let going_on: Vec<BioId> = self.site.take_going_on().collect();
@@ -426,7 +427,7 @@ impl Block {
         self.take_decisions();
     }
 
-    /// What each group that is not freed used and waited for.
+    /// Writes the statistics of each group that is not freed.
     pub(super) fn write_stat(&mut self) {
         for group in self.site.groups.all() {
             if !self.controller.is_freed(group) {

@@ -1,17 +1,17 @@
-//! What happens, as the recordings write it.
+//! Events in the format of the recordings.
 
 use iosched::controllers::{Admission, IoCostEvent, WeightReason};
 use iosched::{CgroupId, Flags, Op, Time};
 
 pub(super) use crate::controlled::line::Line;
 
-/// The letters for a bio: what it does, and whether it is metadata or swap.
+/// Returns the letters of a bio: its operation, and whether it is metadata or swap.
 pub(super) fn letters(op: Op, flags: Flags) -> String {
     let marks = [(Flags::PRIO, 'm'), (Flags::SWAP, 's')].into_iter().filter(|&(flag, _)| flags.contains(flag));
     std::iter::once(op.letter()).chain(marks.map(|(_, mark)| mark)).collect()
 }
 
-/// A pair of numbers.
+/// Returns a list of numbers as JSON.
 pub(super) fn list<const N: usize>(numbers: [u64; N]) -> String {
     format!("[{}]", numbers.map(|number| number.to_string()).join(","))
 }
@@ -20,7 +20,7 @@ pub(super) fn list<const N: usize>(numbers: [u64; N]) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) written: Vec<String>,
-    /// How few there are: 0 to 2.
+    /// Level of brevity, 0 to 2. Higher levels leave out more events.
     brief: u8,
     /// Names of groups, by number.
     names: Vec<String>,
@@ -31,9 +31,9 @@ pub(super) struct Lines {
 /// A request that a bio joins.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Joined {
-    /// Its name.
+    /// Name of the request.
     pub(super) into: u64,
-    /// On which side.
+    /// Side of the merge.
     pub(super) side: &'static str,
 }
 
@@ -42,17 +42,17 @@ impl Lines {
         Self { brief, names: vec!["/".to_owned()], ..Self::default() }
     }
 
-    /// A group that is new has this name.
+    /// Adds the name of a new group.
     pub(super) fn name(&mut self, name: &str) {
         self.names.push(name.to_owned());
     }
 
-    /// A group's name.
+    /// Returns a group's name.
     pub(super) fn name_of(&self, group: CgroupId) -> &str {
         &self.names[group.index()]
     }
 
-    /// Writes a line, unless the run is too brief for such events.
+    /// Writes a line, unless the level of brevity leaves out its event.
     pub(super) fn write(&mut self, line: Line) {
         let left_out = match line.event() {
             "submit" | "admit" | "wait" | "complete" | "arm" | "timer" => self.brief > 0,
@@ -155,7 +155,7 @@ impl Lines {
     }
 }
 
-/// A moment as lines have it: ns since the start.
+/// Returns a time as it is written in lines: ns since the start.
 fn since_start(at: Time) -> u64 {
     at.since(Time::BEGINNING)
 }

@@ -1,11 +1,11 @@
-//! io.cost, as it was recorded of Linux 6.12.
+//! io.cost, as recorded on Linux 6.12.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `scenario.rs` | scenarios as they are written |
-//! | `run.rs` | what happens when: events in their order |
-//! | `block.rs` | the block layer: a bio's way from its task to the device |
-//! | `lines.rs` | events as the recordings write them |
+//! | `scenario.rs` | the format of scenarios |
+//! | `run.rs` | events in order |
+//! | `block.rs` | the block layer: a bio's path from its task to the device |
+//! | `lines.rs` | events in the format of the recordings |
 
 mod block;
 mod lines;
@@ -14,10 +14,10 @@ mod scenario;
 
 use super::scenario::ScenarioError;
 
-/// What happens in a scenario, line by line as it was recorded.
+/// Returns the trace of a scenario, line by line, in the format of the recordings.
 ///
 /// # Errors
-/// The text is no scenario of this family.
+/// If the text is not a scenario of this family.
 pub(super) fn play(json: &[u8]) -> Result<Vec<String>, ScenarioError> {
     Ok(run::Run::new(&serde_json::from_slice(json)?)?.play())
 }

@@ -1,4 +1,4 @@
-//! What happens when: events in their order.
+//! Events in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,23 +12,23 @@ use super::lines::Lines;
 use super::scenario::{Arrival, FileWrite, Scenario, ScriptedTask, WeightChange};
 use crate::controlled::ScenarioError;
 
-/// What a task, or somebody with a shell, does.
+/// An action of a task or of an administrator.
 #[derive(Debug)]
 enum Act {
     Weigh(CgroupId, WeightChange),
     Remove(CgroupId),
     Write(FileWrite),
     Move(usize, CgroupId),
-    /// A task's program submits so many bios.
+    /// A task's program submits this number of bios.
     Arrive(usize, u32),
     /// A task submits a bio of the scenario's list.
     Listed(usize, Arrival),
     Exit(usize),
-    /// A task has slept enough.
+    /// A task's sleep ends.
     Awake(usize),
 }
 
-/// A kind of event; of those at one moment the first goes first.
+/// A kind of event. Events with equal times are ordered by kind, as listed here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     Completion,
@@ -37,7 +37,7 @@ enum Due {
     Act,
 }
 
-/// Groups by their names.
+/// Groups by name.
 struct Names(Vec<(String, CgroupId)>);
 
 impl Names {
@@ -47,12 +47,12 @@ impl Names {
     }
 }
 
-/// A scenario that is played.
+/// A run of a scenario.
 pub(super) struct Run {
     block: Block,
     tasks: Vec<ScriptedTask>,
     loops: Vec<TaskLoop>,
-    /// Whether each bio, by its name, is of the scenario's list.
+    /// Whether each bio, by its name, is in the scenario's list.
     listed: Vec<bool>,
     acts: BTreeMap<(Time, u64), Act>,
     scheduled: u64,
@@ -83,7 +83,7 @@ impl Run {
         Ok(run)
     }
 
-    /// What is written before the run, and what is scheduled for it.
+    /// Makes the writes before the run, and schedules the events of the run.
     fn set_up(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         for (file, text) in &scenario.init {
             self.block.write((*file).into(), text);
@@ -137,7 +137,7 @@ impl Run {
         self.acts.insert((Time::BEGINNING + t_ns, self.scheduled), act);
     }
 
-    /// Plays it to its end; the lines of its trace.
+    /// Runs the scenario to its end. Returns the lines of its trace.
     pub(super) fn play(mut self) -> Vec<String> {
         while let Some((now, due)) = self.next() {
             self.block.site.now = now;
@@ -189,7 +189,7 @@ impl Run {
         }
     }
 
-    /// What follows in a task's closed loop when one of its bios is done.
+    /// Continues a task's closed loop when one of its bios is complete.
     fn follow(&mut self, task: usize) {
         let now_ns = self.block.now_ns();
         match self.loops[task].completed(now_ns) {
@@ -230,7 +230,7 @@ impl Run {
         }
     }
 
-    /// A group's io.weight is written; a value that is refused changes nothing.
+    /// Writes a group's io.weight. A refused value changes nothing.
     fn weigh(&mut self, group: CgroupId, text: &str) {
         let Block { site, controller, .. } = &mut self.block;
         let _refused = controller.write(site, IoCostFile::Weight, group, text);
@@ -256,7 +256,7 @@ impl Run {
         }
     }
 
-    /// A new bio; bios are numbered from 1.
+    /// Creates a bio. Bios are numbered from 1.
     fn bio(&mut self, task: usize, op: Op, sector: u64, nr_sectors: u32, listed: bool) -> Bio {
         self.listed.push(listed);
         let (flags, context) = (self.tasks[task].flags, self.block.tasks[task].context);

@@ -1,4 +1,4 @@
-//! Scenarios as they are written. Times are ns since the run's start.
+//! The format of scenarios. Times are ns since the run's start.
 
 use iosched::controllers::IoCostFile;
 use iosched::{Flags, Op};
@@ -29,11 +29,11 @@ pub(super) struct Scenario {
     /// Largest request that merging makes, sectors.
     #[serde(default = "max_sectors_default")]
     pub(super) max_sectors: u32,
-    /// 0: every line; more: fewer.
+    /// Level of brevity. 0 writes every line, higher levels write fewer.
     #[serde(default)]
     pub(super) brief: u8,
     pub(super) device: DeviceConfig,
-    /// What is written before the start, in this order.
+    /// Writes to files before the start, in this order.
     #[serde(default)]
     pub(super) init: Vec<(DeviceFile, String)>,
     #[serde(default)]
@@ -82,13 +82,13 @@ impl From<DeviceFile> for IoCostFile {
     }
 }
 
-/// A file of the device is written while running.
+/// A write to a file of the device during the run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileWrite {
     pub(super) file: DeviceFile,
     pub(super) t_ns: u64,
-    /// What follows the device's number.
+    /// Text after the device's number.
     pub(super) text: String,
 }
 
@@ -111,21 +111,21 @@ const fn weight_default() -> u32 {
     100
 }
 
-/// A cgroup's io.weight is written while running.
+/// A write to a cgroup's io.weight during the run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WeightChange {
     pub(super) t_ns: u64,
     pub(super) cgroup: String,
-    /// 0 for the device alone: as for all.
+    /// New weight. With `dev`, 0 removes the device's own weight.
     pub(super) weight: u32,
-    /// Whether it is for the device alone.
+    /// Whether the weight is for this device alone.
     #[serde(default)]
     pub(super) dev: bool,
 }
 
 impl WeightChange {
-    /// What is written.
+    /// Returns the text that is written.
     pub(super) fn text(&self) -> String {
         match (self.dev, self.weight) {
             (false, weight) => format!("default {weight}"),
@@ -139,26 +139,26 @@ impl WeightChange {
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Arrival(pub(super) u64, pub(super) u32, pub(super) TaskOp, pub(super) u64, pub(super) u32);
 
-/// A task with what only these scenarios say of it.
+/// A task with the fields that only these scenarios have.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub(super) struct ScriptedTask {
     pub(super) task: Task,
-    /// Hints that all its bios carry.
+    /// Hints of all its bios.
     pub(super) flags: Flags,
-    /// Whether it is never put to sleep.
+    /// Whether it is a kernel thread, which never sleeps.
     pub(super) kthread: bool,
-    /// What bios of each phase do, where it is not what all do.
+    /// Operation of each phase's bios, if it differs from the task's.
     ops: Vec<Option<TaskOp>>,
 }
 
 impl ScriptedTask {
-    /// A name for arrivals.
+    /// Returns a task without a program, for arrivals.
     pub(super) fn named(pid: u32) -> Self {
         Self { task: Task::new(pid), flags: Flags::empty(), kthread: false, ops: Vec::new() }
     }
 
-    /// What the task's bios of a phase do.
+    /// Returns the operation of the task's bios in a phase.
     pub(super) fn op(&self, phase: usize) -> Op {
         self.ops.get(phase).copied().flatten().unwrap_or(self.task.op).into()
     }
@@ -174,14 +174,14 @@ impl TryFrom<Map<String, Value>> for ScriptedTask {
         for phase in written.get_mut("phases").and_then(Value::as_array_mut).into_iter().flatten() {
             let phase = phase.as_object_mut();
             let op = phase.and_then(|phase| {
-                // The last goes on for ever and need not say so.
+                // The last phase never ends, and need not state this.
                 phase.entry("count").or_insert(Value::from(u64::MAX));
                 phase.remove("op")
             });
             ops.push(op.map(serde_json::from_value::<TaskOp>).transpose()?);
         }
         let mut task: Task = serde_json::from_value(Value::Object(written))?;
-        // Phases end, a task does not.
+        // Phases end, but the task does not.
         task.total.get_or_insert(u64::MAX);
         let mut flags = Flags::empty();
         flags.set(Flags::PRIO, meta);

@@ -1,4 +1,4 @@
-//! Writes to files, and what empties the queue for them.
+//! Writes to files, and the freezes of the queue for them.
 
 use iosched::CgroupId;
 use iosched::controllers::{IoLatency, IoMax, WriteError};
@@ -6,12 +6,12 @@ use iosched::controllers::{IoLatency, IoMax, WriteError};
 use super::path::Step;
 use super::player::{Owner, Player};
 
-/// What the kernel's threads do, and the one that writes to files.
+/// A step of the kernel's threads or of the thread that writes to files.
 #[derive(Clone, Copy)]
 pub(super) enum KernelStep {
     /// A change of the scenario begins.
     Change(usize),
-    /// The entry is shut, until whatever is inside is done.
+    /// The entry is shut until all bios inside are complete.
     Freeze,
     Frozen,
     Unfreeze,
@@ -19,7 +19,7 @@ pub(super) enum KernelStep {
     ActivateLatency,
     WriteMax(usize),
     WriteLatency(usize),
-    /// io.latency is switched on or off, if it is not as it should be.
+    /// io.latency is switched on or off, if its state differs from the required one.
     Switch,
     SwitchNow,
 }
@@ -62,7 +62,7 @@ impl Player {
         }
     }
 
-    /// io.max begins to look at bios.
+    /// Activates io.max, which then sees bios.
     pub(super) fn activate_max(&mut self) {
         if self.max.is_some() {
             return;
@@ -76,7 +76,7 @@ impl Player {
         self.max = Some(max);
     }
 
-    /// io.latency is there; it looks at nothing before it is switched on.
+    /// Creates io.latency. It sees no bios before it is switched on.
     pub(super) fn activate_latency(&mut self) {
         if self.latency.is_none() {
             let latency = IoLatency::new(&mut self.site, self.rotational, self.nr_requests);
@@ -95,7 +95,7 @@ impl Player {
         self.latency.as_ref().is_some_and(|latency| latency.is_wanted() != latency.is_enabled())
     }
 
-    /// What switches io.latency on and off has something to do.
+    /// Wakes the thread that switches io.latency, if io.latency must be switched.
     fn call_switcher(&mut self) {
         if self.is_to_be_switched() {
             let switcher = self.switcher();
@@ -157,7 +157,7 @@ impl Player {
         self.changes[index].cgroup.as_deref().and_then(|name| self.names.find(name).ok())
     }
 
-    /// `thread` does these steps before all else.
+    /// Makes `thread` do these steps before all others.
     fn begin_with(&mut self, thread: usize, steps: &[KernelStep]) {
         for &step in steps.iter().rev() {
             self.next(thread, Step::Kernel(step));

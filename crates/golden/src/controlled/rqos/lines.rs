@@ -1,4 +1,4 @@
-//! What happens, as the recordings write it.
+//! Events in the format of the recordings.
 
 use iosched::controllers::{
     ControllerEvent, Direction, IoLatencyState, IoMaxEvent, SliceChange, Step, Verdict, WbtClass, WbtEvent,
@@ -7,7 +7,7 @@ use iosched::{CgroupId, Flags};
 
 pub(super) use crate::controlled::line::Line;
 
-/// The letters of a bio's flags.
+/// Returns the letters of a bio's flags.
 pub(super) fn flags(flags: Flags) -> String {
     let letters = [(Flags::SYNC, 'S'), (Flags::IDLE, 'I'), (Flags::AHEAD, 'B'), (Flags::SWAP, 'P'), (Flags::PRIO, 'M')];
     letters.iter().filter(|(flag, _)| flags.contains(*flag)).map(|&(_, letter)| letter).collect()
@@ -28,7 +28,8 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-/// A decision of a controller. `names` are those of timers and groups, `id` that of a bio.
+/// Returns the line of a controller's decision. `names` are those of timers and
+/// groups; `id` returns the name of a bio.
 pub(super) fn decision(
     t_ns: u64,
     event: ControllerEvent,
@@ -43,7 +44,7 @@ pub(super) fn decision(
         }
         ControllerEvent::Fire { timer } => line("fire").text("tm", names.timer(timer.index())).end(),
         ControllerEvent::Wbt(event) => wbt(t_ns, event),
-        // None stands here.
+        // These runs have no such event.
         ControllerEvent::IoCost(_) => line("io_cost").end(),
         ControllerEvent::IoMax(IoMaxEvent::Hold {
             bio_id,
@@ -135,7 +136,7 @@ impl Names {
     }
 }
 
-/// A group's numbers of io.latency where nothing has happened.
+/// Initial state of a group in io.latency.
 pub(super) const LATENCY_AT_FIRST: IoLatencyState = IoLatencyState {
     depth: None,
     own_cookie: 1_000_000,
@@ -148,7 +149,7 @@ pub(super) const LATENCY_AT_FIRST: IoLatencyState = IoLatencyState {
     delay_ns: 0,
 };
 
-/// What has changed of a group's numbers of io.latency, if anything has.
+/// Returns a line of the changes of a group's state in io.latency, if it has changed.
 pub(super) fn latency(
     t_ns: u64,
     group: &str,

@@ -1,12 +1,12 @@
-//! wbt, io.latency and io.max, as they were recorded of Linux 6.12.
+//! wbt, io.latency and io.max, as recorded on Linux 6.12.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `scenario.rs` | what is played |
-//! | `player.rs` | events in their order |
-//! | `path.rs` | the way of a bio: threads, io.max, the entry, hooks, tags |
-//! | `changes.rs` | writes to files, and what empties the queue for them |
-//! | `lines.rs` | what happens, as the recordings write it |
+//! | `scenario.rs` | scenarios |
+//! | `player.rs` | events in order |
+//! | `path.rs` | the path of a bio: threads, io.max, the entry, hooks, tags |
+//! | `changes.rs` | writes to files, and the freezes of the queue for them |
+//! | `lines.rs` | events in the format of the recordings |
 
 mod changes;
 mod lines;
@@ -16,10 +16,10 @@ mod scenario;
 
 use super::scenario::ScenarioError;
 
-/// What happens in a scenario, line by line as it was recorded.
+/// Returns the trace of a scenario, line by line, in the format of the recordings.
 ///
 /// # Errors
-/// The text is no scenario of this family.
+/// If the text is not a scenario of this family.
 pub(super) fn play(json: &[u8]) -> Result<Vec<String>, ScenarioError> {
     Ok(player::Player::new(&scenario::Scenario::parse(json)?)?.play())
 }

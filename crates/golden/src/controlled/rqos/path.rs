@@ -1,4 +1,4 @@
-//! The way of a bio: threads, io.max, the entry, hooks, tags.
+//! The path of a bio: threads, io.max, the entry, hooks, tags.
 
 use std::collections::VecDeque;
 
@@ -9,51 +9,52 @@ use super::changes::KernelStep;
 use super::lines;
 use super::player::{Event, Player};
 
-/// What a thread does next.
+/// Next step of a thread.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     // ---- a bio
-    /// A new one comes to io.max.
+    /// A new bio comes to io.max.
     Submit(BioId),
-    /// io.max's worker sends it on.
+    /// io.max's worker releases the bio.
     Release(BioId),
-    /// It comes to the entry of the queue.
+    /// The bio comes to the entry of the queue.
     Enter(BioId),
     EnterAgain(BioId),
-    /// The hook of io.latency.
+    /// The bio comes to the hook of io.latency.
     Latency(BioId),
     LatencyAgain(BioId),
-    /// The hook of wbt.
+    /// The bio comes to the hook of wbt.
     Wbt(BioId),
     WbtAgain(BioId),
     Tag(BioId),
-    /// It becomes a request.
+    /// The bio becomes a request.
     InsertAgain(BioId),
     // ---- a task
-    /// Its system call ends.
+    /// The task's system call ends.
     Return,
     Awake,
-    // ---- the kernel, and who writes to files
+    // ---- the kernel, and the thread that writes to files
     Kernel(KernelStep),
 }
 
 /// One thread of control.
 #[derive(Default)]
 pub(super) struct Thread {
-    /// What it has begun.
+    /// Steps that it has begun.
     pub(super) work: VecDeque<Step>,
     /// Bios of later system calls.
     pub(super) backlog: VecDeque<Vec<BioId>>,
-    /// It waits, and does not go on before it is woken.
+    /// Whether it waits until it is woken.
     pub(super) blocked: bool,
-    /// It is among those that can go on.
+    /// Whether it is in the list of threads that can continue.
     pub(super) queued: bool,
-    /// It rests when its system call ends.
+    /// Whether it rests when its system call ends.
     marked: bool,
 }
 
 impl Thread {
-    /// Threads beside those of tasks: io.max's worker, what switches io.latency, who writes to files.
+    /// Number of threads other than those of tasks: io.max's worker, the thread
+    /// that switches io.latency, and the thread that writes to files.
     pub(super) const KERNEL: usize = 3;
 }
 
@@ -70,7 +71,7 @@ impl Player {
         self.pids.len() + 2
     }
 
-    /// `thread` goes on.
+    /// Continues `thread`.
     pub(super) fn wake(&mut self, thread: usize) {
         self.threads[thread].blocked = false;
         if !std::mem::replace(&mut self.threads[thread].queued, true) {
@@ -78,14 +79,14 @@ impl Player {
         }
     }
 
-    /// `thread` has something to do, and begins unless it waits.
+    /// Continues `thread`, which has work, unless it waits.
     pub(super) fn wake_idle(&mut self, thread: usize) {
         if !self.threads[thread].blocked {
             self.wake(thread);
         }
     }
 
-    /// Those whose bios' wait has ended go on.
+    /// Continues the threads whose bios' wait has ended.
     pub(super) fn wake_ready(&mut self) {
         let ready: Vec<BioId> = self.site.take_going_on().collect();
         for id in ready {
@@ -119,7 +120,7 @@ impl Player {
         self.threads[thread].work.push_front(step);
     }
 
-    /// `thread` waits, and does `step` when it is woken.
+    /// Makes `thread` wait, and do `step` when it is woken.
     pub(super) fn block(&mut self, thread: usize, step: Step) {
         self.threads[thread].blocked = true;
         self.next(thread, step);
@@ -189,7 +190,7 @@ impl Player {
         }
     }
 
-    /// Whether a bio, or the rest of one, is not held by io.max.
+    /// Returns whether io.max lets a bio, or the rest of one, pass.
     fn passes_max(&mut self, id: BioId) -> bool {
         if let Some(max) = &mut self.max
             && max.enter(&mut self.site, id) == Passage::Wait
@@ -202,7 +203,7 @@ impl Player {
         true
     }
 
-    /// A bio is inside, or waits until the entry is open. A long one is split.
+    /// Lets a bio in, or makes it wait until the entry is open. A long bio is split.
     fn enter(&mut self, thread: usize, id: BioId) {
         if self.gates > 0 {
             let line = self.line("wait").number("id", self.states[id.index()].id).text("on", "freeze");
@@ -273,7 +274,7 @@ impl Player {
         self.inserted.push_back(id);
     }
 
-    /// A system call ends: the task rests if it is to.
+    /// Ends a system call. The task rests if io.latency requires it.
     fn end_call(&mut self, thread: usize) {
         if std::mem::take(&mut self.threads[thread].marked)
             && let Some(latency) = &mut self.latency

@@ -1,4 +1,5 @@
-//! Events in their order: completions, timers, tasks; after each, whoever can go on does, and the queue is run.
+//! Events in order: completions, timers, tasks. After each, the threads that
+//! can continue do so, and the queue is run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,10 +15,10 @@ use super::path::{Step, Thread};
 use super::scenario::{self, Actor, Arrival, Change, Scenario};
 use crate::controlled::ScenarioError;
 
-/// A run ends when nothing but timers is left and none fires within this, ns.
+/// A run ends if only timers are left and none fires within this time, ns.
 const ONLY_TIMERS_NS: u64 = 20 * SECOND_NS;
 
-/// What happens at a time of its own.
+/// A scheduled event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     Change(usize),
@@ -27,7 +28,7 @@ pub(super) enum Event {
     Awake(usize),
 }
 
-/// Whose a timer is.
+/// Owner of a timer.
 #[derive(Clone, Copy)]
 pub(super) enum Owner {
     Wbt,
@@ -35,16 +36,16 @@ pub(super) enum Owner {
     Max(Option<CgroupId>),
 }
 
-/// What is known of a bio beside its way.
+/// State of a bio in the run.
 #[derive(Clone, Copy)]
 pub(super) struct PlayedBio {
     pub(super) id: u64,
     pub(super) task: usize,
-    /// It is of the task's closed loop.
+    /// Whether it belongs to the task's closed loop.
     looped: bool,
-    /// What it was split off from.
+    /// The bio from which it was split off.
     pub(super) whole: Option<BioId>,
-    /// Requests that it ends with: its own, and those of its parts.
+    /// Requests that must complete before it ends: its own, and those of its parts.
     pub(super) pending: u32,
     pub(super) split: bool,
     /// The thread that waits for it.
@@ -59,7 +60,7 @@ pub(super) struct Player {
     pub(super) max: Option<IoMax>,
     pub(super) names: Names,
     owners: Vec<Owner>,
-    /// A group's numbers of io.latency as they were last shown.
+    /// State of each group in io.latency, as it was last shown.
     shown: Vec<IoLatencyState>,
     lines: Vec<String>,
     pub(super) now_ns: u64,
@@ -75,11 +76,11 @@ pub(super) struct Player {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     bios: u64,
-    /// By the number of a way.
+    /// State of bios, by number.
     pub(super) states: Vec<PlayedBio>,
     pub(super) inserted: VecDeque<BioId>,
     device: AnyDevice,
-    /// Requests in the device, by the number of their way.
+    /// Requests in the device, by the number of the bio.
     in_device: Vec<Option<BioId>>,
     started: u32,
     pub(super) tags_free: Option<u32>,
@@ -89,12 +90,12 @@ pub(super) struct Player {
     pub(super) nr_requests: u32,
     /// Bios between the entry and their completion.
     pub(super) inside: u32,
-    /// Who keeps the entry shut.
+    /// Number of threads that keep the entry shut.
     pub(super) gates: u32,
     pub(super) at_gate: Vec<usize>,
     pub(super) freezers: Vec<usize>,
     pub(super) worker_called: bool,
-    /// The instant of the latest timer or event of a task.
+    /// Time of the latest timer or task event.
     begun_ns: Option<u64>,
 }
 
@@ -155,7 +156,7 @@ impl Player {
         Ok(player)
     }
 
-    /// What is written before the run, and what is scheduled for it.
+    /// Makes the writes before the run, and schedules the events of the run.
     fn set_up(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         let queue_depth = scenario.queue_depth.unwrap_or(self.nr_requests);
         if !matches!(scenario.wbt, scenario::Wbt::None) {
@@ -202,7 +203,7 @@ impl Player {
         self.events.push(Reverse((t_ns, self.scheduled, event)));
     }
 
-    /// A controller's timer has a name and an owner.
+    /// Adds the name and owner of a controller's timer.
     pub(super) fn add_timer(&mut self, timer: TimerId, name: &str, owner: Owner) {
         debug_assert_eq!(timer.index(), self.owners.len(), "timers are named in the order in which they are made");
         self.names.timers.push(name.to_owned());
@@ -225,7 +226,7 @@ impl Player {
         self.say(line);
     }
 
-    /// Writes what controllers have decided.
+    /// Writes the controllers' decisions.
     pub(super) fn flush(&mut self) {
         for (_, event) in self.site.log.take() {
             let id = |bio_id: BioId| self.states[bio_id.index()].id;
@@ -233,7 +234,7 @@ impl Player {
         }
     }
 
-    /// Writes what has changed of io.latency.
+    /// Writes the changes of io.latency's state.
     pub(super) fn show_latency(&mut self) {
         self.flush();
         let Some(latency) = &self.latency else { return };
@@ -279,7 +280,7 @@ impl Player {
         self.lines
     }
 
-    /// When the timers of the next bucket fire.
+    /// Returns the time of the next timers.
     fn next_timer_ns(&self) -> Option<u64> {
         let jiffy_ns = self.site.jiffy_ns;
         let since_begin = |jiffy: u64| Time::from_ns(jiffy * jiffy_ns).since(Time::BEGINNING);
@@ -332,7 +333,7 @@ impl Player {
         }
     }
 
-    /// Bios of a closed loop arrive.
+    /// Handles the arrival of bios of a closed loop.
     fn arrive(&mut self, task: usize, bios: u32) {
         self.loops[task].arrive(bios);
         let mut batch = Vec::new();
@@ -357,7 +358,7 @@ impl Player {
         id
     }
 
-    /// A bio, or a part of one, gets a name.
+    /// Creates a bio, or a part of one, and names it.
     pub(super) fn begin(&mut self, state: &BioState, task: usize, looped: bool, whole: Option<BioId>) -> BioId {
         self.bios += 1;
         let id = self.site.begin(*state);
@@ -370,7 +371,7 @@ impl Player {
         id
     }
 
-    /// Whoever can go on does, and the queue is run.
+    /// Continues all threads that can continue, and runs the queue.
     fn settle(&mut self) {
         while let Some(thread) = self.runnable.pop_front() {
             self.threads[thread].queued = false;
@@ -437,7 +438,7 @@ impl Player {
         }
     }
 
-    /// A request of a bio is done, perhaps the last.
+    /// Ends a request of a bio, which may be the last one.
     fn end_piece(&mut self, id: BioId, ended: &mut Option<BioId>) {
         let state = &mut self.states[id.index()];
         state.pending -= 1;
@@ -459,7 +460,7 @@ impl Player {
         self.show_latency();
     }
 
-    /// The task is told that its bio is done.
+    /// Reports the completion of a bio to the closed loop of its task.
     fn notify_task(&mut self, bio: BioId) {
         let PlayedBio { task, looped, .. } = self.states[bio.index()];
         if !looped {
@@ -478,7 +479,7 @@ impl Player {
 }
 
 impl Names {
-    /// The group of a name.
+    /// Returns the group with a name.
     pub(super) fn find(&self, name: &str) -> Result<CgroupId, ScenarioError> {
         let unknown = || ScenarioError::Unknown { what: "cgroup", name: name.to_owned() };
         self.groups.iter().position(|other| other == name).map(CgroupId::numbered).ok_or_else(unknown)

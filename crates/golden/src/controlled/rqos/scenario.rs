@@ -1,4 +1,4 @@
-//! What is played: tasks, changes, groups, a device.
+//! Scenarios: tasks, changes, groups, a device.
 
 use iosched::{Flags, Op};
 use iosched_disk::AnyDevice;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::controlled::scenario::{DeviceConfig, ScenarioError};
 
-/// A group, with what is written to its files before the run.
+/// A group, with the writes to its files before the run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
@@ -21,12 +21,12 @@ pub(super) struct Group {
     pub(super) io_max: Option<String>,
 }
 
-/// Something that changes while the run goes on.
+/// A change during the run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
     pub(super) t_ns: u64,
-    /// Written to a file, or another event.
+    /// The file that is written, or another event.
     #[serde(alias = "event", rename = "file")]
     pub(super) what: String,
     #[serde(default)]
@@ -38,13 +38,13 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// The text that is written.
+    /// Returns the text that is written.
     pub(super) fn text(&self) -> String {
         self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned)
     }
 }
 
-/// What bios do, and how: of a task, or of one of its phases.
+/// Operation and flags of bios, for a task or for one of its phases.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Kind {
     #[serde(default)]
@@ -78,18 +78,18 @@ impl Kind {
     }
 }
 
-/// Reads have hints of what they are for only.
+/// Returns the flags for an operation. Reads only have the hints about their purpose.
 fn of_op(op: Op, flags: Flags) -> Flags {
     if op.is_write() { flags } else { flags & (Flags::SWAP | Flags::PRIO) }
 }
 
-/// A task, and what its bios are.
+/// A task and the kinds of its bios.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) cgroup: String,
-    /// It is the kernel's own, and never rests.
+    /// Whether it is a kernel thread, which never rests.
     pub(super) kernel: bool,
-    /// By phase.
+    /// Kinds of bios, by phase.
     pub(super) kinds: Vec<Kind>,
 }
 
@@ -137,7 +137,7 @@ struct Text {
     tasks: Vec<Map<String, Value>>,
     #[serde(default)]
     arrivals: Vec<(u64, u32, TaskOp, String, u64, u32)>,
-    /// Null is the default target, and not the same as nothing.
+    /// Null selects the default target. A missing value means no wbt.
     #[serde(default = "no_wbt")]
     wbt_lat_usec: Value,
 }
@@ -150,7 +150,7 @@ fn no_wbt() -> Value {
     Value::Bool(false)
 }
 
-/// Throttling of writes.
+/// Writeback throttling of a scenario.
 #[derive(Clone, Debug)]
 pub(super) enum Wbt {
     None,
@@ -172,7 +172,7 @@ pub(super) struct Scenario {
     pub(super) cgroups: Vec<Group>,
     pub(super) changes: Vec<Change>,
     pub(super) tasks: TaskSet,
-    /// Of each task.
+    /// For each task: the kinds of its bios.
     pub(super) actors: Vec<Actor>,
     pub(super) arrivals: Vec<Arrival>,
     pub(super) device: AnyDevice,
@@ -231,7 +231,7 @@ fn flag(letter: char) -> Flags {
     }
 }
 
-/// Divides a task into its closed loop, and what its bios are.
+/// Divides a task into its closed loop and the kinds of its bios.
 fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
     const OF_BIOS: [&str; 6] = ["op", "sync", "noidle", "bg", "swap", "meta"];
     let kernel = task.remove("kthread").is_some_and(|kthread| kthread == Value::Bool(true));
@@ -244,7 +244,7 @@ fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
         let mut kind = bio_fields.clone();
         kind.extend(OF_BIOS.iter().filter_map(|&name| Some((name.to_owned(), phase.remove(name)?))));
         kinds.push(serde_json::from_value(Value::Object(kind))?);
-        // The last has no end.
+        // The last phase has no end.
         phase.entry("count").or_insert(Value::from(u64::MAX));
     }
     if kinds.is_empty() {
@@ -252,7 +252,7 @@ fn split(mut task: Map<String, Value>) -> Result<(Task, Actor), ScenarioError> {
     }
     let mut task: Task = serde_json::from_value(Value::Object(task))?;
     if task.total.is_none() {
-        // It is a name for arrivals only.
+        // The task only names the process of arrivals.
         (task.pattern, task.phases) = (None, Vec::new());
     }
     Ok((task, Actor { cgroup, kernel, kinds }))
