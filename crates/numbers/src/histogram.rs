@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets in a power of two: values are kept to within 1/64 of themselves.
+/// Bits of the number of buckets for each power of two. Values keep a precision of 1/64.
 const SUB_BITS: u32 = 6;
 const SUBS: usize = 1 << SUB_BITS;
 
 /// A histogram of times in ns.
 ///
-/// Buckets are at most 1/64 (1.6 %) of their values wide; below 64 ns they are exact. Only the range of buckets in
-/// use is held in memory, and only buckets that are not empty are serialised.
+/// Buckets are at most 1/64 (1.6 %) of their values wide. Below 64 ns they are exact. Memory
+/// holds only the range of buckets in use, and only buckets that are not empty are serialised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Sparse", into = "Sparse")]
 pub struct Histogram {
@@ -17,7 +17,7 @@ pub struct Histogram {
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// The bucket `counts` begins with, a multiple of [`SUBS`].
+    /// The first bucket in `counts`, a multiple of [`SUBS`].
     base: usize,
     counts: Vec<u64>,
 }
@@ -29,7 +29,8 @@ struct Sparse {
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    /// For every bucket that is not empty: how many buckets after the last one (the first: after bucket 0), its count.
+    /// Two numbers for every bucket that is not empty: its distance from the
+    /// preceding one (for the first: from bucket 0), and its count.
     buckets: Vec<u64>,
 }
 
@@ -43,7 +44,7 @@ fn bucket(ns: u64) -> usize {
     ((shift as usize + 1) << SUB_BITS) + ((ns >> shift) as usize & (SUBS - 1))
 }
 
-/// First value of a bucket, and how many it holds.
+/// Returns the first value of a bucket, and the number of values that it holds.
 fn bounds(bucket: usize) -> (u64, u64) {
     match bucket >> SUB_BITS {
         0 => (bucket as u64, 1),
@@ -51,7 +52,7 @@ fn bounds(bucket: usize) -> (u64, u64) {
     }
 }
 
-/// One more than the last bucket.
+/// Number of buckets.
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 
 impl Histogram {
@@ -69,7 +70,7 @@ impl Histogram {
         self.min_ns = if self.count == 1 { ns } else { self.min_ns.min(ns) };
     }
 
-    /// Adds to a bucket outside of those held.
+    /// Adds to a bucket outside of the present range.
     #[cold]
     fn extend(&mut self, index: usize, count: u64) {
         let octave = index & !(SUBS - 1);
@@ -87,7 +88,7 @@ impl Histogram {
         self.counts[index - self.base] += count;
     }
 
-    /// Counts everything that `other` has counted.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -105,44 +106,44 @@ impl Histogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// How many times were counted.
+    /// Returns the number of times.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether none was.
+    /// Returns whether the histogram is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Their sum in ns, exact up to 2^64 - 1.
+    /// Returns the sum of the times in ns, exact up to 2^64 - 1.
     #[must_use]
     pub const fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// Their mean in ns, exact; 0 if there is none.
+    /// Returns the mean in ns, exact; 0 if the histogram is empty.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// The smallest in ns, exact; 0 if there is none.
+    /// Returns the smallest time in ns, exact; 0 if the histogram is empty.
     #[must_use]
     pub const fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// The largest in ns, exact; 0 if there is none.
+    /// Returns the largest time in ns, exact; 0 if the histogram is empty.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The `q` quantile in ns, `q` from 0 to 1: of n times in order, the one numbered `ceil(q * n)` from 1, to
-    /// within 0.8 %. 0 if there is none.
+    /// Returns the `q` quantile in ns, with `q` from 0 to 1. Of n times in order, it is number
+    /// `ceil(q * n)`, counted from 1, to within 0.8 %. Returns 0 if the histogram is empty.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -157,7 +158,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Every bucket that is not empty, rising: its first value in ns, how many values it holds in ns, its count.
+    /// Returns every bucket that is not empty, in rising order: first value in
+    /// ns, number of values in ns, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, &count)| {
             let (first, width) = bounds(self.base + i);

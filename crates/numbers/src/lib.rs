@@ -1,9 +1,9 @@
-//! Random numbers ([`SplitMix64`]) and distributions of times ([`Histogram`]), as every model, simulation and record
-//! has them, and what samples say ([`stat`]).
+//! Random numbers ([`SplitMix64`]), distributions of times ([`Histogram`]) and
+//! statistics of samples ([`stat`]) for models, simulations and records.
 //!
-//! The first two are ours, though libraries have the like: what a seed gives, and how a histogram is written in a
-//! record, must not change with a library's version. None knows anything of I/O; nothing here reads a clock or draws a
-//! seed.
+//! The first two are written here, although libraries offer similar ones. The numbers of
+//! a seed, and the format of a histogram in a record, must not change with a library's
+//! version. This crate has no knowledge of I/O, reads no clock and draws no seed.
 //!
 //! ```
 //! use iosched_numbers::{Histogram, SplitMix64};

@@ -1,26 +1,28 @@
-//! The one pseudo-random generator: splitmix64.
+//! The only pseudo-random generator: splitmix64.
 
-/// A splitmix64 stream; one per entity, from the run's seed. The same seed gives the same numbers for ever.
+/// A splitmix64 stream. Each entity of a run has one, derived from the run's
+/// seed. The same seed always gives the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitMix64 {
     state: u64,
 }
 
 impl SplitMix64 {
-    /// The stream that begins at `seed`.
+    /// Creates the stream that begins at `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// A stream for the entity `number` of a run with `seed`: streams of one seed do not overlap in practice.
+    /// Creates the stream of the entity `number` of a run with `seed`. Streams
+    /// of one seed do not overlap in practice.
     #[must_use]
     pub fn entity(seed: u64, number: u64) -> Self {
         let mut outer = Self::new(seed ^ number.wrapping_mul(0xD605_1CFD_A9A1_3E2B));
         Self::new(outer.next_u64())
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -30,14 +32,14 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Evenly from `0..bound`; 0 if `bound` is 0. One number of the stream is taken, so the result is biased by less
-    /// than `bound` / 2^64.
+    /// Returns a uniform number from `0..bound`, or 0 if `bound` is 0. It takes
+    /// one number of the stream, so the bias is less than `bound` / 2^64.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// Evenly from 0 (included) to 1 (not included), in steps of 2^-53.
+    /// Returns a uniform number from 0 (included) to 1 (excluded), in steps of 2^-53.
     #[inline]
     pub const fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64

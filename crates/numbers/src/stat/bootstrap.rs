@@ -1,19 +1,21 @@
-//! The bootstrap: what the mean might have been, had chance drawn other runs of the same kind. No shape is assumed.
+//! The bootstrap: an interval of the means that other random runs of the same
+//! kind could have had. It assumes no distribution.
 //!
-//! Bias-corrected and accelerated (BCa), after Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
-//! 14.
+//! The method is bias-corrected and accelerated (BCa), after Efron and
+//! Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 14.
 
 use crate::SplitMix64;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::mean;
 
-/// Samples drawn; quantiles at 2.5 % rest on 50 of them.
+/// Number of samples. Quantiles at 2.5 % are based on 50 of them.
 const RESAMPLES: u32 = 2000;
-/// The same values give the same interval.
+/// Seed of the samples. It is fixed, so the same values give the same interval.
 const SEED: u64 = 0xb007_57a9;
 
-/// The 95 % confidence interval of the mean of `values`; `None` of fewer than two.
+/// Returns the 95 % confidence interval of the mean of `values`, or `None` for
+/// fewer than two values.
 #[must_use]
 pub fn bootstrap_interval(values: &[f64]) -> Option<(f64, f64)> {
     let (&first, rest) = values.split_first()?;
@@ -27,7 +29,7 @@ pub fn bootstrap_interval(values: &[f64]) -> Option<(f64, f64)> {
     let normal = Normal::standard();
     let observed = mean(values);
     let below = means.iter().filter(|&&mean| mean < observed).count() as f64;
-    // Never 0 or 1: the mean of the sample is none of the extremes.
+    // The share is never 0 or 1, because the mean of the sample is not an extreme.
     let share = (below / f64::from(RESAMPLES)).clamp(0.5 / f64::from(RESAMPLES), 1.0 - 0.5 / f64::from(RESAMPLES));
     let bias = normal.inverse_cdf(share);
     let acceleration = acceleration(values);
@@ -40,7 +42,7 @@ pub fn bootstrap_interval(values: &[f64]) -> Option<(f64, f64)> {
     Some((quantile(0.025), quantile(0.975)))
 }
 
-/// Means of samples drawn from `values` with replacement, sorted.
+/// Returns means of samples drawn from `values` with replacement, sorted.
 fn resampled_means(values: &[f64]) -> Vec<f64> {
     let mut rng = SplitMix64::new(SEED);
     let mut draw = || values[rng.below(values.len() as u64) as usize];
@@ -50,7 +52,8 @@ fn resampled_means(values: &[f64]) -> Vec<f64> {
     means
 }
 
-/// How fast the mean's error grows with the mean: a sixth of the skewness of what is left when each value is left out.
+/// Returns how fast the mean's error grows with the mean: a sixth of the
+/// skewness of the means without one value each.
 fn acceleration(values: &[f64]) -> f64 {
     let (sum, others) = (values.iter().sum::<f64>(), (values.len() - 1) as f64);
     let without: Vec<f64> = values.iter().map(|value| (sum - value) / others).collect();
@@ -89,7 +92,8 @@ mod tests {
             let (low, high) = bootstrap_interval(&normal_sample(seed, 20)).unwrap();
             low <= 0.0 && 0.0 <= high
         });
-        // 95 % of many; of 20 values the bootstrap is known to fall a little short.
+        // For many values, 95 % is expected. For 20 values, the bootstrap is
+        // known to give slightly less.
         let holding = holding.count();
         assert!((270..=297).contains(&holding), "{holding} of 300");
     }

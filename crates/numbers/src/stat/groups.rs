@@ -1,34 +1,35 @@
-//! Whether values fall into two groups: then their mean is of nothing that ever happens.
+//! Detection of two groups of values. The mean of two groups is not typical of any run.
 
 use crate::SplitMix64;
 
 use super::mean;
 
-/// Values that this needs.
+/// Fewest values for a test.
 const VALUES_MIN: usize = 10;
-/// The share of the variance that lies between two groups that hardly overlap, at least; of one normal group it is
-/// 0.64.
+/// Smallest share of the variance between two groups that hardly overlap. For
+/// one normal group the share is 0.64.
 const BETWEEN_MIN: f64 = 0.8;
-/// Samples of one group that values are held against.
+/// Number of random samples of one group for comparison.
 const SAMPLES: u32 = 1999;
-/// The same values give the same answer.
+/// Seed of the samples. It is fixed, so the same values give the same answer.
 const SEED: u64 = 0x2_6709;
 
 /// Two groups of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Groups {
-    /// The mean of the lower ones.
+    /// Mean of the lower group.
     pub low: f64,
-    /// The mean of the higher ones.
+    /// Mean of the higher group.
     pub high: f64,
-    /// How many are in the lower one.
+    /// Number of values in the lower group.
     pub count_low: usize,
-    /// Probability that values of one group, normally distributed, look as much like two.
+    /// Probability that values of one normal group look at least as much like two groups.
     pub p: f64,
 }
 
-/// Splits values where two groups are most alike within; `None` of fewer than 10 values, or if the groups overlap. A
-/// fifth of the values, and at least two, make a group: less are odd runs.
+/// Splits values into the two most compact groups. Returns `None` for fewer
+/// than 10 values, or if the groups overlap. A group has at least a fifth of
+/// the values and at least two. Fewer values are outliers.
 #[must_use]
 pub fn groups(values: &[f64]) -> Option<Groups> {
     if values.len() < VALUES_MIN {
@@ -47,7 +48,8 @@ pub fn groups(values: &[f64]) -> Option<Groups> {
     Some(Groups { low: mean(&sorted[..at]), high: mean(&sorted[at..]), count_low: at, p })
 }
 
-/// Where the second group begins, and the share of the variance that lies between the groups; `None` if there is none.
+/// Returns the index at which the second group begins, and the share of the
+/// variance between the groups. Returns `None` if there is no split.
 fn split(sorted: &[f64]) -> Option<(usize, f64)> {
     let n = sorted.len();
     let least = (n / 5).max(2);
@@ -68,7 +70,7 @@ fn split(sorted: &[f64]) -> Option<(usize, f64)> {
     Some(best)
 }
 
-/// A number of the standard normal distribution (Box and Muller's method).
+/// Returns a random number of the standard normal distribution (Box and Muller's method).
 pub(super) fn normal(rng: &mut SplitMix64) -> f64 {
     let (radius, angle) = ((-2.0 * (1.0 - rng.unit()).ln()).sqrt(), std::f64::consts::TAU * rng.unit());
     radius * angle.cos()

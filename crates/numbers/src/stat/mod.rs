@@ -1,4 +1,5 @@
-//! Statistics of small samples: mean, deviation, how sure a difference is, and what makes a sample odd.
+//! Statistics of small samples: mean, deviation, certainty of a difference, and
+//! signs of unusual samples.
 
 mod bootstrap;
 mod groups;
@@ -12,15 +13,16 @@ pub use rank::{Trend, signed_rank, trend};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The arithmetic mean; 0 of nothing.
+/// Returns the arithmetic mean, or 0 without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The standard deviation of a sample (n - 1 in the denominator); `None` of fewer than two values.
+/// Returns the standard deviation of a sample (n - 1 in the denominator), or
+/// `None` for fewer than two values.
 ///
-/// Of equal values it is exactly 0.
+/// For equal values it is exactly 0.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let (&first, rest) = values.split_first()?;
@@ -35,31 +37,33 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Whether two means differ by the rule of the published experiments: they are further apart than their standard
-/// deviations reach together, so that the bars from mean - deviation to mean + deviation do not touch.
+/// Returns whether two means differ by the rule of the published experiments:
+/// their distance exceeds the sum of their standard deviations. So the bars
+/// from mean - deviation to mean + deviation do not touch.
 #[must_use]
 pub fn bars_apart((mean, sd): (f64, f64), (other, other_sd): (f64, f64)) -> bool {
     (mean - other).abs() > sd + other_sd
 }
 
-/// Student's t with `freedom` degrees of freedom; `None` if they are not above 0.
+/// Returns Student's t with `freedom` degrees of freedom, or `None` if they are not above 0.
 fn students_t(freedom: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom).ok()
 }
 
-/// A difference of means, and how sure it is.
+/// A difference of means, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// The difference itself.
+    /// The difference.
     pub mean: f64,
-    /// Its standard error; 0 if the difference is exact.
+    /// Standard error of the difference; 0 if it is exact.
     pub error: f64,
-    /// Degrees of freedom of that error.
+    /// Degrees of freedom of the standard error.
     pub freedom: f64,
 }
 
 impl Difference {
-    /// The confidence interval that misses the true difference with the probability `level`.
+    /// Returns the confidence interval that misses the true difference with the
+    /// probability `level`.
     #[must_use]
     pub fn interval(&self, level: f64) -> (f64, f64) {
         let half = match students_t(self.freedom) {
@@ -70,8 +74,9 @@ impl Difference {
         (self.mean - half, self.mean + half)
     }
 
-    /// Probability of a difference at least as large if the true one were no larger than `within` (two-sided). It is at
-    /// most `level` just where [`Self::interval`], widened by `within` on either side, does not hold 0.
+    /// Returns the probability of a difference at least as large if the true one were
+    /// at most `within` (two-sided). The probability is at most `level` exactly if
+    /// [`Self::interval`], widened by `within` on either side, does not contain 0.
     #[must_use]
     pub fn p(&self, within: f64) -> f64 {
         let beyond = self.mean.abs() - within;
@@ -84,14 +89,14 @@ impl Difference {
     }
 }
 
-/// `values[i] - base[i]` of every pair.
+/// Returns `values[i] - base[i]` for every pair.
 #[must_use]
 pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
     values.iter().zip(base).map(|(value, base)| value - base).collect()
 }
 
-/// The mean of `values[i] - base[i]`: every pair shares what chance decided, which drops out. `None` of fewer than
-/// two pairs.
+/// Returns the mean of `values[i] - base[i]`. Random effects that both values
+/// of a pair share cancel out. Returns `None` for fewer than two pairs.
 #[must_use]
 pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let differences = differences(values, base);
@@ -99,8 +104,8 @@ pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(&differences), error, freedom: (differences.len() - 1) as f64 })
 }
 
-/// The difference of the means of two samples that have nothing to do with each other (Welch). `None` if one has
-/// fewer than two values.
+/// Returns the difference of the means of two independent samples (Welch).
+/// Returns `None` if one has fewer than two values.
 #[must_use]
 pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     let part = |sample: &[f64]| Some(standard_deviation(sample)?.powi(2) / sample.len() as f64);
@@ -110,14 +115,15 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
-/// The level at which Holm's procedure decides each of several tests: a test finds a difference if its `p` is no larger.
-/// The probability of even one false difference among them is at most `alpha`.
+/// Returns the level at which Holm's procedure decides each of several tests. A
+/// test finds a difference if its `p` is at most this level. The probability of
+/// even one false difference among them is at most `alpha`.
 #[must_use]
 pub fn holm(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]).then(a.cmp(&b)));
     let level = |rank: usize| alpha / (p.len() - rank) as f64;
-    // From the first that finds nothing on, none does.
+    // From the first test that finds no difference on, none finds one.
     let found = order.iter().enumerate().take_while(|&(rank, &test)| p[test] <= level(rank)).count();
     let mut levels = vec![0.0; p.len()];
     for (rank, &test) in order.iter().enumerate() {
@@ -126,8 +132,8 @@ pub fn holm(p: &[f64], alpha: f64) -> Vec<f64> {
     levels
 }
 
-/// Jain's fairness index: 1 if all are equal, 1/n if one has everything. `None` of fewer than two values, or if all
-/// are 0.
+/// Returns Jain's fairness index: 1 if all values are equal, 1/n if one has
+/// everything. Returns `None` for fewer than two values, or if all are 0.
 #[must_use]
 pub fn jain(values: &[f64]) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -144,7 +150,7 @@ mod tests {
     use crate::SplitMix64;
     use proptest::prelude::*;
 
-    /// Values of the standard normal distribution.
+    /// Returns values of the standard normal distribution.
     pub(super) fn normal_sample(seed: u64, count: usize) -> Vec<f64> {
         let mut rng = SplitMix64::entity(seed, 1);
         (0..count).map(|_| groups::normal(&mut rng)).collect()
@@ -206,7 +212,7 @@ mod tests {
 
     #[test]
     fn pairing_finds_what_is_lost_between_unpaired_samples() {
-        // What chance does to a run (tens) is much more than what the setting does (one).
+        // The random effect on a run (tens) is much larger than the effect of the setting (one).
         let base = [10.0, 50.0, 30.0, 90.0, 70.0, 20.0];
         let noise = [0.1, -0.1, 0.2, -0.2, 0.0, 0.1];
         let values: Vec<f64> = base.iter().zip(noise).map(|(base, noise)| base + 1.0 + noise).collect();
@@ -254,7 +260,8 @@ mod tests {
             let (low, high) = there.interval(level);
             prop_assert!(low <= there.mean && there.mean <= high);
             prop_assert!((low + back.interval(level).1).abs() <= 1e-9 * low.abs().max(1.0));
-            // The widened interval holds 0 just when chance, and what is within, explain the difference.
+            // The widened interval contains 0 exactly if chance and `within`
+            // explain the difference.
             let p = there.p(within);
             prop_assert!((0.0..=1.0).contains(&p));
             if (p / level - 1.0).abs() > 1e-4 {

@@ -1,22 +1,22 @@
-//! How many runs tell how much.
+//! The number of runs that a difference needs to be found.
 
 use super::students_t;
 
-/// Probability that a difference that is there is found.
+/// Probability that an existing difference is found.
 const POWER: f64 = 0.8;
-/// More than anybody makes.
+/// Upper bound of the number of runs.
 const RUNS_MAX: u32 = 1 << 20;
 
-/// How many standard errors a difference must have to be found among `runs` paired runs.
+/// Returns how large a difference must be, in standard errors, for `runs` paired runs to find it.
 fn errors_needed(runs: u32, significance: f64) -> Option<f64> {
     let t = students_t(f64::from(runs.checked_sub(1)?))?;
     use statrs::distribution::ContinuousCDF;
     Some(t.inverse_cdf(1.0 - significance / 2.0) + t.inverse_cdf(POWER))
 }
 
-/// Runs of each setting after which a difference of `difference` is found 4 times in 5, if paired differences have the
-/// standard deviation `sd` and a false one may be found with the probability `significance`; `None` if no number of
-/// runs finds it.
+/// Returns the runs of each setting after which a difference of `difference` is found 4 times
+/// in 5. Paired differences have the standard deviation `sd`, and a false difference may be
+/// found with the probability `significance`. Returns `None` if no number of runs finds it.
 #[must_use]
 pub fn runs_needed(difference: f64, sd: f64, significance: f64) -> Option<u32> {
     let finds = |runs: u32| {
@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn runs_needed_as_in_the_tables() {
-        // Of a paired t test at 5 % and 80 %: an effect of one deviation takes 10, of half a one 34, of a fifth 198 or
-        // 199.
+        // Table of a paired t test at 5 % and 80 %: an effect of one deviation
+        // needs 10 runs, of half a deviation 34, of a fifth 198 or 199.
         assert_eq!(runs_needed(1.0, 1.0, 0.05), Some(10));
         assert_eq!(runs_needed(-0.5, 1.0, 0.05), Some(34));
         assert!((198..=199).contains(&runs_needed(0.2, 1.0, 0.05).unwrap()));

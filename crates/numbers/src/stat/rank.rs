@@ -1,16 +1,19 @@
-//! Tests by rank: how large a value is does not matter, only which are larger. One odd run decides nothing.
+//! Tests by rank. Only the order of the values counts, not their size. So one
+//! outlier decides nothing.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::students_t;
 
-/// Up to so many differences the distribution is counted out; beyond, it is near enough to the normal one.
+/// Most differences for which the distribution is computed exactly. Beyond, the
+/// normal distribution is close enough.
 const EXACT_MAX: usize = 100;
-/// Values that a trend needs.
+/// Fewest values for a trend.
 const TREND_MIN: usize = 8;
 
-/// The probability of paired differences as one-sided as these if there were none, two-sided: Wilcoxon's signed-rank
-/// test, exact also with ties. Pairs without a difference do not count. `None` if no pair differs.
+/// Returns the two-sided probability of paired differences that are at least as one-sided,
+/// if there were no difference. This is Wilcoxon's signed-rank test, exact also with ties.
+/// Pairs without a difference do not count. Returns `None` if no pair differs.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();
@@ -25,7 +28,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     Some(if ranks.len() <= EXACT_MAX { exact(&ranks, smaller) } else { approximate(&ranks, smaller) })
 }
 
-/// Twice the rank of each of `sorted`, from 2 on: of equal ones the mean, which is then a whole number as well.
+/// Returns twice the rank of each of `sorted`, beginning with 2. Equal values
+/// get their mean rank; its double is a whole number.
 fn doubled_ranks(sorted: &[f64]) -> Vec<u64> {
     let mut ranks = Vec::with_capacity(sorted.len());
     for ties in sorted.chunk_by(|a, b| a == b) {
@@ -36,7 +40,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<u64> {
     ranks
 }
 
-/// Counts the ways to give signs to `ranks` by the sum of those above 0.
+/// Counts the assignments of signs to `ranks` by the sum of the positive ones.
 fn exact(ranks: &[u64], smaller: u64) -> f64 {
     let all: u64 = ranks.iter().sum();
     let mut share = vec![0.0f64; all as usize + 1];
@@ -56,16 +60,18 @@ fn approximate(ranks: &[u64], smaller: u64) -> f64 {
     (2.0 * Normal::standard().cdf((smaller as f64 - expected) / deviation)).min(1.0)
 }
 
-/// Values that rise or fall in their order.
+/// A rise or fall of values in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// From the first to the last, in the values' unit: the median slope between two of them, over the whole.
+    /// Change from the first value to the last, in the values' unit: the median
+    /// slope between two values, times the length.
     pub change: f64,
-    /// Probability of such an order by chance, two-sided (Spearman's rank correlation with time).
+    /// Two-sided probability of this order by chance (Spearman's rank correlation with time).
     pub p: f64,
 }
 
-/// Whether values rise or fall in their order; `None` of fewer than 8, or if all are equal.
+/// Returns the trend of the values in their order, or `None` for fewer than 8
+/// values or if all are equal.
 #[must_use]
 pub fn trend(values: &[f64]) -> Option<Trend> {
     let n = values.len();
@@ -86,7 +92,7 @@ pub fn trend(values: &[f64]) -> Option<Trend> {
     Some(Trend { change: slopes[slopes.len() / 2] * (n - 1) as f64, p })
 }
 
-/// The correlation of the values' ranks with their order.
+/// Returns the correlation of the values' ranks with their order.
 fn with_order(values: &[f64]) -> f64 {
     let n = values.len();
     let mut order: Vec<usize> = (0..n).collect();
@@ -111,7 +117,7 @@ mod tests {
 
     #[test]
     fn signed_ranks_as_in_the_tables() {
-        // All of n on one side: 2 of 2^n.
+        // All n on one side: 2 of 2^n.
         close(signed_rank(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 2.0 / 32.0);
         close(signed_rank(&[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]).unwrap(), 2.0 / 64.0);
         // W = 3 with n = 6: {}, {1}, {2}, {3}, {1,2}: 5 of 64 on each side.
@@ -128,7 +134,8 @@ mod tests {
     #[test]
     fn ties_and_zeroes_are_taken_as_they_are() {
         assert_eq!(signed_rank(&[0.0, 0.0]), None);
-        // Ranks 1.5, 1.5, 3: sums of those below 0 by 1.5: {a}, {b} and {}: 3 of 8 on a side.
+        // Ranks 1.5, 1.5, 3. Sums of the negative ones up to 1.5: {a}, {b} and
+        // {}: 3 of 8 on a side.
         close(signed_rank(&[1.0, -1.0, 2.0, 0.0]).unwrap(), 6.0 / 8.0);
     }
 
