@@ -1,5 +1,5 @@
-//! How much of a recording a trace is: what is missing of it, how sure that is, and what can be done. For whoever has
-//! to say so before anything is concluded from the rest.
+//! How complete a trace is: the missing parts, their certainty and the
+//! remedies. A program reports these before it draws conclusions from the rest.
 
 use std::fmt;
 
@@ -7,134 +7,136 @@ use crate::Format;
 use crate::error::{TracePlace, Warning, WarningKind};
 use crate::grouped::grouped;
 
-/// Of what was recorded, so much may be lost or damaged before the rest no longer passes for the whole, per cent.
-/// Below, means and shares move by less than the 2 % that a comparison takes for a difference of quantiles.
+/// Largest share of a recording that may be lost or damaged, percent, before
+/// the rest no longer counts as the whole. Below, means and shares move by less
+/// than the 2 % that a comparison takes for a difference of quantiles.
 pub const LOST_PERCENT_MAX: f64 = 1.0;
 
-/// Fewer events than these without their counterparts prove nothing: I/O that was under way when tracing began or
-/// ended can be overtaken by that of a whole run.
+/// Fewest events without counterparts that prove a missing part. A few can also
+/// be I/O that was in flight at the start or end of the trace.
 pub const UNMATCHED_MIN: u64 = 10;
 
-/// Something of a recording that is missing in what was read.
+/// A part of a recording that is missing in the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gap {
-    /// The data end inside a record, a line or a compressed stream.
+    /// The data ends inside a record, a line or a compressed stream.
     Cut {
-        /// Where.
+        /// Place of the end.
         place: TracePlace,
-        /// How it shows.
+        /// Warning that shows the end.
         cause: WarningKind,
     },
-    /// Events whose counterparts are nowhere in what was read.
+    /// Events whose counterparts are missing in the data.
     Unmatched(Unmatched),
-    /// Requests were issued, and not one completion is there.
+    /// Requests were issued, but there is no completion.
     NoCompletions {
         /// Requests issued.
         issued: u64,
-        /// The CPUs whose events were read, rising.
+        /// The CPUs whose events were read, in rising order.
         cpus: Vec<u32>,
-        /// Whether it is the file of one CPU alone that was read.
+        /// Whether only the file of one CPU was read.
         one_file: bool,
     },
-    /// The submissions (Q) of requests are not there: readers take other events as requests.
+    /// The submissions (Q) of requests are missing, so readers take other events as requests.
     NoSubmissions {
         /// Requests that were inserted, allocated or issued instead.
         issued: u64,
     },
-    /// The numbers of per-CPU files leave some out.
+    /// The numbers of per-CPU files have gaps.
     MissingCpus {
-        /// Those left out, rising.
+        /// Missing CPUs, in rising order.
         missing: Vec<u32>,
-        /// Those read, rising.
+        /// Read CPUs, in rising order.
         read: Vec<u32>,
         /// Whether events are without their counterparts, too.
         unmatched: bool,
     },
-    /// Records were lost while recording.
+    /// Records were lost during recording.
     Dropped {
-        /// How many.
+        /// Lost records.
         records: u64,
-        /// Of how many, these counted.
+        /// All records, including the lost ones.
         of: u64,
     },
     /// Bytes that belong to no record.
     Damaged {
-        /// How many.
+        /// Number of these bytes.
         bytes: u64,
-        /// Of how many.
+        /// Number of all bytes.
         of: u64,
     },
-    /// Lines that are no records.
+    /// Lines that are not records.
     BadLines {
-        /// How many.
+        /// Number of these lines.
         lines: u64,
-        /// Of how many that are not blank.
+        /// Number of all lines that are not blank.
         of: u64,
-        /// The first ones.
+        /// The first of these lines.
         first: Vec<Warning>,
-        /// The format they are not of.
+        /// The format that was expected.
         format: Format,
     },
-    /// Records that are no I/O: of no length, or commands that move no data.
+    /// Records that are not I/O: of zero length, or commands that move no data.
     PassedOver {
-        /// How many.
+        /// Number of these records.
         records: u64,
-        /// Of how many.
+        /// Number of all records.
         of: u64,
-        /// The first one.
+        /// The first of these records.
         first: Box<Warning>,
     },
-    /// Times go back, further than writers disorder them: recordings put one behind the other, perhaps.
+    /// Times go back further than writers disorder them. Perhaps recordings were concatenated.
     Disorder {
         /// Records whose times had to be raised.
         records: u64,
-        /// Of how many.
+        /// Number of all records.
         of: u64,
-        /// The furthest one was raised, ns.
+        /// The largest correction, ns.
         most_ns: u64,
     },
-    /// The last line has no end: nobody knows whether it is whole.
+    /// The last line has no newline, so it may be incomplete.
     NoLineEnd {
-        /// Where it begins.
+        /// Start of the line.
         place: TracePlace,
     },
     /// Files of a fio log that were opened and not closed.
     Unclosed {
-        /// How many.
+        /// Number of these files.
         files: u64,
     },
 }
 
-/// Events without their counterparts. I/O under way when tracing began completes early, and I/O under way when it ended
-/// was issued late: what tells of a missing part is counted away from the ends, over the whole and in the halves.
+/// Events without their counterparts. I/O that was in flight at the start completes
+/// early, and I/O in flight at the end was issued late. So events that prove a missing
+/// part are counted away from the ends, both over the whole and in the halves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
     /// Completions.
     pub completions: u64,
-    /// Those of requests that were neither submitted nor issued before.
+    /// Completions of requests that were neither submitted nor issued before (orphans).
     pub orphans: u64,
-    /// Completions in the later half or so.
+    /// Completions in about the later half.
     pub late_completions: u64,
     /// Orphans among them.
     pub late_orphans: u64,
-    /// Requests issued; submitted, where issues were not recorded.
+    /// Requests that were issued, or submitted if issues were not recorded.
     pub issued: u64,
-    /// Those that never completed.
+    /// Requests that never completed.
     pub pending: u64,
-    /// Those among them that were not under way when tracing ended: issued in the earlier half, overtaken by more than
-    /// a device holds, or issued long after the last completion.
+    /// Pending requests that were not in flight at the end: issued in the earlier half,
+    /// overtaken by more requests than a device holds, or issued long after the last completion.
     pub stale_pending: u64,
     /// Whether issues were recorded.
     pub by_issue: bool,
-    /// The CPUs whose events were read, rising.
+    /// The CPUs whose events were read, in rising order.
     pub cpus: Vec<u32>,
-    /// The numbers of per-CPU files leave some out.
+    /// Whether the numbers of per-CPU files have gaps.
     pub cpus_missing: bool,
 }
 
 impl Unmatched {
-    /// Whether a part is missing for certain.
+    /// Returns whether a part is certainly missing.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         let many = |some: u64, of: u64| some >= UNMATCHED_MIN && percent(some, of) > LOST_PERCENT_MAX;
@@ -143,7 +145,7 @@ impl Unmatched {
             || (self.cpus_missing && self.is_inside())
     }
 
-    /// Whether any is away from the ends of the recording.
+    /// Returns whether any such event is away from the ends of the recording.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.late_orphans > 0 || self.stale_pending > 0
@@ -151,7 +153,7 @@ impl Unmatched {
 }
 
 impl Gap {
-    /// A name for machines.
+    /// Returns a name for machine-readable output.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -170,7 +172,7 @@ impl Gap {
         }
     }
 
-    /// Whether it is certain that what was read is not the whole, and by more than a small share.
+    /// Returns whether the data is certainly incomplete, by more than a small share.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         match self {
@@ -188,8 +190,8 @@ impl Gap {
         }
     }
 
-    /// Whether it can change what is concluded: not what was under way when tracing began or ended, nor a CPU that
-    /// nothing is missing of.
+    /// Returns whether the gap can change conclusions. I/O that was in flight at
+    /// the start or end cannot, nor can a CPU without missing events.
     #[must_use]
     pub fn matters(&self) -> bool {
         match self {
@@ -199,7 +201,7 @@ impl Gap {
         }
     }
 
-    /// What can be done about it, beside doing without.
+    /// Returns a remedy, other than leaving out the missing part.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
@@ -217,12 +219,12 @@ impl Gap {
     }
 }
 
-/// `some` of `of`, per cent.
+/// Returns `some` of `of` in percent.
 pub(crate) fn percent(some: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { some as f64 / of as f64 * 100.0 }
 }
 
-/// Per cent, so that little is not nothing.
+/// Returns a percentage as text. A small share is not rounded to 0.
 fn share(some: u64, of: u64) -> String {
     match percent(some, of) {
         percent if percent > 0.0 && percent < 0.1 => "less than 0.1 %".to_owned(),
@@ -327,7 +329,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What is missing of a recording, what is certain first.
+/// The missing parts of a recording. Certain ones come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completeness {
     gaps: Vec<Gap>,
@@ -335,30 +337,30 @@ pub struct Completeness {
 
 impl Completeness {
     pub(crate) fn of(mut gaps: Vec<Gap>) -> Self {
-        // Stable: within each kind as they were found.
+        // The sort is stable: within each kind, the order of discovery stays.
         gaps.sort_by_key(|gap| !gap.is_certain());
         Self { gaps }
     }
 
-    /// Everything, what is certain first.
+    /// Returns all gaps, certain ones first.
     #[must_use]
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// Whether nothing is known to be missing.
+    /// Returns whether no part is known to be missing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.gaps.is_empty()
     }
 
-    /// Whether it is certain that this is not the whole.
+    /// Returns whether the data is certainly incomplete.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.gaps.iter().any(Gap::is_certain)
     }
 
-    /// What is certain.
+    /// Returns the certain gaps.
     pub fn certain(&self) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(|gap| gap.is_certain())
     }

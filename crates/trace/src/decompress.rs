@@ -1,4 +1,5 @@
-//! Compression, told by magic: gzip through flate2, Zstandard through ruzstd (one adapter: [`ZstdReader`]).
+//! Decompression, detected by magic: gzip with flate2, Zstandard with ruzstd
+//! (one adapter: [`ZstdReader`]).
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -22,10 +23,11 @@ impl Compression {
     }
 }
 
-/// `reader`, decompressed if its first bytes say that it is compressed; tells whether it was.
+/// Returns `reader`, decompressed if its first bytes show a compressed format,
+/// and whether it was compressed.
 ///
 /// # Errors
-/// The first bytes cannot be read.
+/// If the first bytes cannot be read.
 pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut reader = BufReader::with_capacity(64 * 1024, reader);
     let compression = loop {
@@ -42,11 +44,11 @@ pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + 
     })
 }
 
-/// What goes wrong with compressed data, in words.
+/// Messages about damaged compressed data.
 const ENDS_EARLY: &str = "the compressed data is truncated";
 const DAMAGED: &str = "the compressed data is damaged";
 
-/// A decompressor whose errors are for people.
+/// A decompressor with readable error messages.
 struct Explained<R>(R);
 
 impl<R: Read> Read for Explained<R> {
@@ -59,11 +61,11 @@ impl<R: Read> Read for Explained<R> {
     }
 }
 
-/// The text in a file of at most `bytes_max`, decompressed if it is compressed with gzip or Zstandard: for text that is
-/// no trace of its own.
+/// Reads the text of a file of at most `bytes_max`, decompressed if it is compressed
+/// with gzip or Zstandard. It is for text files that are not traces themselves.
 ///
 /// # Errors
-/// It cannot be read, is damaged, is larger, or is no UTF-8.
+/// If the file cannot be read, is damaged, is larger, or is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let file = crate::open_plain(path)?;
     let (reader, _) = plain(Box::new(file))?;
@@ -75,8 +77,8 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// All frames of a Zstandard file, one after the other. When a frame is damaged or cut short, everything
-/// decoded before is given out first, then the error.
+/// Reads all frames of a Zstandard file, one after the other. If a frame is damaged
+/// or truncated, all data decoded before is returned first, then the error.
 pub(crate) struct ZstdReader<R> {
     source: R,
     decoder: FrameDecoder,
@@ -90,7 +92,7 @@ impl<R: BufRead> ZstdReader<R> {
         Self { source, decoder: FrameDecoder::new(), in_frame: false, error: None, done: false }
     }
 
-    /// Whether there is a frame to read; skips those that hold no data.
+    /// Returns whether there is a frame to read. Skips frames without data.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {
@@ -110,7 +112,7 @@ impl<R: BufRead> ZstdReader<R> {
         }
     }
 
-    /// The decoder failed: at the end of what there is, or before it.
+    /// Returns the error of a failed decoder: truncated data at the end, otherwise damaged data.
     fn problem(&mut self) -> io::Error {
         match self.source.fill_buf() {
             Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, ENDS_EARLY),
@@ -129,8 +131,8 @@ impl<R: BufRead> ZstdReader<R> {
         }
     }
 
-    /// Ends the frame with an empty block of our own, so that the decoder hands over what it holds back as
-    /// its window.
+    /// Ends the frame with an additional empty block, so that the decoder
+    /// returns the data that it holds back as its window.
     fn end_frame(&mut self) {
         const LAST_BLOCK_EMPTY_AND_CHECKSUM: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
         let ended = self.decoder.decode_blocks(LAST_BLOCK_EMPTY_AND_CHECKSUM, BlockDecodingStrategy::All);

@@ -1,5 +1,5 @@
-//! What goes wrong with a trace, and where: errors where it cannot be read or is not the whole, warnings where
-//! something could be read.
+//! Errors and warnings of traces, with their places. An error means that a trace
+//! cannot be read or is incomplete. A warning means that reading continued.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,13 +12,13 @@ use crate::completeness::{Completeness, Gap};
 /// A place in a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracePlace {
-    /// The file, as it was named when opened.
+    /// The file, with the name under which it was opened.
     pub file: Arc<str>,
-    /// Byte offset from the file's start; of the decompressed data if [`TracePlace::decompressed`].
+    /// Byte offset from the file's start; in the decompressed data if [`TracePlace::decompressed`].
     pub offset_bytes: u64,
     /// Line number from 1, for text formats.
     pub line: Option<u64>,
-    /// The file is compressed, so the offset counts decompressed bytes.
+    /// Whether the file is compressed, so that the offset counts decompressed bytes.
     pub decompressed: bool,
 }
 
@@ -36,18 +36,18 @@ impl fmt::Display for TracePlace {
     }
 }
 
-/// Why a file is not in a format.
+/// Reason why a file is not in a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// The format that was tried.
     pub format: Format,
-    /// The first line that is not of it, from 1; `None` of binary formats.
+    /// The first line that is not of the format, from 1; `None` for binary formats.
     pub line: Option<u64>,
-    /// How it begins.
+    /// Beginning of that line.
     pub found: String,
-    /// What would be right.
+    /// Description of the correct contents.
     pub expected: &'static str,
-    /// Lines of the file's beginning that are records of it.
+    /// Lines at the file's beginning that are records of the format.
     pub records: u64,
 }
 
@@ -61,84 +61,85 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Why a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file system refuses.
+    /// The file system reports an error.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// There is no such file, and none that the name could stand for.
+    /// Neither the file exists, nor one for which the name could stand.
     #[error("{file}: no such file, nor {file}.0, {file}.blktrace.0, {file}.gz or {file}.zst")]
     NotFound {
-        /// The name given.
+        /// The given name.
         file: String,
     },
-    /// No file was named.
+    /// No file was given.
     #[error("no trace file is given")]
     NoFile,
-    /// Every file is of 0 bytes.
+    /// All files have 0 bytes.
     #[error("{file}: the trace is empty (0 bytes)")]
     Empty {
         /// The first file.
         file: String,
     },
-    /// It is a directory.
+    /// The name is that of a directory.
     #[error("{file}: is a directory; name a file in it{}", found_in(found))]
     Directory {
         /// The directory.
         file: String,
-        /// Names in it that stand for traces, a few of them.
+        /// A few names in it that stand for traces.
         found: Vec<String>,
     },
-    /// The content is in no format that is known.
+    /// The contents are in no known format.
     #[error("{file}: not a trace in a known format: {looks_like}")]
     UnknownFormat {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The most likely cause, and what to do about it.
+        /// The most likely cause and its remedy.
         looks_like: Cow<'static, str>,
-        /// What was tried, and why it does not fit.
+        /// Formats that were tried, with the reasons.
         misfits: Vec<Misfit>,
     },
-    /// Names of columns that make no table of requests.
+    /// The named columns do not form a table of requests.
     #[error("columns {columns:?}: {problem}")]
     Columns {
-        /// As given.
+        /// The columns as given.
         columns: String,
-        /// What is wrong, and what would be right.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// More than a small share of the lines are no records of the format.
+    /// Too many lines are not records of the format.
     #[error("{file}: {gap}; at most {} % of the lines may be bad", crate::LOST_PERCENT_MAX)]
     BadLines {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// How many, and the first ones.
+        /// Number of these lines, and the first ones.
         gap: Box<Gap>,
     },
-    /// What was read is for certain not the whole recording.
+    /// The recording is certainly incomplete.
     #[error("{file}: the recording is incomplete: {}", gaps(completeness))]
     Partial {
         /// The file or files.
         file: String,
-        /// What is missing.
+        /// The missing parts.
         completeness: Completeness,
     },
     /// A block trace of another version.
     #[error("{file}: the block trace has version {version}; iosched reads only version 7")]
     UnsupportedVersion {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The version it claims.
+        /// Its version.
         version: u8,
     },
-    /// Several files, but only block traces come in several.
+    /// Several files were given for a format with single files. Only block
+    /// traces have several files.
     #[error("{file}: a trace in the format {format} is a single file; only blktrace has several files, one per CPU")]
     SeveralFiles {
         /// A file that cannot be merged with others.
@@ -146,38 +147,38 @@ pub enum TraceError {
         /// Its format.
         format: Format,
     },
-    /// A unit of time was given for a format that says it itself.
+    /// A unit of time was given for a format with a fixed unit.
     #[error(
         "{file}: times in the format {format} have a fixed unit; --time-unit is only for formats with bare numbers, \
          such as {}",
         Format::bare_time_names()
     )]
     TimeUnit {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// Its format.
         format: Format,
     },
-    /// Events were asked of a format that records requests only.
+    /// Events were requested from a format that records only requests.
     #[error("{file}: a trace in the format {format} has no events; only blktrace, blkparse and tracepoints have them")]
     NoEvents {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// Its format.
         format: Format,
     },
-    /// Damaged, and not one record could be read.
+    /// The file is damaged, and no record could be read.
     #[error("{place}: {problem}; the file has no readable record")]
     Unreadable {
-        /// Where the first damage was met.
+        /// Place of the first damage.
         place: TracePlace,
-        /// What was wrong and what would be right.
+        /// The problem and the correct contents.
         problem: WarningKind,
     },
-    /// The format given to a writer cannot be written.
+    /// The format cannot be written.
     #[error("iosched cannot write the format {format}; it can write {}", Format::writable_names())]
     NotWritable {
-        /// The format.
+        /// Name of the format.
         format: Format,
     },
     /// Writing failed.
@@ -190,8 +191,8 @@ fn found_in(found: &[String]) -> String {
 }
 
 impl TraceError {
-    /// With [`TraceError::UnknownFormat`]: the formats that were tried and why the file is in
-    /// none, a line each.
+    /// Returns the formats that were tried and the reasons, a line each. Only
+    /// [`TraceError::UnknownFormat`] has them.
     #[must_use]
     pub fn tried(&self) -> Option<String> {
         let Self::UnknownFormat { misfits, .. } = self else { return None };
@@ -200,7 +201,7 @@ impl TraceError {
     }
 }
 
-/// What is certain, with its remedies.
+/// Returns the certain gaps with their remedies.
 fn gaps(completeness: &Completeness) -> String {
     let problems: Vec<String> = completeness.certain().map(ToString::to_string).collect();
     let mut remedies: Vec<&str> = completeness.certain().map(Gap::remedy).collect();
@@ -208,87 +209,88 @@ fn gaps(completeness: &Completeness) -> String {
     format!("{}; {}", problems.join("; and "), remedies.join(", and "))
 }
 
-/// What was wrong at one place of a trace that could be read on.
+/// Kind of a problem at a place of a trace, after which reading continued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarningKind {
     /// The file ends inside a record.
     #[error("the file ends inside a record, after {have_bytes} of {want_bytes} bytes")]
     Truncated {
-        /// Bytes of the record that are there.
+        /// Available bytes of the record.
         have_bytes: u64,
-        /// Bytes the record should have.
+        /// Bytes that the record should have.
         want_bytes: u64,
     },
     /// Bytes that belong to no record.
     #[error("{skipped_bytes} bytes belong to no record and were skipped")]
     Damaged {
-        /// How many were skipped.
+        /// Number of skipped bytes.
         skipped_bytes: u64,
     },
-    /// The data that follow a record's header are not followed by a record.
+    /// The data behind a record's header is not followed by another record.
     #[error("the length of a record is damaged: {claimed_bytes} bytes of data cannot follow")]
     BadLength {
-        /// Bytes of data the header claims.
+        /// Bytes of data according to the header.
         claimed_bytes: u64,
     },
-    /// Reading or decompressing failed here; what comes after is lost.
+    /// Reading or decompressing failed here. The rest is lost.
     #[error("cannot be read from here on: {message}")]
     Unreadable {
-        /// What the system or the decompressor says.
+        /// Message of the system or the decompressor.
         message: String,
     },
-    /// A line that is no record.
+    /// A line that is not a record.
     #[error("found {found:?}, expected {expected}")]
     BadLine {
-        /// The start of the line, or the field of it that is wrong.
+        /// The start of the line, or the wrong field.
         found: String,
-        /// What a line should look like, or the field.
+        /// Description of a correct line or field.
         expected: Cow<'static, str>,
     },
     /// The file ends inside a line.
     #[error("the file ends inside a line: found {found:?}, expected {expected}")]
     CutLine {
-        /// The start of the line, or the field of it that is wrong.
+        /// The start of the line, or the wrong field.
         found: String,
-        /// What a line should look like, or the field.
+        /// Description of a correct line or field.
         expected: Cow<'static, str>,
     },
-    /// The last line is a record, but has no end.
+    /// The last line is a record without a newline.
     #[error("the last line has no newline, so it may be truncated")]
     NoLineEnd,
-    /// An I/O of no length, which is none.
+    /// An I/O of zero length.
     #[error("an I/O of length 0 was skipped")]
     NoLength,
-    /// A line too long to be a record.
+    /// A line that is too long for a record.
     #[error("a line has {length_bytes} bytes; it may have at most {max_bytes}")]
     LongLine {
-        /// Its length.
+        /// Its length, bytes.
         length_bytes: u64,
-        /// The longest that is looked at.
+        /// The longest line that is parsed, bytes.
         max_bytes: u64,
     },
-    /// Records were dropped while the trace was recorded: their sequence numbers are missing.
+    /// Records were dropped during recording: their sequence numbers are missing.
     #[error("{records} records were dropped while recording")]
     Dropped {
-        /// How many, before this place.
+        /// Number of dropped records before this place.
         records: u64,
     },
-    /// A record whose number is not the next, while those of the records around it follow one another.
+    /// A record whose number is not the next, although the numbers of its
+    /// neighbours are consecutive.
     #[error("the number of a record is damaged: it is {found}, but should be {expected}; no records were dropped")]
     BadSequence {
-        /// What it says.
+        /// The number of the record.
         found: u32,
-        /// What it should say.
+        /// The expected number.
         expected: u32,
     },
-    /// A record that is older than one already given out; its time was raised to that one's.
+    /// A record that is older than one already returned. Its time was raised to that one's.
     #[error(
         "a record is {late_ns} ns older than an earlier one, too late for the reorder window; its time was moved \
          forward"
     )]
     Late {
-        /// By how much it was raised, ns.
+        /// The correction, ns.
         late_ns: u64,
     },
     /// A command that is neither read, write, flush nor discard.
@@ -299,12 +301,12 @@ pub enum WarningKind {
     },
 }
 
-/// A place and what was wrong there.
+/// A warning: a problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Where.
+    /// Place of the problem.
     pub place: TracePlace,
-    /// What.
+    /// Kind of the problem.
     pub kind: WarningKind,
 }
 
@@ -314,10 +316,10 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Most warnings kept of one trace; more are only counted.
+/// Most warnings that are kept of one trace. Later ones are only counted.
 pub const WARNINGS_MAX: usize = 64;
 
-/// The warnings of one trace: the first [`WARNINGS_MAX`], how many there were, and what they come to.
+/// The warnings of one trace: the first [`WARNINGS_MAX`], their number, and the counts of problems.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     kept: Vec<Warning>,
@@ -325,7 +327,7 @@ pub struct Warnings {
     pub(crate) tally: Tally,
 }
 
-/// What was counted while reading.
+/// Counts made while reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// Lines that are not blank.
@@ -334,7 +336,7 @@ pub(crate) struct Tally {
     first_bad: Vec<Warning>,
     passed_over: u64,
     first_passed_over: Option<Box<Warning>>,
-    /// Bytes read, of binary formats.
+    /// Bytes read, for binary formats.
     pub(crate) bytes: u64,
     skipped_bytes: u64,
     dropped: u64,
@@ -346,31 +348,32 @@ pub(crate) struct Tally {
     pub(crate) unclosed: u64,
 }
 
-/// Bad lines that are told with an error.
+/// Most bad lines in an error message.
 const BAD_LINES_TOLD: usize = 3;
-/// Ends before their time that are told: one for each file of many CPUs.
+/// Most early ends in an error message: one for each file of many CPUs.
 const CUTS_TOLD: usize = 16;
 
 impl Warnings {
-    /// The first of them.
+    /// Returns the first warnings.
     #[must_use]
     pub fn kept(&self) -> &[Warning] {
         &self.kept
     }
 
-    /// How many there were.
+    /// Returns the number of warnings.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Records dropped while the trace was recorded, as far as sequence numbers tell.
+    /// Returns the number of records that were dropped during recording,
+    /// according to sequence numbers.
     #[must_use]
     pub fn dropped_records(&self) -> u64 {
         self.tally.dropped
     }
 
-    /// Whether there was none.
+    /// Returns whether there are no warnings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0
@@ -385,7 +388,7 @@ impl Warnings {
         }
     }
 
-    /// What they say is missing of a trace in `format` of so many `records`.
+    /// Returns the gaps in a trace in `format` with `records` records, according to the warnings.
     pub(crate) fn gaps(&self, format: Format, records: u64) -> Vec<Gap> {
         let Tally { lines, bad_lines, bytes, skipped_bytes, dropped, late, unclosed, .. } = self.tally;
         let cuts = self.tally.cut.iter().cloned();

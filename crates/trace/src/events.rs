@@ -18,41 +18,43 @@ use crate::names::{NAMES_MAX, ProcessNames};
 use crate::reading::{Accept, ReadOptions, cpu_of_name, format_of, input_of, unreadable};
 use crate::source::Source;
 
-/// The events of a block trace in the order they happened: blktrace's records merged, or the lines
-/// of blkparse and of the kernel's tracepoints.
+/// The events of a block trace in order of time: the merged records of
+/// blktrace, or the lines of blkparse and of the kernel's tracepoints.
+///
 ///
 /// Damage is treated as by [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
     source: Box<dyn EventSource>,
     format: Format,
-    /// How exact its times are, ns.
+    /// Resolution of its times, ns.
     pub(crate) resolution_ns: u64,
     accept: Accept,
     follower: Follower,
-    /// The CPUs that the names of the files say, rising.
+    /// The CPUs in the names of the files, in rising order.
     cpus: Vec<u32>,
     pub(crate) warnings: Warnings,
     pub(crate) names: ProcessNames,
     last: Time,
     pub(crate) count: u64,
-    /// Events read before they were asked for.
+    /// Events that were read ahead.
     ahead: VecDeque<BlkEvent>,
     arrivals: Option<Arrivals>,
-    /// Requests that were taken from other events than submissions.
+    /// Requests that were taken from events other than submissions.
     pub(crate) without_submission: u64,
     finished: bool,
 }
 
 impl EventReader {
-    /// Opens the trace called `path`, as [`TraceReader::open`](crate::TraceReader::open) does.
+    /// Opens the trace `path`, as [`TraceReader::open`](crate::TraceReader::open) does.
     ///
     /// # Errors
-    /// As [`TraceReader::open`](crate::TraceReader::open), and [`TraceError::NoEvents`] when the format has none.
+    /// As [`TraceReader::open`](crate::TraceReader::open), and
+    /// [`TraceError::NoEvents`] if the format has no events.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         Source::open(path)?.events(&ReadOptions::default())
     }
 
-    /// Reads a stream; `name` stands for it in messages.
+    /// Reads a stream. `name` stands for it in messages.
     ///
     /// # Errors
     /// As [`EventReader::open`].
@@ -96,19 +98,19 @@ impl EventReader {
         }
     }
 
-    /// The format.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What was wrong so far.
+    /// Returns the warnings so far.
     #[must_use]
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
-    /// What is known to be missing of the recording: all of it after the last item.
+    /// Returns the known gaps of the recording. They are complete after the last item.
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         let mut gaps = self.warnings.gaps(self.format, self.count);
@@ -136,20 +138,21 @@ impl EventReader {
         Completeness::of(gaps)
     }
 
-    /// Names of processes, as far as they are known by now.
+    /// Returns the names of processes that are known so far.
     #[must_use]
     pub fn process_names(&self) -> &ProcessNames {
         &self.names
     }
 
-    /// What times were reduced by, ns: the time of the first event as recorded. 0 before the first item.
+    /// Returns the time that was subtracted from all times, ns: the recorded
+    /// time of the first event. It is 0 before the first item.
     #[must_use]
     pub fn origin_ns(&self) -> u64 {
         self.source.origin_ns()
     }
 
-    /// Which events are requests. Reads ahead until that is known, before the first event is given
-    /// out.
+    /// Returns which events are requests. It reads ahead until that is known,
+    /// before the first event is returned.
     pub(crate) fn arrivals(&mut self) -> Arrivals {
         if let Some(known) = self.arrivals {
             return known;

@@ -1,5 +1,6 @@
-//! The formats of traces, declared once: names, how they are recognised, what they hold. Options, messages, what
-//! [`TraceWriter`](crate::TraceWriter) reports as lost, and `docs/traces.md` come from here.
+//! The formats of traces, declared once: names, recognition, contents. Options,
+//! messages, the losses that [`TraceWriter`](crate::TraceWriter) reports, and
+//! `docs/traces.md` are made from these declarations.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use iosched::{Flags, MICROSECOND_NS, Op, SECOND_NS, SECTOR_BYTES, Sector};
 
 use crate::record::{DeviceName, TraceRequest};
 
-/// The formats of traces.
+/// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -40,63 +41,66 @@ pub enum Format {
     Vscsi,
     /// MQSim's text.
     Mqsim,
-    /// Our own comma-separated columns.
+    /// iosched's own comma-separated columns.
     Csv,
 }
 
-/// What is to be known of a format.
+/// Properties of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatSpec {
-    /// Its name in options and messages.
+    /// Name in options and messages.
     pub name: &'static str,
-    /// What it is and who writes it.
+    /// Description, with the programs that write it.
     pub about: &'static str,
-    /// The ends of file names that stand for it, the one to write first; [`Format::of_file_name`] goes by them.
+    /// Extensions of file names, the preferred one first. [`Format::of_file_name`] uses them.
     pub extensions: &'static [&'static str],
-    /// How its files are recognised.
+    /// How files of the format are recognised.
     pub recognised: &'static str,
-    /// What a record looks like, with units.
+    /// Layout of a record, with units.
     pub record: &'static str,
-    /// A file of one record, a read of 8 sectors from 4,530,168 on. Of binary formats
-    /// ([`Format::is_binary`]) its bytes in hexadecimal.
+    /// A file of one record, a read of 8 sectors from 4,530,168 on. For binary
+    /// formats ([`Format::is_binary`]), its bytes in hexadecimal.
     pub example: &'static str,
-    /// What is read of it that the other columns do not say.
+    /// Further data that is read from it.
     pub read: &'static str,
-    /// Whether times are reduced by the first record's when read; else they are as written.
+    /// Whether times are reduced by the first record's time when read. Otherwise
+    /// they stay as written.
     pub from_first: bool,
-    /// How exact its times are, ns: a simulator may move an arrival by less than this without contradicting the trace.
+    /// Resolution of its times, ns. A simulator may move an arrival by less than
+    /// this without contradicting the trace.
     pub resolution_ns: u64,
-    /// What it has a place for when written; `None` if it cannot be written.
+    /// Data that a written file can hold, or `None` if the format cannot be written.
     pub holds: Option<Holds>,
 }
 
-/// What a written file holds of requests. What it does not is lost, and counted in
-/// [`WriteReport`](crate::WriteReport).
+/// Data of requests that a written file holds. Other data is lost, and counted
+/// in [`WriteReport`](crate::WriteReport).
 #[derive(Clone, Copy, Debug)]
 pub struct Holds {
-    /// What can be written. [`Op::WriteZeroes`] is written as a write where it is not among them; others are left out.
+    /// Operations. [`Op::WriteZeroes`] is written as a write if it is not among
+    /// them. Requests of other missing operations are left out.
     pub ops: &'static [Op],
     /// Flags.
     pub flags: Flags,
-    /// Whether there is a place for times.
+    /// Whether it holds times.
     pub times: bool,
-    /// Processes, and their names.
+    /// Whether it holds processes and their names.
     pub processes: bool,
-    /// Devices.
+    /// Whether it holds devices.
     pub devices: bool,
-    /// Latencies.
+    /// Whether it holds latencies.
     pub latencies: bool,
-    /// Priorities of processes ([`TraceRequest::ioprio`]).
+    /// Whether it holds priorities of processes ([`TraceRequest::ioprio`]).
     pub priorities: bool,
     /// Longest request, sectors. Longer ones are left out.
     pub sectors_max: u32,
-    /// The last sector a request may end at. Those beyond are left out.
+    /// Last sector at which a request may end. Requests beyond are left out.
     pub end_max: Sector,
 }
 
 const READ_WRITE: &[Op] = &[Op::Read, Op::Write];
 
-/// Reads and writes, when and where.
+/// Reads and writes with time and place.
 const PLAIN: Holds = Holds {
     ops: READ_WRITE,
     flags: Flags::empty(),
@@ -114,11 +118,11 @@ const PLAIN_BYTES: Holds = Holds { end_max: u64::MAX / SECTOR_BYTES, ..PLAIN };
 
 const FIO: Holds = Holds { ops: &[Op::Read, Op::Write, Op::Discard, Op::Flush], devices: true, ..PLAIN_BYTES };
 
-/// Longest in formats that give bytes in 32 bits.
+/// Longest request in formats with 32-bit lengths in bytes, sectors.
 const SECTORS_MAX_32_BITS: u32 = crate::blktrace::SECTORS_MAX;
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 14] = [
         Self::Blktrace,
         Self::Blkparse,
@@ -136,7 +140,7 @@ impl Format {
         Self::Csv,
     ];
 
-    /// What is to be known of it.
+    /// Returns the properties of the format.
     #[must_use]
     pub const fn spec(self) -> FormatSpec {
         match self {
@@ -157,20 +161,20 @@ impl Format {
         }
     }
 
-    /// Its name in options and messages.
+    /// Returns the name in options and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.spec().name
     }
 
-    /// The format of that name.
+    /// Returns the format with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that the end of a file's name stands for, `.gz` and `.zst` left out of account; of blktrace also
-    /// `.blktrace.N`.
+    /// Returns the format of a file name by its extension, without `.gz` and
+    /// `.zst`. `.blktrace.N` is blktrace, too.
     #[must_use]
     pub fn of_file_name(name: &str) -> Option<Self> {
         if crate::open::split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
@@ -180,31 +184,35 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.spec().extensions.contains(&extension))
     }
 
-    /// How exact its times are, ns: a simulator may move an arrival by less than this without contradicting the trace.
+    /// Returns the resolution of its times, ns. A simulator may move an arrival
+    /// by less than this without contradicting the trace.
     #[must_use]
     pub const fn resolution_ns(self) -> u64 {
         self.spec().resolution_ns
     }
 
-    /// Whether the order of its lines is the order of submission, whatever their times are. fio replays its logs so.
+    /// Returns whether the order of its lines is the order of submission,
+    /// whatever their times are. fio replays its logs in this order.
     #[must_use]
     pub(crate) const fn keeps_order(self) -> bool {
         matches!(self, Self::FioV2 | Self::FioV3)
     }
 
-    /// Whether [`TraceWriter`](crate::TraceWriter) writes it.
+    /// Returns whether [`TraceWriter`](crate::TraceWriter) can write it.
     #[must_use]
     pub const fn is_writable(self) -> bool {
         self.spec().holds.is_some()
     }
 
-    /// Whether it records what becomes of a request, so that [`EventReader`](crate::EventReader) reads it.
+    /// Returns whether it records the later events of requests, so that
+    /// [`EventReader`](crate::EventReader) can read it.
     #[must_use]
     pub const fn has_events(self) -> bool {
         matches!(self, Self::Blktrace | Self::Blkparse | Self::Tracepoints)
     }
 
-    /// How [`TraceRequest::device`] reads for people: `major,minor` where the format has device numbers, else plain.
+    /// Returns [`TraceRequest::device`] as text: `major,minor` if the format has
+    /// device numbers, otherwise a plain number.
     #[must_use]
     pub fn device_text(self, device: u32) -> String {
         match self {
@@ -213,31 +221,31 @@ impl Format {
         }
     }
 
-    /// Whether its files are no text.
+    /// Returns whether its files are binary.
     #[must_use]
     pub const fn is_binary(self) -> bool {
         matches!(self, Self::Blktrace | Self::Vscsi)
     }
 
-    /// Whether its times are bare numbers, in a unit that only a convention says.
+    /// Returns whether its times are bare numbers in a unit that only a convention defines.
     #[must_use]
     pub const fn has_bare_times(self) -> bool {
         matches!(self, Self::FioV2 | Self::FioV3 | Self::Fiu | Self::Alibaba | Self::Tencent | Self::Mqsim)
     }
 
-    /// Names of the formats with such times, for messages.
+    /// Returns the names of the formats with bare times, for messages.
     pub(crate) fn bare_time_names() -> String {
         let names: Vec<_> = Self::ALL.into_iter().filter(|f| f.has_bare_times()).map(Self::name).collect();
         names.join(", ")
     }
 
-    /// Names of all formats, for messages.
+    /// Returns the names of all formats, for messages.
     #[must_use]
     pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
 
-    /// Names of formats that can be written, for messages.
+    /// Returns the names of formats that can be written, for messages.
     #[must_use]
     pub fn writable_names() -> String {
         let names: Vec<_> = Self::ALL.into_iter().filter(|f| f.is_writable()).map(Self::name).collect();
@@ -252,7 +260,7 @@ impl fmt::Display for Format {
 }
 
 impl Holds {
-    /// What it is written as; `None` if it is left out.
+    /// Returns the operation as which a request is written, or `None` if it is left out.
     pub(crate) fn op_of(&self, request: &TraceRequest) -> Option<Op> {
         if request.nr_sectors > self.sectors_max || request.end() > self.end_max {
             return None;
@@ -331,7 +339,8 @@ const FIO_V2: FormatSpec = FormatSpec {
            is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
-    // fio's manual has `wait` in µs after the previous one, fio 3.33 waits until so many ms after its start.
+    // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
+    // until this number of ms after its start.
     holds: Some(Holds { times: false, ..FIO }),
 };
 
@@ -438,7 +447,7 @@ const VSCSI: FormatSpec = FormatSpec {
     read: "read, write, unmap, write same and synchronize cache; response times of version 2",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
-    // Version 1. Version 2 has no way to say that a response time is unknown.
+    // Version 1. Version 2 cannot express an unknown response time.
     holds: Some(Holds {
         ops: &[Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush],
         sectors_max: SECTORS_MAX_32_BITS,

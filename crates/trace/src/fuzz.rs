@@ -1,6 +1,7 @@
-//! One entry per reader for fuzzing: any bytes in, no panic, and what comes out keeps its promises.
+//! One entry per reader for fuzzing. For any bytes, a reader must not panic,
+//! and its results must be valid.
 //!
-//! `fuzz/` has a target for each; `cargo test` replays their corpora through the same entries.
+//! `fuzz/` has a target for each. `cargo test` replays their corpora through the same entries.
 
 use std::io::Cursor;
 
@@ -11,10 +12,10 @@ use crate::{
     Summarizer, TraceError, TraceReader, WARNINGS_MAX, convert, convert_events,
 };
 
-/// Most requests looked at: compressed input can stand for far more.
+/// Most requests that are read, because compressed input can stand for far more.
 const REQUESTS_MAX: usize = 100_000;
 
-/// A target: its name, which is its corpus' too, and its entry.
+/// A target: its name, which is also that of its corpus, and its entry.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -36,79 +37,79 @@ pub const TARGETS: [Target; 15] = [
     ("convert", converted),
 ];
 
-/// The reader of blktrace's records.
+/// Fuzzes the reader of blktrace's records.
 pub fn blktrace(data: &[u8]) {
     read(data, Some(Format::Blktrace));
     events(data);
 }
 
-/// The reader of blkparse's text.
+/// Fuzzes the reader of blkparse's text.
 pub fn blkparse(data: &[u8]) {
     read(data, Some(Format::Blkparse));
     events(data);
 }
 
-/// The reader of the kernel's tracepoints as text.
+/// Fuzzes the reader of the kernel's tracepoints as text.
 pub fn tracepoints(data: &[u8]) {
     read(data, Some(Format::Tracepoints));
     events(data);
 }
 
-/// The reader of blkreplay's text.
+/// Fuzzes the reader of blkreplay's text.
 pub fn blkreplay(data: &[u8]) {
     read(data, Some(Format::Blkreplay));
 }
 
-/// The reader of vscsi's records.
+/// Fuzzes the reader of vscsiStats' records.
 pub fn vscsi(data: &[u8]) {
     read(data, Some(Format::Vscsi));
 }
 
-/// The reader of MQSim's text.
+/// Fuzzes the reader of MQSim's text.
 pub fn mqsim(data: &[u8]) {
     read(data, Some(Format::Mqsim));
 }
 
-/// The reader of our columns.
+/// Fuzzes the reader of iosched's columns.
 pub fn csv(data: &[u8]) {
     read(data, Some(Format::Csv));
 }
 
-/// The reader of fio's I/O logs, as both versions.
+/// Fuzzes the reader of fio's I/O logs, in both versions.
 pub fn fio(data: &[u8]) {
     read(data, Some(Format::FioV2));
     read(data, Some(Format::FioV3));
 }
 
-/// The reader of the traces of Microsoft Research Cambridge.
+/// Fuzzes the reader of the traces of Microsoft Research Cambridge.
 pub fn msr(data: &[u8]) {
     read(data, Some(Format::Msr));
 }
 
-/// The reader of the Storage Performance Council's format.
+/// Fuzzes the reader of the Storage Performance Council's format.
 pub fn spc(data: &[u8]) {
     read(data, Some(Format::Spc));
 }
 
-/// The reader of the traces of Florida International University.
+/// Fuzzes the reader of the traces of Florida International University.
 pub fn fiu(data: &[u8]) {
     read(data, Some(Format::Fiu));
 }
 
-/// The reader of Alibaba's traces.
+/// Fuzzes the reader of Alibaba's traces.
 pub fn alibaba(data: &[u8]) {
     read(data, Some(Format::Alibaba));
 }
 
-/// The reader of Tencent's traces.
+/// Fuzzes the reader of Tencent's traces.
 pub fn tencent(data: &[u8]) {
     read(data, Some(Format::Tencent));
 }
 
-/// Detection, decompression and whatever reader they choose.
+/// Fuzzes detection, decompression and the reader that they select.
 pub fn detect(data: &[u8]) {
     read(data, None);
-    // What is not the whole is refused at the end, or before.
+    // An incomplete file is refused at the end, or before.
     let Ok(mut reader) = TraceReader::from_reader(Cursor::new(data.to_vec()), "input", &ReadOptions::default()) else {
         return;
     };
@@ -117,7 +118,7 @@ pub fn detect(data: &[u8]) {
     assert!(!refused || reason, "a refusal says why");
 }
 
-/// Every writer, and its reader after it.
+/// Fuzzes every writer, and its reader with the output.
 pub fn converted(data: &[u8]) {
     for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
         let Ok(mut reader) = open(data, None) else { return };
@@ -133,7 +134,7 @@ pub fn converted(data: &[u8]) {
     }
 }
 
-/// What is there will do.
+/// Returns options that accept incomplete data.
 fn partial() -> ReadOptions {
     ReadOptions { partial: true, ..ReadOptions::default() }
 }
@@ -186,7 +187,7 @@ fn events(data: &[u8]) {
     passed(data);
 }
 
-/// Events through a chain: what is kept is read again.
+/// Converts events through a chain, and reads the kept ones again.
 fn passed(data: &[u8]) {
     let mut extent = Extent::new();
     extent.add(Op::Write, 1 << 20, 1 << 12);
@@ -197,7 +198,7 @@ fn passed(data: &[u8]) {
     let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input", &partial()) else { return };
     let mut out = Vec::new();
     let Ok(report) = convert_events(&mut reader, &chain, &mut out) else { return };
-    // Others stand for submissions.
+    // Other events stand for submissions.
     let others = reader.completeness().gaps().iter().any(|gap| matches!(gap, Gap::NoSubmissions { .. }));
     if report.written > 0 {
         let of_requests = |event: &BlkEvent| {

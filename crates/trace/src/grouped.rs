@@ -1,6 +1,6 @@
-//! Whole numbers for people.
+//! Formatting of whole numbers.
 
-/// A whole number for people, with a comma after every third digit: "7,638".
+/// Formats a whole number with a comma after every third digit: "7,638".
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

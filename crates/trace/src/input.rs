@@ -1,4 +1,4 @@
-//! Bytes and lines of one file, decompressed if need be, with their offsets.
+//! Bytes and lines of one file, decompressed if necessary, with their offsets.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::decompress::plain;
 use crate::error::{TraceError, TracePlace, WarningKind, Warnings};
 
-/// A window on the file: the longest record and the longest line fit, with room to read well ahead.
+/// Size of the window on the file. The longest record and the longest line fit,
+/// with room for reading ahead.
 const BUFFER_BYTES: usize = 128 * 1024;
-/// The longest line that is looked at.
+/// Longest line that is parsed, bytes.
 pub(crate) const LINE_MAX_BYTES: usize = 64 * 1024;
-/// How much of a file decides its format.
+/// Bytes of a file that decide its format.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
 /// One file, read forwards.
@@ -29,7 +30,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads `reader`, decompressing by magic.
+    /// Reads `reader`. Its compression is detected by magic.
     pub(crate) fn new(reader: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
         let (reader, decompressed) = plain(reader)?;
         Ok(Self {
@@ -51,7 +52,7 @@ impl Input {
         &self.name
     }
 
-    /// The bytes that come next: at least `want` of them unless the file ends before.
+    /// Returns the next bytes: at least `want` of them, unless the file ends before.
     #[inline]
     pub(crate) fn peek(&mut self, want: usize) -> &[u8] {
         if self.end - self.start < want {
@@ -73,7 +74,8 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         while self.end < want && !self.at_end {
-            // Small reads: a decompressor that fails gives nothing of the read it fails in.
+            // Reads are small, because a failing decompressor returns no data of
+            // the read in which it fails.
             let limit = (self.end + 64 * 1024).min(BUFFER_BYTES);
             match self.reader.read(&mut self.buffer[self.end..limit]) {
                 Ok(0) => self.at_end = true,
@@ -87,7 +89,7 @@ impl Input {
         }
     }
 
-    /// Where the next byte is.
+    /// Returns the place of the next byte.
     pub(crate) fn place(&self) -> TracePlace {
         self.place_at(self.offset_bytes)
     }
@@ -96,27 +98,28 @@ impl Input {
         TracePlace { file: Arc::clone(&self.name), offset_bytes, line: None, decompressed: self.decompressed }
     }
 
-    /// The start of the line last given out.
+    /// Returns the start of the last returned line.
     pub(crate) fn line_place(&self, length_bytes: usize) -> TracePlace {
         TracePlace { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
     }
 
-    /// Whether the line last given out has an end, as all have but perhaps the last.
+    /// Returns whether the last returned line has a newline. Only the last line
+    /// of a file may have none.
     pub(crate) fn line_ended(&self) -> bool {
         self.line_ended
     }
 
-    /// Whether reading or decompressing failed ahead.
+    /// Returns whether reading ahead or decompressing has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Bytes that were given out.
+    /// Returns the number of bytes that were consumed.
     pub(crate) fn offset_bytes(&self) -> u64 {
         self.offset_bytes
     }
 
-    /// Passes over the mark that some editors and Windows programs put before UTF-8 text.
+    /// Skips the byte order mark that some editors and Windows programs put before UTF-8 text.
     pub(crate) fn skip_byte_order_mark(&mut self) {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         if self.offset_bytes == 0 && self.peek(MARK.len()).starts_with(MARK) {
@@ -124,20 +127,21 @@ impl Input {
         }
     }
 
-    /// The error of a file of which not one byte could be read.
+    /// Returns the error of a file whose first byte could not be read.
     pub(crate) fn failure_at_start(&mut self) -> Option<TraceError> {
         let message = self.failure.take()?;
         Some(TraceError::Unreadable { place: self.place(), problem: WarningKind::Unreadable { message } })
     }
 
-    /// To be called at the end: the reason, if it came before its time.
+    /// Adds a warning if reading has failed. Call this at the end.
     pub(crate) fn warn_failure(&mut self, warnings: &mut Warnings) {
         if let Some(message) = self.failure.take() {
             warnings.push(self.place(), WarningKind::Unreadable { message });
         }
     }
 
-    /// The next line without its end, and its length with it. Lines too long to make sense are skipped.
+    /// Returns the next line without its newline, and its length with it. Lines
+    /// that are too long are skipped.
     pub(crate) fn line(&mut self, warnings: &mut Warnings) -> Option<(&[u8], usize)> {
         let mut searched = 0;
         let (length, ended) = loop {
@@ -194,7 +198,7 @@ fn find_newline(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&b| b == b'\n')
 }
 
-/// A line's start, fit for a message.
+/// Returns the start of a line for a message.
 pub(crate) fn excerpt(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(80)]);
     text.trim().to_owned()

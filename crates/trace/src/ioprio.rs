@@ -1,4 +1,4 @@
-//! I/O priorities as the kernel writes them: ioprio_get(2), ioprio_set(2), requests of io_uring.
+//! I/O priorities in the kernel's format: ioprio_get(2), ioprio_set(2), requests of io_uring.
 
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
 
@@ -7,8 +7,8 @@ const CLASS_SHIFT: u32 = 13;
 /// Bits of the level.
 const LEVEL_MASK: u32 = 7;
 
-/// A priority that the kernel keeps. The class none, and a class that no kernel has, is of a process that never set a
-/// priority. The idle class has no levels.
+/// Converts a priority from the kernel's format. The class none, and an unknown class,
+/// belong to a process that never set a priority. The idle class has no levels.
 #[must_use]
 pub const fn ioprio_of_kernel(kept: u32) -> IoPriority {
     let level = (kept & LEVEL_MASK) as u8;
@@ -20,8 +20,8 @@ pub const fn ioprio_of_kernel(kept: u32) -> IoPriority {
     }
 }
 
-/// A priority as the kernel takes it. Of a process that never set one the kernel derives the level from the nice value,
-/// which is ours: another level is set.
+/// Converts a priority to the kernel's format. For a process that never set one, the kernel
+/// derives the level from the nice value, which is iosched's. So another level is set explicitly.
 #[must_use]
 pub const fn ioprio_for_kernel(ioprio: IoPriority) -> u16 {
     let class: u16 = match ioprio.class() {
@@ -47,7 +47,7 @@ mod tests {
             (3 << 13 | 7, "idle"),
             (3 << 13, "idle"),
             (7 << 13 | 2, "none"),
-            // Hints of newer kernels stand between class and level.
+            // Hints of newer kernels are between class and level.
             (2 << 13 | 1 << 3 | 4, "be/4"),
         ] {
             assert_eq!(ioprio_of_kernel(kept), ioprio.parse().unwrap(), "{kept:#x}");

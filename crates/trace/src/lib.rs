@@ -1,16 +1,19 @@
-//! Block traces: readers, writers and what can be read off them.
+//! Block traces: readers, writers and summaries.
 //!
-//! [`TraceReader`] gives the requests of a trace in any known [`Format`], one [`TraceRequest`] per submission,
-//! in order of time: what replay needs. [`EventReader`] gives the events of a block trace, [`BlkEvent`]: what
-//! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
-//! what could not is in their [`Warnings`], with the place.
+//! [`TraceReader`] returns the requests of a trace in any known [`Format`], one
+//! [`TraceRequest`] per submission, in order of time. Replay needs these. [`EventReader`]
+//! returns the events of a block trace ([`BlkEvent`]), which show the later steps of the
+//! requests. Both stream with bounded memory, and tolerate damage: they return all
+//! readable data, and report the rest with its place in their [`Warnings`].
 //!
-//! Less than the whole recording, a file cut short or a CPU's that is missing, is an error at the end, unless
-//! [`ReadOptions::partial`] says that it will do; what is missing is told as [`Gap`]s by [`TraceReader::completeness`].
+//! An incomplete recording, such as a truncated file or a missing CPU's file,
+//! is an error at the end, unless [`ReadOptions::partial`] accepts it.
+//! [`TraceReader::completeness`] returns the missing parts as [`Gap`]s.
 //!
-//! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it
-//! in another format. [`EventWriter`] writes a block trace event by event, of a simulated run as of a recorded one.
-//! [`read_rates`] reads what is no trace: iostat's and sar's tables.
+//! [`summarize`] describes a trace, [`summarize_stages`] the times of requests
+//! in each stage. [`convert`] writes a trace in another format. [`EventWriter`]
+//! writes a block trace event by event, for simulated and recorded runs.
+//! [`read_rates`] reads the tables of iostat and sar, which are not traces.
 //!
 //! ```
 //! use iosched_trace::{TraceError, TraceReader, summarize};
@@ -26,8 +29,8 @@
 //! # Ok::<(), TraceError>(())
 //! ```
 //!
-//! Formats are told by content, compression by magic. A trace of several per-CPU files is opened by the
-//! name of one of them or by what their names begin with.
+//! Formats are detected by content, compression by magic. To open a trace of
+//! several per-CPU files, give the name of one of them or their common beginning.
 #![forbid(unsafe_code)]
 
 mod blktrace;

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use crate::blktrace::ProcessName;
 
-/// Names that are remembered, of processes as of devices.
+/// Most names of processes that are remembered, and most names of devices.
 pub(crate) const NAMES_MAX: usize = 65_536;
 
-/// Names of processes by pid: the last one each had, of the first 65,536 pids.
+/// Names of processes by pid: the last name of each, for the first 65,536 pids.
 pub type ProcessNames = BTreeMap<u32, ProcessName>;
 
-/// Names that a trace gives to numbers; of at most 65,536 processes and as many devices.
+/// Names that a trace gives to numbers, for at most 65,536 processes and as many devices.
 #[derive(Debug, Default)]
 pub struct Names {
     pub(crate) processes: ProcessNames,
     pub(crate) devices: DeviceNames,
     numbers: BTreeMap<Box<str>, u32>,
-    /// Numbers of processes that have names only.
+    /// Numbers of processes that only have names.
     pids: BTreeMap<Box<[u8]>, u32>,
 }
 
-/// Names of devices by number, of the first 65,536.
+/// Names of devices by number, for the first 65,536.
 pub type DeviceNames = BTreeMap<u32, Box<str>>;
 
-/// Longest name of a device, bytes: a path of fio's.
+/// Longest name of a device, bytes: a path in fio's logs.
 const DEVICE_NAME_MAX_BYTES: usize = 4096;
 
 impl Names {
@@ -33,8 +33,8 @@ impl Names {
         }
     }
 
-    /// The number of a process that has a name only: the first is 1. Those beyond [`NAMES_MAX`] share 0, the process
-    /// that nothing is known of.
+    /// Returns the number of a process that only has a name. The first is 1.
+    /// Those beyond [`NAMES_MAX`] share 0, the number of unknown processes.
     pub(crate) fn number_process(&mut self, name: &[u8]) -> u32 {
         if let Some(&known) = self.pids.get(name) {
             return known;
@@ -47,7 +47,8 @@ impl Names {
         number
     }
 
-    /// The number of the device called `name`: the first is 0. `None` if the name is no text or there are too many.
+    /// Returns the number of the device called `name`. The first is 0. Returns
+    /// `None` if the name is not text or there are too many.
     pub(crate) fn device(&mut self, name: &[u8]) -> Option<u32> {
         let name = std::str::from_utf8(name).ok().filter(|name| name.len() <= DEVICE_NAME_MAX_BYTES)?;
         if let Some(&number) = self.numbers.get(name) {
@@ -62,7 +63,7 @@ impl Names {
     }
 }
 
-/// What a request is called beside its numbers.
+/// Names of a request's process and device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Labels<'a> {
     pub(crate) process: Option<ProcessName>,

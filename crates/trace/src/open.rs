@@ -1,4 +1,4 @@
-//! From a name to the files it stands for.
+//! Resolution of a name into the files of a trace.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::Format;
 use crate::error::TraceError;
 
-/// The files that the name `path` of a trace stands for: itself; its siblings of other CPUs, if it is named as one
-/// CPU's; if there is no such file, the per-CPU files that begin with its name, or itself compressed.
+/// Returns the files for which the name `path` of a trace stands: the file itself, or
+/// all files of CPUs if it is named like one CPU's file. If there is no such file,
+/// these are the per-CPU files that begin with its name, or its compressed form.
 ///
 /// # Errors
-/// There is none.
+/// If there is no such file.
 pub fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.exists() {
@@ -37,7 +38,7 @@ pub fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Err(TraceError::NotFound { file: path.display().to_string() })
 }
 
-/// `NAME.N`, perhaps compressed, as (NAME, N).
+/// Splits `NAME.N`, possibly with an extension for compression, into (NAME, N).
 pub(crate) fn split_cpu(file_name: &str) -> Option<(&str, u32)> {
     let (base, cpu) = strip_compression(file_name).rsplit_once('.')?;
     (!cpu.is_empty() && cpu.bytes().all(|b| b.is_ascii_digit())).then_some(())?;
@@ -48,7 +49,8 @@ pub(crate) fn strip_compression(file_name: &str) -> &str {
     file_name.strip_suffix(".gz").or_else(|| file_name.strip_suffix(".zst")).unwrap_or(file_name)
 }
 
-/// All files beside `path` named `base.N`, one per N, by N; one that is not compressed wins.
+/// Returns all files beside `path` named `base.N`, one per N, in order of N. An
+/// uncompressed file takes precedence.
 fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
@@ -64,7 +66,7 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(.., name)| path.with_file_name(name)).collect()
 }
 
-/// What names of traces in a directory begin with, or are: a few.
+/// Returns a few names of traces in a directory, or their common beginnings.
 pub(crate) fn traces_in(directory: &Path) -> Vec<String> {
     const TOLD: usize = 3;
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

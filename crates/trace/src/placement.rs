@@ -1,49 +1,52 @@
-//! A trace on a smaller device than it was recorded on: where its sectors go.
+//! Placement of a trace's sectors on a smaller device than the recorded one.
 //!
-//! What lies next to each other must stay so, or merging and sequential detection see another workload; what lies
-//! apart must not fall together. So regions that the trace touches keep their size and order, and only the gaps
-//! between them shrink, all by the same factor. If even the touched regions are too much, positions wrap around.
+//! Adjacent sectors must stay adjacent, or merging and sequential detection see another
+//! workload. Separate sectors must not become adjacent. So regions that the trace
+//! touches keep their size and order, and only the gaps between them shrink, all by the
+//! same factor. If even the touched regions are too large, positions wrap around.
 
 use std::collections::BTreeMap;
 
 use iosched::{Op, Sector};
 
-/// Touched regions are counted in MiB.
+/// Unit in which touched regions are counted: 1 MiB, in sectors.
 const GRANULE: u64 = 2048;
 
-/// How a trace was brought onto a device.
+/// How a trace was placed on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fit {
-    /// It fits as it is.
+    /// The trace fits without changes.
     AsIs,
     /// Gaps were shrunk.
     GapsShrunk {
-        /// What is left of each gap, in per cent.
+        /// Remaining part of each gap, percent.
         gap_percent: f64,
     },
     /// Positions were taken modulo the capacity.
     Wrapped {
-        /// Sectors the trace touches, in whole MiB.
+        /// Sectors that the trace touches, in whole MiB.
         touched_sectors: u64,
     },
 }
 
-/// What a trace touches, collected in a first pass. Memory is by regions that do not adjoin, of whole MiB.
+/// The regions that a trace touches, collected in a first pass. Memory depends
+/// on the number of separate regions of whole MiB.
 #[derive(Clone, Debug, Default)]
 pub struct Extent {
-    /// Start and end of touched regions, in granules; they neither overlap nor adjoin.
+    /// Start and end of touched regions, in granules. They neither overlap nor adjoin.
     touched: BTreeMap<u64, u64>,
     end: Sector,
 }
 
 impl Extent {
-    /// Nothing touched yet.
+    /// Creates an empty extent.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more request. Discards make the trace longer, but touch nothing: they may cover what nobody ever uses.
+    /// Adds a request. Discards extend the trace but touch no region, because
+    /// they may cover unused sectors.
     pub fn add(&mut self, op: Op, sector: Sector, nr_sectors: u32) {
         let end = sector.saturating_add(u64::from(nr_sectors));
         self.end = self.end.max(end);
@@ -68,13 +71,14 @@ impl Extent {
         self.touched.insert(start, end);
     }
 
-    /// The sector behind the last: the least capacity the trace fits on as it is.
+    /// Returns the sector behind the last one: the smallest capacity on which
+    /// the trace fits without changes.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
         self.end
     }
 
-    /// Where the sectors go on a device of `capacity_sectors`, at least 1.
+    /// Returns the placement on a device of `capacity_sectors`, at least 1.
     #[must_use]
     pub fn placed_on(&self, capacity_sectors: Sector) -> Placement {
         let touched: u64 = self.touched.iter().map(|(start, end)| end - start).sum();
@@ -100,12 +104,12 @@ impl Extent {
     }
 }
 
-/// `gap` of `gaps` in `room`, never longer than it was.
+/// Returns the length of `gap` if all `gaps` must fit into `room`. It is never longer than before.
 fn shrink(gap: u64, room: u64, gaps: u64) -> u64 {
     if room >= gaps { gap } else { (u128::from(gap) * u128::from(room) / u128::from(gaps)) as u64 }
 }
 
-/// A touched region and where it goes, in granules.
+/// A touched region and its new place, in granules.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     start: u64,
@@ -113,7 +117,7 @@ struct Region {
     to: u64,
 }
 
-/// Where the sectors of a trace go.
+/// Places of the sectors of a trace.
 #[derive(Clone, Debug)]
 pub struct Placement {
     fit: Fit,
@@ -122,13 +126,13 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// How the trace was brought onto the device.
+    /// Returns how the trace was placed on the device.
     #[must_use]
     pub fn fit(&self) -> Fit {
         self.fit
     }
 
-    /// Where a request goes, and how long it is there: none is longer than the device.
+    /// Returns place and length of a request. No request is longer than the device.
     #[must_use]
     pub fn place(&self, sector: Sector, nr_sectors: u32) -> (Sector, u32) {
         let sector = match self.fit {
@@ -147,7 +151,7 @@ impl Placement {
             return self.regions.first().map_or(0, |first| first.to * GRANULE);
         };
         let region = self.regions[index];
-        // In a gap (discards only): at the end of the region before it.
+        // A sector in a gap (only of discards) goes to the end of the preceding region.
         let offset = (sector - region.start * GRANULE).min((region.end - region.start) * GRANULE);
         region.to * GRANULE + offset
     }

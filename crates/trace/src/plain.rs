@@ -1,15 +1,16 @@
-//! Files that people write, as text: profiles of machines, tasks, jobs. What is no file is told as what it is.
+//! Text files that users write: profiles of machines, tasks, jobs. Directories
+//! and devices are refused by kind.
 
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Opens a file, or a pipe, to be read from its beginning to its end.
+/// Opens a file or a pipe, to be read from beginning to end.
 ///
 /// # Errors
-/// It cannot be opened, or is a directory, a device or a socket: those do not end, or not before everything on them
-/// was read.
+/// If it cannot be opened, or is a directory, a device or a socket. Those have
+/// no end, or only after all their data was read.
 pub fn open_plain(path: &Path) -> io::Result<File> {
     let file_type = std::fs::metadata(path)?.file_type();
     match what_else(file_type) {
@@ -18,7 +19,7 @@ pub fn open_plain(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What it is, if it is nothing that ends.
+/// Returns the kind of a file that has no end.
 fn what_else(file_type: FileType) -> Option<(ErrorKind, &'static str)> {
     if file_type.is_dir() {
         Some((ErrorKind::IsADirectory, "a directory"))
@@ -33,10 +34,10 @@ fn what_else(file_type: FileType) -> Option<(ErrorKind, &'static str)> {
     }
 }
 
-/// The text in a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// As [`open_plain`]; or it is no UTF-8, and then the line is told.
+/// As [`open_plain`], and if it is not UTF-8. The error then names the line.
 pub fn read_plain(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_plain(path)?.read_to_end(&mut bytes)?;

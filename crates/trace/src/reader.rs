@@ -21,15 +21,17 @@ use crate::survey::StepsBack;
 use crate::text::RequestSource;
 use crate::unit::TimeUnit;
 
-/// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
+/// Requests that are held to repair their order, in formats that are written in
+/// the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
 
-/// The requests of a trace, in the order they were submitted.
+/// The requests of a trace, in the order of submission.
 ///
-/// Memory is bounded whatever the trace's length. Damage does not end the stream where it can be read on:
-/// [`TraceReader::warnings`] and [`TraceReader::completeness`] tell, after the last item completely. An error is an
-/// item once, last: [`TraceError::Unreadable`] when nothing could be read, [`TraceError::Partial`] or
-/// [`TraceError::BadLines`] when what was read is not the whole.
+/// Memory is bounded, whatever the trace's length. Damage does not end the stream if
+/// reading can continue. [`TraceReader::warnings`] and [`TraceReader::completeness`]
+/// report it; they are complete after the last item. An error is returned once, as
+/// the last item: [`TraceError::Unreadable`] if nothing could be read,
+/// [`TraceError::Partial`] or [`TraceError::BadLines`] if the data is incomplete.
 pub struct TraceReader {
     body: Body,
     format: Format,
@@ -49,14 +51,14 @@ struct Requests {
     source: Box<dyn RequestSource>,
     window: Reorder<TraceRequest>,
     device: Option<u32>,
-    /// What times are reduced by; `None` until the first is known.
+    /// Time that is subtracted from all times, or `None` until the first is known.
     origin: Option<Time>,
     resolution_ns: u64,
-    /// The time of the request before as it is written, and the sum of all steps forward.
+    /// Written time of the preceding request. `latest` is the sum of all steps forward.
     previous: Time,
     previous_device: Option<u32>,
     latest: Time,
-    /// How often times were before those of the request before.
+    /// Steps of times back to before those of the preceding request.
     steps: StepsBack,
     of_completions: bool,
     warnings: Warnings,
@@ -64,16 +66,16 @@ struct Requests {
 }
 
 impl TraceReader {
-    /// Opens the trace called `path`: a file, one of several per-CPU files (its siblings are found), or the name
-    /// such files begin with. Compressed files are read as they are.
+    /// Opens the trace `path`: a file, one of several per-CPU files (the others are
+    /// found), or the common beginning of such names. Compressed files are decompressed.
     ///
     /// # Errors
-    /// When there is no such file, it cannot be opened, is empty, or is in no format that is known.
+    /// If there is no such file, or it cannot be opened, is empty, or is in no known format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         Self::open_with(path, &ReadOptions::default())
     }
 
-    /// [`TraceReader::open`] with options.
+    /// Opens a trace like [`TraceReader::open`], with options.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
@@ -84,12 +86,12 @@ impl TraceReader {
     /// Opens exactly these files: one, or one per CPU.
     ///
     /// # Errors
-    /// As [`TraceReader::open`], and when there are several not in blktrace's format.
+    /// As [`TraceReader::open`], and if there are several that are not in blktrace's format.
     pub fn open_files(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
         Source::of_files(paths).requests(options)
     }
 
-    /// Reads a stream, such as standard input; `name` stands for it in messages.
+    /// Reads a stream, such as standard input. `name` stands for it in messages.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
@@ -101,8 +103,8 @@ impl TraceReader {
         Self::from_inputs(vec![input_of(reader, name)?], options)
     }
 
-    /// Reads the streams of one trace, such as the files of its CPUs in memory; each comes with its name, which stands
-    /// for it in messages and may tell its format.
+    /// Reads the streams of one trace, such as the files of its CPUs in memory. Each
+    /// has a name, which stands for it in messages and may determine its format.
     ///
     /// # Errors
     /// As [`TraceReader::open_files`].
@@ -128,13 +130,13 @@ impl TraceReader {
         Ok(Self { body, format, time_unit: options.time_unit, accept, given: 0, last: Time::ZERO, finished: false })
     }
 
-    /// The format.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// How exact arrivals are, ns.
+    /// Returns the resolution of arrivals, ns.
     #[must_use]
     pub fn resolution_ns(&self) -> u64 {
         match &self.body {
@@ -143,13 +145,14 @@ impl TraceReader {
         }
     }
 
-    /// The unit of times that the options gave.
+    /// Returns the unit of times that the options gave.
     #[must_use]
     pub const fn time_unit(&self) -> Option<TimeUnit> {
         self.time_unit
     }
 
-    /// How the times of the file step back, up to now. 0 of formats that record events: these are merged in order.
+    /// Returns how the times of the file step back, so far. For formats that
+    /// record events it is 0, because events are merged in order.
     #[must_use]
     pub fn steps_back(&self) -> StepsBack {
         match &self.body {
@@ -158,7 +161,7 @@ impl TraceReader {
         }
     }
 
-    /// What is known to be missing of the recording: all of it after the last item.
+    /// Returns the known gaps of the recording. They are complete after the last item.
     #[must_use]
     pub fn completeness(&self) -> Completeness {
         match &self.body {
@@ -167,7 +170,7 @@ impl TraceReader {
         }
     }
 
-    /// What was wrong so far.
+    /// Returns the warnings so far.
     #[must_use]
     pub fn warnings(&self) -> &Warnings {
         match &self.body {
@@ -176,7 +179,8 @@ impl TraceReader {
         }
     }
 
-    /// Names of processes, as far as they are known by now: a process' name comes before its first request.
+    /// Returns the names of processes that are known so far. A process's name
+    /// comes before its first request.
     #[must_use]
     pub fn process_names(&self) -> &ProcessNames {
         match &self.body {
@@ -185,8 +189,9 @@ impl TraceReader {
         }
     }
 
-    /// Names of devices by the number that stands for them in [`TraceRequest::device`], as far as they are known by
-    /// now, where the format has names: fio's files, the hosts' disks of MSR's traces.
+    /// Returns the names of devices that are known so far, by their number in
+    /// [`TraceRequest::device`]. Only some formats have names: fio's files, the
+    /// hosts' disks of MSR's traces.
     #[must_use]
     pub fn device_names(&self) -> &DeviceNames {
         static NONE: DeviceNames = DeviceNames::new();
@@ -196,15 +201,15 @@ impl TraceReader {
         }
     }
 
-    /// What a device is called: its name if it has one, else as [`Format::device_text`] says.
+    /// Returns the name of a device if it has one, otherwise the text of [`Format::device_text`].
     #[must_use]
     pub fn device_text(&self, device: u32) -> String {
         let name = self.device_names().get(&device);
         name.map_or_else(|| self.format.device_text(device), ToString::to_string)
     }
 
-    /// What arrivals were reduced by, ns: the time of the first record where the format's times have another
-    /// origin. 0 before the first item.
+    /// Returns the time that was subtracted from arrivals, ns: the time of the first
+    /// record if the format's times have another origin. It is 0 before the first item.
     #[must_use]
     pub fn origin_ns(&self) -> u64 {
         match &self.body {
@@ -235,7 +240,7 @@ impl TraceReader {
         }
     }
 
-    /// The error at the end, if nothing was read for damage.
+    /// Returns the error at the end, if damage prevented reading anything or the data is refused.
     fn failure(&self) -> Option<TraceError> {
         let read = match &self.body {
             Body::Events { events, .. } => events.count,
@@ -289,8 +294,8 @@ impl Requests {
         }
     }
 
-    /// Counts a step back. Where the order of the file counts, time stands still for it. Elsewhere the requests of
-    /// another device may begin again: these are sorted in.
+    /// Counts a step back. If the order of the file counts, time stands still for the step.
+    /// Otherwise the requests of another device may begin again; these are sorted in.
     fn step(&mut self, arrival: &mut Time, device: Option<u32>) {
         let written = *arrival;
         if written < self.previous && (self.steps.kept || device == self.previous_device) {

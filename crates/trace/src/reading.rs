@@ -1,4 +1,5 @@
-//! What readers of any kind share: their options, their inputs, the format, and what less than the whole will do.
+//! The common part of all readers: options, inputs, the format, and the
+//! acceptance of incomplete data.
 
 use std::fmt;
 use std::io::Read;
@@ -15,28 +16,31 @@ use crate::input::Input;
 use crate::open;
 use crate::unit::TimeUnit;
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; `None` to tell it by content, then by name.
+    /// The format, or `None` to detect it by content, then by name.
     pub format: Option<Format>,
-    /// Only requests to this device. `None`: in a block trace, all that were not passed on from another traced
-    /// device; in others, all.
+    /// Only requests to this device are read. With `None`, a block trace gives all requests
+    /// that were not passed on from another traced device, and other formats give all requests.
     pub device: Option<u32>,
-    /// Whether to look for completions in block traces. Without, requests are not held for them and
-    /// [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
+    /// Whether to search completions in block traces. Without, requests are not held for
+    /// them and [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
     pub latencies: bool,
-    /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
+    /// Columns with which the file is read as a table ([`Format::Csv`]),
+    /// whatever its first line contains.
     pub columns: Option<Columns>,
-    /// The unit of times that are bare numbers, instead of the one that the format assumes. Only
-    /// for formats of bare times ([`Format::has_bare_times`]); they may then have decimals.
+    /// The unit of times that are bare numbers, instead of the one that the
+    /// format assumes. It is only for formats of bare times
+    /// ([`Format::has_bare_times`]), whose times may then have decimals.
     pub time_unit: Option<TimeUnit>,
-    /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
-    /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
+    /// Whether an incomplete recording is accepted. Otherwise its last item is
+    /// [`TraceError::Partial`]. If more than a small share of the lines are bad
+    /// ([`TraceError::BadLines`]), the format must be given, too.
     pub partial: bool,
-    /// Which processes are in which cgroups, for whoever replays the trace: readers look at none of it.
+    /// Processes in cgroups, for replay. Readers ignore them.
     pub cgroups: Vec<InCgroup>,
-    /// Priorities of processes, likewise; they replace those of the trace.
+    /// Priorities of processes, for replay. They replace those of the trace. Readers ignore them.
     pub priorities: Vec<Ionice>,
 }
 
@@ -55,17 +59,17 @@ impl Default for ReadOptions {
     }
 }
 
-/// Processes of a trace that are in a cgroup, as users write it: `db=postgres`, `db=post*`, `db=4711`.
+/// Processes of a trace in a cgroup, as users write it: `db=postgres`, `db=post*`, `db=4711`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InCgroup {
     /// The cgroup's name.
     pub cgroup: String,
-    /// A process' name or id; `*` stands for any letters.
+    /// A process's name or id. `*` stands for any letters.
     pub process: String,
 }
 
 impl InCgroup {
-    /// Whether a process is meant.
+    /// Returns whether a process matches.
     #[must_use]
     pub fn is_of(&self, pid: u32, name: &str) -> bool {
         is_of(&self.process, pid, name)
@@ -91,18 +95,19 @@ impl fmt::Display for InCgroup {
     }
 }
 
-/// The priority of processes of a trace, as users write it: `backup=idle`, `db*=best-effort:2`, `4711=realtime:0`.
+/// The priority of processes of a trace, as users write it: `backup=idle`,
+/// `db*=best-effort:2`, `4711=realtime:0`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Ionice {
-    /// A process' name or id; `*` stands for any letters.
+    /// A process's name or id. `*` stands for any letters.
     pub process: String,
     /// Its class and level.
     pub ioprio: IoPriority,
 }
 
 impl Ionice {
-    /// Whether a process is meant.
+    /// Returns whether a process matches.
     #[must_use]
     pub fn is_of(&self, pid: u32, name: &str) -> bool {
         is_of(&self.process, pid, name)
@@ -113,7 +118,7 @@ impl FromStr for Ionice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A process' name may hold an equals sign; a class does not.
+        // A process's name may contain an equals sign, but a class does not.
         let named = text.rsplit_once('=').filter(|(process, _)| !process.is_empty());
         let found = named.and_then(|(process, class)| Some((process, class_of(class)?)));
         match found {
@@ -151,7 +156,7 @@ impl fmt::Display for Ionice {
     }
 }
 
-/// A class as ionice(1) or as iosched calls it, perhaps with its level.
+/// Parses a class as ionice(1) or iosched names it, possibly with its level.
 fn class_of(text: &str) -> Option<IoPriority> {
     let (class, level) = match text.split_once([':', '/']) {
         Some((class, level)) => (class, level.parse().ok().filter(|&level: &u8| level <= LEVEL_MAX)?),
@@ -167,19 +172,19 @@ fn class_of(text: &str) -> Option<IoPriority> {
     Some(IoPriority::new(class, level))
 }
 
-/// Whether a process is the one called `process`, by name, id, or both: `dd (1234)`.
+/// Returns whether a process matches `process`, by name, id, or both: `dd (1234)`.
 fn is_of(process: &str, pid: u32, name: &str) -> bool {
     process == pid.to_string() || matches(process, name) || is_one_of_name(process, pid, name)
 }
 
-/// Whether `given` names one process of several that have the same name, as `dd (1234)`.
+/// Returns whether `given` selects one of several processes with the same name, as in `dd (1234)`.
 #[must_use]
 pub fn is_one_of_name(given: &str, pid: u32, name: &str) -> bool {
     let parts = given.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
     parts.is_some_and(|(of, number)| of == name && number.parse() == Ok(pid))
 }
 
-/// Whether a name is as a pattern says.
+/// Returns whether a name matches a pattern.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -189,11 +194,11 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What less than the whole will do.
+/// The acceptance of incomplete data.
 pub(crate) struct Accept {
     file: String,
     partial: bool,
-    /// The format was given, not guessed.
+    /// Whether the format was given instead of detected.
     given: bool,
 }
 
@@ -203,7 +208,7 @@ impl Accept {
         Self { file, partial: options.partial, given: options.format.is_some() || options.columns.is_some() }
     }
 
-    /// The error of what does not do.
+    /// Returns the error for incomplete data that is not accepted.
     pub(crate) fn refusal(&self, completeness: Completeness) -> Option<TraceError> {
         let file = || self.file.clone();
         let cut = completeness.certain().any(|gap| matches!(gap, Gap::Cut { .. }));
@@ -218,7 +223,7 @@ impl Accept {
     }
 }
 
-/// The CPU whose file is called so.
+/// Returns the CPU of a file name.
 pub(crate) fn cpu_of_name(name: &str) -> Option<u32> {
     let (base, cpu) = open::split_cpu(Path::new(name).file_name()?.to_str()?)?;
     base.ends_with(".blktrace").then_some(cpu)
@@ -266,7 +271,7 @@ mod tests {
             assert_eq!((given.ioprio, given.to_string()), (ioprio.parse().unwrap(), again.to_owned()), "{text}");
             assert_eq!(again.parse(), Ok(given));
         }
-        // One process of several that have the same name.
+        // This is one of several processes with the same name.
         let one: Ionice = "dd (1234)=idle".parse().unwrap();
         assert_eq!([1234, 1240].map(|pid| one.is_of(pid, "dd")), [true, false]);
         assert!(!one.is_of(1234, "db"));

@@ -1,4 +1,4 @@
-//! What replay needs of a trace: one item per submission, in time order.
+//! The requests of a trace for replay: one item per submission, in order of time.
 
 use std::fmt;
 
@@ -7,37 +7,40 @@ use iosched::{Flags, IoPriority, Op, Sector, Time};
 /// One submission to the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// When it was submitted, since the trace's origin (see [`FormatSpec::from_first`](crate::FormatSpec)). Never less
-    /// than that of the item before.
+    /// Time of submission since the trace's origin (see
+    /// [`FormatSpec::from_first`](crate::FormatSpec)). It is never before that
+    /// of the preceding item.
     pub arrival: Time,
-    /// Who submitted it; 0 where the format does not say.
+    /// The submitting process; 0 if the format has none.
     pub pid: u32,
-    /// Which device of the trace: `major << 20 | minor` in block traces and FIU's ([`DeviceName`] prints it), else a
-    /// plain number, which stands for a name where the format has names
-    /// ([`TraceReader::device_names`](crate::TraceReader::device_names)); `None` where the format does not say.
+    /// Device of the trace: `major << 20 | minor` in block traces and FIU's ([`DeviceName`]
+    /// prints it), otherwise a plain number. The number stands for a name if the format has
+    /// names ([`TraceReader::device_names`](crate::TraceReader::device_names)). `None` if
+    /// the format has no devices.
     pub device: Option<u32>,
-    /// What to do. Block traces do not tell writing zeroes from writing.
+    /// Operation. Block traces do not distinguish writing zeroes from writing.
     pub op: Op,
-    /// How. [`Flags::IDLE`] is in no format.
+    /// Flags. No format has [`Flags::IDLE`].
     pub flags: Flags,
-    /// First sector, in 512 bytes; 0 for a flush.
+    /// First sector, in units of 512 bytes; 0 for a flush.
     pub sector: Sector,
-    /// Sectors, at least 1; 0 for a flush.
+    /// Length in sectors, at least 1; 0 for a flush.
     pub nr_sectors: u32,
-    /// From submission to completion in the recorded system, ns, where known.
+    /// Time from submission to completion in the recorded system, ns, if known.
     pub latency_ns: Option<u64>,
-    /// The ioprio that its process had, where known. [`IoClass::None`](iosched::IoClass::None): it had set none.
+    /// The ioprio of the process, if known.
+    /// [`IoClass::None`](iosched::IoClass::None) means that it had set none.
     pub ioprio: Option<IoPriority>,
 }
 
 impl TraceRequest {
-    /// The sector behind the last; saturates.
+    /// Returns the sector behind the last; saturates.
     #[must_use]
     pub const fn end(&self) -> Sector {
         self.sector.saturating_add(self.nr_sectors as u64)
     }
 
-    /// Whether somebody waits for it: reads, and writes flagged sync.
+    /// Returns whether the request is sync: a read, or a write flagged sync.
     #[must_use]
     pub const fn is_sync(&self) -> bool {
         !self.op.is_write() || self.flags.contains(Flags::SYNC)
@@ -55,13 +58,14 @@ impl fmt::Display for DeviceName {
 }
 
 impl DeviceName {
-    /// Of a major number below 4,096 and a minor number below 1,048,576; `None` of others.
+    /// Returns the device of a major number below 4,096 and a minor number below
+    /// 1,048,576; `None` for others.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Option<Self> {
         if major < 1 << 12 && minor < 1 << 20 { Some(Self(major << 20 | minor)) } else { None }
     }
 
-    /// Reads `major,minor`, or a plain number; `None` if it is neither.
+    /// Parses `major,minor`, or a plain number. Returns `None` for other texts.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once(',') {

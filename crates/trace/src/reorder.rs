@@ -1,10 +1,10 @@
-//! Puts items that come slightly out of order into order, with bounded memory.
+//! Sorts items that are slightly out of order, with bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Holds up to a number of items and gives out the one of the smallest key; items of one key in the order
-/// they came. Items that come in order cost nothing but the queue.
+/// Holds a limited number of items and returns the one with the smallest key. Items
+/// with equal keys keep their order. Items that arrive in order only cost a queue.
 pub(crate) struct Reorder<T> {
     in_order: VecDeque<(Key, T)>,
     late: BinaryHeap<Reverse<Late<T>>>,
@@ -12,7 +12,7 @@ pub(crate) struct Reorder<T> {
     count: u64,
 }
 
-/// (time, tie-break by the caller, order of arrival).
+/// Time, tie-break by the caller, order of arrival.
 type Key = (u64, u32, u64);
 
 struct Late<T>(Key, T);

@@ -1,5 +1,5 @@
-//! Where a trace is read from: the files that a name stands for, or what comes through a pipe. Can be read more than
-//! once.
+//! The source of a trace: the files for which a name stands, or data from a
+//! pipe. It can be read more than once.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use crate::open;
 use crate::reader::TraceReader;
 use crate::reading::ReadOptions;
 
-/// Stands for standard input.
+/// Name of standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// A trace that can be opened: one file, or one per CPU.
@@ -32,17 +32,18 @@ struct Part {
 #[derive(Clone, Debug)]
 enum Content {
     File(PathBuf),
-    /// What came through a pipe.
+    /// Data that came through a pipe.
     Spooled(Arc<File>),
 }
 
 impl Source {
-    /// What `path` stands for: a file; its siblings of other CPUs, if it is named as one CPU's; if there is no such
-    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes
-    /// through a pipe is read to its end and kept in an unnamed file of the directory for temporary files.
+    /// Resolves `path`: a file, or all files of CPUs if it is named like one CPU's file.
+    /// If there is no such file, it stands for the per-CPU files that begin with its
+    /// name, or for its compressed form. `-` is standard input. Data from a pipe is read
+    /// to its end and stored in an unnamed file in the directory for temporary files.
     ///
     /// # Errors
-    /// There is no such file, it is a directory, or a pipe cannot be read or kept.
+    /// If there is no such file, it is a directory, or a pipe cannot be read or stored.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         let path = path.as_ref();
         if path == Path::new(STANDARD_INPUT) {
@@ -63,14 +64,14 @@ impl Source {
         Ok(Self::of_files(&open::resolve(path)?))
     }
 
-    /// Exactly these files: one, or one per CPU.
+    /// Creates a source of exactly these files: one, or one per CPU.
     #[must_use]
     pub fn of_files(paths: &[PathBuf]) -> Self {
         let part = |path: &PathBuf| Part { name: path.display().to_string(), place: Content::File(path.clone()) };
         Self { parts: paths.iter().map(part).collect() }
     }
 
-    /// Everything that `reader` gives; `name` stands for it in messages.
+    /// Stores all data of `reader`. `name` stands for it in messages.
     fn keep(mut reader: impl Read, name: &str) -> Result<Self, TraceError> {
         let failed = |source| TraceError::Io { file: name.to_owned(), source };
         let mut file = tempfile::tempfile().map_err(failed)?;
@@ -78,7 +79,7 @@ impl Source {
         Ok(Self { parts: vec![Part { name: name.to_owned(), place: Content::Spooled(Arc::new(file)) }] })
     }
 
-    /// The requests.
+    /// Opens the requests.
     ///
     /// # Errors
     /// As [`TraceReader::open`].
@@ -86,7 +87,7 @@ impl Source {
         TraceReader::from_inputs(self.inputs()?, options)
     }
 
-    /// The events.
+    /// Opens the events.
     ///
     /// # Errors
     /// As [`EventReader::open`].
@@ -94,12 +95,12 @@ impl Source {
         EventReader::from_inputs(self.inputs()?, options)
     }
 
-    /// The files by name, in the order of their CPUs.
+    /// Returns the names of the files, in the order of their CPUs.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| part.name.as_str())
     }
 
-    /// What it is called, for people, without directories: `x.csv`, or `x.blktrace.0 to .3, read together`.
+    /// Returns a title without directories: `x.csv`, or `x.blktrace.0 to .3, read together`.
     #[must_use]
     pub fn title(&self) -> String {
         let base = |part: &Part| {
@@ -135,7 +136,7 @@ impl Source {
     }
 }
 
-/// A file that others read, too.
+/// A file that other readers use, too.
 struct Spooled {
     file: Arc<File>,
     at: u64,

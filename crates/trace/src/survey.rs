@@ -1,5 +1,5 @@
-//! What the times, places and lengths of a trace tell of how it was written: coarse times, no times, times that step
-//! back, and values that no device can have.
+//! Oddities in the times, places and lengths of a trace: coarse times, missing
+//! times, times that step back, and values that no device can have.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,81 +11,85 @@ use crate::grouped::grouped;
 use crate::record::TraceRequest;
 use crate::unit::TimeUnit;
 
-/// Times of this resolution or a worse one are coarse, ns: a fast device does an I/O in less.
+/// Smallest resolution of coarse times, ns. A fast device does an I/O in less time.
 pub const COARSE_NS: u64 = 100_000;
-/// A trace of more requests whose times are all equal has no times.
+/// Most requests with equal times in a trace that still has times.
 pub const TIMELESS_MIN: u64 = 8;
-/// Requests from which the resolution of times is found, and the different times among them.
+/// Fewest requests for finding the resolution of times. The next constant is
+/// the fewest different times among them.
 const REQUESTS_MIN: u64 = 64;
 const TIMES_MIN: u64 = 16;
-/// Ticks are of a clock, and not of what happens regularly, if they are so many times coarser than times are written.
+/// Factor by which ticks must be coarser than written times to be those of a
+/// clock instead of regular events.
 const COARSER: u64 = 10;
-/// Requests a second that no device takes.
+/// Requests per second that no device takes.
 const RATE_MAX: f64 = 1e7;
-/// The same where the unit of times is only a convention: few devices take as many.
+/// The same if the unit of times is only a convention. Few devices take as many.
 const BARE_RATE_MAX: f64 = 1e6;
-/// A log of fio with fewer requests a second has times in a shorter unit, or a job that hardly
-/// does anything.
+/// Fewest requests per second of a log of fio whose times have the assumed
+/// unit. A slower log has a shorter unit, or a job that is almost idle.
 const FIO_RATE_MIN: f64 = 10.0;
-/// Requests from which a rate means anything.
+/// Fewest requests for a meaningful rate.
 const RATE_REQUESTS_MIN: u64 = 16;
-/// The rate that a unit of time is judged by, requests a second: the middle of what disks and SSDs do.
+/// The rate by which a unit of time is judged, requests per second: the middle
+/// of what disks and SSDs do.
 const RATE_USUAL: f64 = 1e3;
-/// Bytes that no device has: 1 PB.
+/// Smallest capacity that no device has, bytes: 1 PB.
 const EXTENT_MAX: u64 = 1_000_000_000_000_000;
-/// Bytes that a device hardly has if its times are impossible, too.
+/// Capacity that a device hardly has if its times are impossible, too, bytes.
 const EXTENT_DOUBTED: u64 = 100_000_000_000_000;
-/// Bytes that no read or write moves.
+/// Smallest length that no read or write has, bytes.
 const LENGTH_MAX: u64 = 1 << 30;
-/// Steps back up to this are the disorder of several writers, ns.
+/// Largest step back that several writers cause, ns.
 const DISORDER_NS: u64 = MILLISECOND_NS;
-/// Devices told apart.
+/// Most devices that are distinguished.
 const DEVICES_MAX: usize = 4_096;
 
-/// Something about a trace that its reader should know. `Display` says it in a sentence, with the remedy if there is one.
+/// An oddity of a trace that its reader should know. `Display` formats it as a
+/// sentence, with a remedy if there is one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Oddity {
     /// All times are equal.
     NoTimes {
-        /// The requests.
+        /// Number of requests.
         requests: u64,
     },
     /// The times step back in the file.
     StepsBack {
-        /// What is known of the steps.
+        /// Number and size of the steps.
         steps: StepsBack,
     },
-    /// More requests a second than any device takes.
+    /// There are more requests per second than any device takes.
     Rate {
-        /// The requests.
+        /// Number of requests.
         requests: u64,
-        /// The time that they take, ns.
+        /// Time that they take, ns.
         span_ns: u64,
-        /// The units that the times are read in and that they probably are in, where known.
+        /// The assumed unit of the times and the probable one, if known.
         units: Option<(TimeUnit, TimeUnit)>,
         /// Whether the unit is only a convention of the format, so that another one can be given.
         bare: bool,
     },
-    /// Fewer requests a second than a load generator makes.
+    /// There are fewer requests per second than a load generator makes.
     Slow {
-        /// The requests.
+        /// Number of requests.
         requests: u64,
-        /// The time that they take, ns.
+        /// Time that they take, ns.
         span_ns: u64,
-        /// The units that the times are read in and that they may be in.
+        /// The assumed unit of the times and a possible one.
         units: (TimeUnit, TimeUnit),
     },
     /// Requests end beyond the end of any device.
     Extent {
-        /// Where, bytes.
+        /// Largest end, bytes.
         bytes: u64,
     },
-    /// Requests are longer than any.
+    /// Requests are longer than any real one.
     Length {
-        /// The longest, bytes.
+        /// Largest length, bytes.
         bytes: u64,
-        /// How many there are.
+        /// Number of these requests.
         requests: u64,
     },
     /// The times are coarse.
@@ -95,26 +99,27 @@ pub enum Oddity {
     },
 }
 
-/// How the times of a file step back.
+/// Steps back of the times of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepsBack {
-    /// Steps.
+    /// Number of steps.
     pub count: u64,
-    /// The largest, ns.
+    /// Largest step, ns.
     pub largest_ns: u64,
-    /// Whether the order of the file was kept; else requests were sorted by time.
+    /// Whether the order of the file was kept. Otherwise requests were sorted by time.
     pub kept: bool,
 }
 
 impl Oddity {
-    /// Whether it only says what was assumed. Other oddities may make the whole answer wrong.
+    /// Returns whether it only states an assumption. Other oddities may make the
+    /// whole answer wrong.
     #[must_use]
     pub const fn is_assumption(&self) -> bool {
         matches!(self, Self::Coarse { .. })
     }
 }
 
-/// A time with the largest unit in which it is whole.
+/// Formats a time in the largest unit in which it is whole.
 fn duration(ns: u64) -> String {
     let units = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICROSECOND_NS, "us"), (1, "ns")];
     let (unit_ns, name) = units.into_iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)).unwrap_or(units[3]);
@@ -192,16 +197,18 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// Looks at the requests of a trace as they are read.
+/// Examines the requests of a trace as they are read.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     requests: u64,
     first_ns: u64,
     last_ns: u64,
-    /// Different times, and the greatest common divisor of their distances, ns.
+    /// Number of different times. The next field is the greatest common divisor
+    /// of their distances, ns.
     times: u64,
     grain_ns: u64,
-    /// Requests of the present time, and the fewest and most of any time but the first and the last.
+    /// Requests of the present time. The next fields are the fewest and most of
+    /// any time but the first and the last.
     together: u64,
     fewest: u64,
     most: u64,
@@ -213,7 +220,7 @@ pub struct Survey {
     device: Option<u32>,
 }
 
-/// The greatest common divisor; of 0 and a number, the number.
+/// Returns the greatest common divisor. If one number is 0, it is the other.
 #[must_use]
 pub const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
@@ -222,7 +229,8 @@ pub const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The greatest power of ten that divides a number above 0, at most 10^9: clocks and prints are as exact as that.
+/// Returns the greatest power of ten that divides a number above 0, at most
+/// 10^9. The resolutions of clocks and printed times are powers of ten.
 #[must_use]
 pub const fn decimal_grain(number: u64) -> u64 {
     let mut grain = 1;
@@ -233,7 +241,7 @@ pub const fn decimal_grain(number: u64) -> u64 {
 }
 
 impl Survey {
-    /// One more request, not earlier than the one before.
+    /// Adds a request, which must not be earlier than the preceding one.
     #[inline]
     pub fn add(&mut self, request: &TraceRequest) {
         let at_ns = request.arrival.as_ns();
@@ -265,8 +273,9 @@ impl Survey {
         }
     }
 
-    /// How exact the times are, ns, if they are written as exactly as `written_ns`. They are coarse if they lie on the
-    /// ticks of a coarse clock, and ticks have different numbers of requests: bursts at regular times are exact.
+    /// Returns the resolution of the times, ns, if they are written with the resolution
+    /// `written_ns`. They are coarse if they lie on the ticks of a coarse clock, and
+    /// ticks have different numbers of requests. Bursts at regular times are exact.
     #[must_use]
     pub fn resolution_ns(&self, written_ns: u64) -> u64 {
         let enough = self.requests >= REQUESTS_MIN && self.times >= TIMES_MIN;
@@ -274,14 +283,14 @@ impl Survey {
         if enough && is_coarse { self.grain_ns } else { written_ns }
     }
 
-    /// What is odd, the worst first. `written_ns`: how exactly the times are written. `given`: the
-    /// unit that somebody gave for them.
+    /// Returns the oddities, the worst first. `written_ns` is the resolution of
+    /// the written times, `given` the unit that the user gave.
     #[must_use]
     pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
-        // Equal times are one tick of a clock that the format is known for. In a table they stand
-        // for none.
+        // In a format with a known coarse clock, equal times are one tick. In a
+        // table they mean that there are no times.
         let has_ticks = format.resolution_ns() >= COARSE_NS && written_ns >= COARSE_NS;
         let is_timeless = self.requests > TIMELESS_MIN && span_ns == 0 && !has_ticks;
         if is_timeless {
@@ -296,14 +305,14 @@ impl Survey {
             let units = read.and_then(|read| Some((read, likely_unit(read, rate)?)));
             found.push(Oddity::Rate { requests: self.requests, span_ns, units, bare });
         }
-        // fio makes load; recordings of machines may be as slow as that.
+        // fio generates load, but recordings of machines may be as slow as that.
         let is_slow = format.keeps_order() && self.requests >= REQUESTS_MIN && span_ns > 0 && rate < FIO_RATE_MIN;
         if is_slow && given.is_none() {
             let units = (TimeUnit::Us, TimeUnit::Ns);
             found.push(Oddity::Slow { requests: self.requests, span_ns, units });
         }
-        // Whoever gives the unit of times has a trace of another tool, whose other units may
-        // differ, too.
+        // A user who gives the unit of times has a trace of another tool, whose
+        // other units may differ, too.
         if self.end_bytes > EXTENT_MAX || (is_fast || given.is_some()) && self.end_bytes > EXTENT_DOUBTED {
             found.push(Oddity::Extent { bytes: self.end_bytes });
         }
@@ -323,8 +332,8 @@ impl Survey {
     }
 }
 
-/// The unit of a format's times, if nobody has given another. Those of tables are as exact as
-/// their unit if they have no decimals.
+/// Returns the unit of a format's times, if the user has given none. Times of
+/// tables without decimals have a resolution of one unit.
 fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
     let ns = match format {
         Format::Spc | Format::Blkreplay | Format::Blkparse | Format::Tracepoints => SECOND_NS,
@@ -334,7 +343,7 @@ fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
     TimeUnit::ALL.into_iter().find(|unit| unit.ns() == ns)
 }
 
-/// Of the longer units, the one that makes the most usual rate of this one.
+/// Returns the longer unit that gives the most usual rate.
 fn likely_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
     let distance = |unit: &TimeUnit| (rate / (unit.ns() / read.ns()) as f64 / RATE_USUAL).ln().abs();
     let longer = TimeUnit::ALL.into_iter().filter(|unit| *unit > read);

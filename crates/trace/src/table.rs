@@ -1,18 +1,19 @@
-//! Tables for people whose columns stay below each other, whatever the lengths of their cells.
+//! Text tables with aligned columns, whatever the lengths of their cells.
 
 use std::fmt;
 
-/// Blanks between a cell and the one before it, at least.
+/// Fewest blanks between two cells.
 const GAP: usize = 2;
 
-/// Where a column's cells stand, and how wide the column is at least, blanks before it counted.
+/// Alignment of a column's cells, and the least width of the column, including
+/// the blanks before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
     Left(usize),
     Right(usize),
 }
 
-/// A table: rows may have fewer cells than there are columns.
+/// A table. Rows may have fewer cells than there are columns.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Align>,
@@ -20,12 +21,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of these columns, without rows.
+    /// Creates a table with these columns and no rows.
     pub(crate) fn new(columns: impl IntoIterator<Item = Align>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// One more row.
+    /// Adds a row.
     pub(crate) fn row<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
     }
@@ -44,13 +45,13 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Lines apart by line ends, without one behind the last and without blanks at their ends.
+    /// Writes lines separated by newlines, without one at the end and without trailing blanks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width(column)).collect();
         for (number, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
             for ((cell, align), width) in row.iter().zip(&self.columns).zip(&widths) {
-                // A format's width is at most 65,535, and a file may have longer names.
+                // A format's width is at most 65,535, but a file may have longer names.
                 let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match align {
                     Align::Left(_) => line.extend([cell.as_str(), &blanks]),

@@ -1,4 +1,4 @@
-//! What line formats share: numbers, fields, and the loop from lines to requests.
+//! The common part of line formats: numbers, fields, and the loop from lines to requests.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,54 +10,55 @@ use crate::input::{Input, excerpt};
 use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
 
-/// What a line is.
+/// Kind of a line.
 pub(crate) enum Line {
     Request(TraceRequest),
     /// A heading or a comment.
     Other,
-    /// Nothing the format knows.
+    /// A line that the format does not have.
     Bad,
 }
 
 /// A format of one request per line.
 pub(crate) trait LineFormat: Send {
-    /// What a line should look like, for messages.
+    /// Description of a correct line, for messages.
     const EXPECTED: &'static str;
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line;
 
-    /// What is wrong within a bad line, if that can be told: what stands there, and what belongs there.
+    /// Returns the wrong part of a bad line and a description of the correct
+    /// part, if the format can find it.
     fn wrong(&self, _line: &[u8]) -> Option<(String, String)> {
         None
     }
 
-    /// Files that the lines so far opened and did not close.
+    /// Returns the number of files that the lines so far opened and did not close.
     fn unclosed(&self) -> u64 {
         0
     }
 }
 
-/// Writes requests in a format of one record each. Requests are only those that the format holds, with the operation
-/// they are to be written as.
+/// Writes requests in a format of one record each. The caller passes only
+/// requests that the format holds, with the operation as which they are written.
 pub(crate) trait RecordFormat {
-    /// What stands above the first.
+    /// Writes the text before the first record.
     fn begin(&mut self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()>;
 
-    /// What stands below the last.
+    /// Writes the text behind the last record.
     fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Gives requests one by one as they are in the file; damage goes to the warnings.
+/// Returns requests one by one, in the order of the file. Damage is reported as warnings.
 pub(crate) trait RequestSource: Send {
     fn next_request(&mut self, warnings: &mut Warnings, names: &mut Names) -> Option<TraceRequest>;
 
-    /// How far it has read.
+    /// Returns the position of the reader.
     fn place(&self) -> TracePlace;
 }
 
@@ -91,7 +92,7 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);
             if !self.input.line_ended() && self.input.has_failed() {
-                // Whatever it looks like, it is cut.
+                // The line is cut, whatever it looks like.
                 continue;
             }
             let place = || self.input.line_place(length);
@@ -109,18 +110,19 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
     }
 }
 
-/// Whether a line that is no record is a comment.
+/// Returns whether a line that is not a record is a comment.
 pub(crate) fn is_comment(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
-/// What stands in a bad line, and what belongs there: a part of it, if the format tells which.
+/// Returns the wrong part of a bad line and a description of the correct part,
+/// or the whole line if the format cannot find the part.
 fn wrong<F: LineFormat>(format: &F, line: &[u8]) -> (String, Cow<'static, str>) {
     let fault = format.wrong(line).map(|(found, expected)| (found, expected.into()));
     fault.unwrap_or_else(|| (excerpt(line), F::EXPECTED.into()))
 }
 
-/// What is wrong with a line that is no record: the last one without an end is cut.
+/// Returns the warning for a line that is not a record. The last line is cut if it has no newline.
 pub(crate) fn bad_line(input: &Input, found: String, expected: impl Into<Cow<'static, str>>) -> WarningKind {
     let expected = expected.into();
     match input.line_ended() {
@@ -129,7 +131,7 @@ pub(crate) fn bad_line(input: &Input, found: String, expected: impl Into<Cow<'st
     }
 }
 
-/// A request of a format that knows little of it.
+/// Creates a request of a format with few fields.
 pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> TraceRequest {
     TraceRequest {
         arrival,
@@ -144,7 +146,7 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
     }
 }
 
-/// A number of `unit_ns`, perhaps with decimals, in ns; what is finer is dropped.
+/// Parses a number of `unit_ns`, possibly with decimals, in ns. Fractions of ns are dropped.
 pub(crate) fn decimal(text: &[u8], unit_ns: u64) -> Option<u64> {
     let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
@@ -163,7 +165,7 @@ pub(crate) fn decimal(text: &[u8], unit_ns: u64) -> Option<u64> {
     number(whole)?.checked_mul(unit_ns)?.checked_add(ns)
 }
 
-/// A decimal number, nothing else.
+/// Parses a decimal number without other characters.
 #[inline]
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 20 {
@@ -185,8 +187,8 @@ pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
 }
 
-/// The sectors that hold `length` bytes from `offset` on: begun ones counted, none of no length. `None` if there are
-/// too many.
+/// Returns the sectors that hold `length` bytes from `offset` on. Partial sectors
+/// count, and zero length gives none. Returns `None` if there are too many.
 pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
     let sector = offset / SECTOR_BYTES;
@@ -194,22 +196,22 @@ pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     Some((sector, nr_sectors))
 }
 
-/// First byte and length in bytes.
+/// Returns the first byte, and the length in bytes.
 pub(crate) fn bytes_of(request: &TraceRequest) -> (u128, u64) {
     (u128::from(request.sector) * u128::from(SECTOR_BYTES), u64::from(request.nr_sectors) * SECTOR_BYTES)
 }
 
-/// Fields apart by commas, without the blanks around them.
+/// Returns the fields between commas, without the blanks around them.
 pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| b == b',').map(<[u8]>::trim_ascii)
 }
 
-/// `seconds` or `seconds.fraction`, in ns; digits beyond the ninth are dropped.
+/// Parses `seconds` or `seconds.fraction`, in ns. Digits beyond the ninth are dropped.
 pub(crate) fn seconds(text: &[u8]) -> Option<Time> {
     decimal(text, iosched::SECOND_NS).map(Time::from_ns)
 }
 
-/// The words of a line, apart by spaces or tabs.
+/// The words of a line, separated by spaces or tabs.
 #[derive(Clone)]
 pub(crate) struct Words<'a> {
     rest: &'a [u8],
@@ -220,7 +222,7 @@ impl<'a> Words<'a> {
         Self { rest: line }
     }
 
-    /// What has not been given out yet, without the blanks around it.
+    /// Returns the rest of the line, without the blanks around it.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest.trim_ascii()
     }

@@ -1,7 +1,8 @@
-//! Traces changed on their way from a reader to a writer: parts of them, faster, elsewhere.
+//! Transformation of traces between a reader and a writer: slices, other
+//! speeds, other places, filters.
 //!
-//! One mechanism: a [`Chain`] of [`Step`]s, each of which takes a request and gives it back changed, or not at all.
-//! Nothing is held, so traces of any length pass through.
+//! The only mechanism is a [`Chain`] of [`Step`]s. Each step takes a request and returns
+//! it changed, or drops it. No request is held, so traces of any length pass through.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,45 +13,47 @@ use crate::blktrace::{BlkEvent, ProcessName};
 use crate::placement::{Fit, Placement};
 use crate::{TraceReader, TraceRequest};
 
-/// What is done to each request.
+/// A transformation of each request.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Keeps what was submitted within a span, and lets it begin at 0.
+    /// Keeps the submissions within a span, and shifts its start to 0.
     Slice {
-        /// From then on.
+        /// Start of the span (included).
         from: Time,
-        /// And before then; `None` for the end.
+        /// End of the span (excluded), or `None` for the end of the trace.
         to: Option<Time>,
     },
-    /// Divides arrivals by a factor above 0; latencies, which are the device's, stay.
+    /// Divides arrivals by a factor above 0. Latencies stay, because they are the device's.
     Scale {
-        /// How many times faster than recorded.
+        /// Factor relative to the recorded speed.
         speed: f64,
     },
-    /// Puts sectors where they belong on a device of another size.
+    /// Places sectors on a device of another size.
     Remap(Placement),
-    /// Keeps what passes.
+    /// Keeps the requests that pass a filter.
     Filter(Filter),
 }
 
-/// What to keep of a trace: requests that each of the criteria given allows.
+/// A filter of a trace: it keeps requests that meet all given criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of these processes; empty for all. They and [`Filter::names`] are one criterion: one of either is enough.
+    /// Processes by pid; empty for all. Together with [`Filter::names`] this is
+    /// one criterion: a match of either is enough.
     pub pids: BTreeSet<u32>,
-    /// Of processes called so at the time. At most 16 bytes of a name are recorded, so that a longer one means what it
-    /// begins with.
+    /// Processes by their name at the time. At most 16 bytes of a name are
+    /// recorded, so a longer one is compared by its beginning.
     pub names: BTreeSet<ProcessName>,
-    /// That do this; empty for all.
+    /// Operations; empty for all.
     pub ops: Vec<Op>,
-    /// That have at least one of these sectors; flushes have none.
+    /// Sectors of which a request must have at least one. Flushes have none.
     pub sectors: Option<Range<Sector>>,
-    /// To these devices, as [`TraceReader::device_text`] calls them or by their number; empty for all.
+    /// Devices, by the text of [`TraceReader::device_text`] or by number; empty for all.
     pub devices: BTreeSet<String>,
 }
 
 impl Filter {
-    /// Whether `request` is kept; `name` is its process' and `device` says what its device is called.
+    /// Returns whether `request` is kept. `name` is the name of its process, and
+    /// `device` returns the text of a device.
     #[must_use]
     pub fn keeps(&self, request: &TraceRequest, name: Option<ProcessName>, device: impl Fn(u32) -> String) -> bool {
         self.keeps_process(request.pid, name)
@@ -71,20 +74,20 @@ impl Filter {
     }
 }
 
-/// Steps one after the other.
+/// Steps that are applied one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     steps: Vec<Step>,
 }
 
 impl Chain {
-    /// These steps, the first of which is done first. None leaves a trace as it is.
+    /// Creates a chain of these steps, in order. Without steps, a trace stays as it is.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         Self { steps }
     }
 
-    /// What becomes of a request; `None` if it is left out.
+    /// Applies the steps to a request. Returns `None` if it is dropped.
     #[must_use]
     pub fn apply(
         &self,
@@ -117,7 +120,7 @@ impl Chain {
         Some(request)
     }
 
-    /// Whether nothing submitted at `arrival` or later is kept.
+    /// Returns whether no submission at `arrival` or later is kept.
     #[must_use]
     pub fn is_over(&self, arrival: Time) -> bool {
         let mut arrival = arrival;
@@ -133,10 +136,10 @@ impl Chain {
     }
 }
 
-/// For events: what they are about is not always a request.
+/// Methods for events, which do not always belong to a request.
 impl Chain {
-    /// Whether events go through it as a whole. Not if arrivals move apart from completions, nor if sectors that adjoin
-    /// may not do so any more.
+    /// Returns whether the chain can transform events. It cannot if arrivals
+    /// move relative to completions, or if adjacent sectors may be separated.
     #[must_use]
     pub fn suits_events(&self) -> bool {
         let wraps = |placement: &Placement| matches!(placement.fit(), Fit::Wrapped { .. });
@@ -151,17 +154,17 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Whether nothing but time decides on what is kept.
+    /// Returns whether only time decides which requests are kept.
     pub(crate) fn only_slices(&self) -> bool {
         !self.steps.iter().any(|step| matches!(step, Step::Filter(_)))
     }
 
-    /// When what happened at `time` happens in the end.
+    /// Returns the final time of an event at `time`.
     pub(crate) fn time(&self, time: Time) -> Time {
         self.steps.iter().fold(time, |time, step| step.time(time))
     }
 
-    /// Where sectors are in the end.
+    /// Returns the final place of sectors.
     pub(crate) fn place(&self, sector: Sector, nr_sectors: u32) -> (Sector, u32) {
         self.steps.iter().fold((sector, nr_sectors), |(sector, nr_sectors), step| match step {
             Step::Remap(placement) => placement.place(sector, nr_sectors),
@@ -169,7 +172,7 @@ impl Chain {
         })
     }
 
-    /// Whether `time` lies within what is kept.
+    /// Returns whether `time` lies within the kept span.
     pub(crate) fn spans(&self, time: Time) -> bool {
         let mut time = time;
         for step in &self.steps {
@@ -181,7 +184,7 @@ impl Chain {
         true
     }
 
-    /// Whether an event about no sectors is kept: by its time, process and device.
+    /// Returns whether an event without sectors is kept, by its time, process and device.
     pub(crate) fn keeps_bystander(
         &self,
         event: &BlkEvent,
@@ -201,18 +204,18 @@ impl Chain {
 }
 
 impl Step {
-    /// When what happened at `time` happens after the step.
+    /// Returns the time of an event at `time` after the step.
     fn time(&self, time: Time) -> Time {
         match self {
             Self::Slice { from, .. } => Time::from_ns(time.since(*from)),
-            // The nearest ns that a number of 53 bits can say: exact for a hundred days.
+            // The nearest ns that a number of 53 bits can express: exact for a hundred days.
             Self::Scale { speed } => Time::from_ns((time.as_ns() as f64 / speed).round() as u64),
             Self::Remap(_) | Self::Filter(_) => time,
         }
     }
 }
 
-/// The next request of `reader` that `chain` keeps, changed.
+/// Returns the next request of `reader` that `chain` keeps, transformed.
 pub(crate) fn next_kept(reader: &mut TraceReader, chain: &Chain) -> Option<Result<TraceRequest, crate::TraceError>> {
     loop {
         let request = match reader.next()? {

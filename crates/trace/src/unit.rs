@@ -1,4 +1,4 @@
-//! Units of time, as options name them.
+//! Units of time in options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,10 +20,10 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// All of them, the shortest first.
+    /// All units, the shortest first.
     pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
 
-    /// Its length, ns.
+    /// Returns the length of the unit, ns.
     #[must_use]
     pub const fn ns(self) -> u64 {
         match self {
@@ -34,7 +34,7 @@ impl TimeUnit {
         }
     }
 
-    /// As options have it.
+    /// Returns the name in options.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

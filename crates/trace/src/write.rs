@@ -1,4 +1,5 @@
-//! Traces written: requests in, a file in one of the formats out, and what the format could not hold told.
+//! Writing of traces: it converts requests into a file in one of the formats,
+//! and reports the losses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,34 +17,34 @@ use crate::text::RecordFormat;
 use crate::transform::next_kept;
 use crate::{Chain, Format, FormatSpec, Holds, TraceReader, TraceRequest};
 
-/// What was written, and what of it the format has no place for.
+/// Counts of written requests, and of data for which the format has no place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct WriteReport {
     /// Requests written.
     pub written: u64,
-    /// Requests left out: the format has no such operation, or none of that length.
+    /// Requests left out, because the format does not have their operation or length.
     pub left_out: u64,
-    /// Requests written whose operation was replaced by a nearby one (writing zeroes by writing).
+    /// Written requests whose operation was replaced by a similar one (writing zeroes by writing).
     pub ops_replaced: u64,
-    /// Requests written that lost flags.
+    /// Written requests that lost flags.
     pub flags_lost: u64,
-    /// Requests written that lost their process.
+    /// Written requests that lost their process.
     pub pids_lost: u64,
-    /// Requests written that lost their device.
+    /// Written requests that lost their device.
     pub devices_lost: u64,
-    /// Requests written that lost their latency.
+    /// Written requests that lost their latency.
     pub latencies_lost: u64,
-    /// Requests written that lost the ioprio of their process.
+    /// Written requests that lost the ioprio of their process.
     #[serde(default)]
     pub priorities_lost: u64,
-    /// Requests written that lost their time: they are read as all of one moment.
+    /// Written requests that lost their time. All of them have the same time when read.
     pub times_lost: u64,
-    /// Requests written whose time or latency was rounded down to the format's resolution.
+    /// Written requests whose time or latency was rounded down to the format's resolution.
     pub times_rounded: u64,
 }
 
 impl WriteReport {
-    /// How many requests lost something, and their loss.
+    /// Returns the number of requests with each kind of loss, and its description.
     pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let all = [
             (self.left_out, "left out: the format cannot hold them"),
@@ -67,7 +68,7 @@ impl fmt::Display for WriteReport {
     }
 }
 
-/// Writes requests in one format. What it holds back is written by [`TraceWriter::finish`].
+/// Writes requests in one format. [`TraceWriter::finish`] writes buffered data.
 pub struct TraceWriter<W: Write> {
     body: Body<W>,
     holds: Holds,
@@ -84,7 +85,7 @@ impl<W: Write> TraceWriter<W> {
     /// Begins a trace in `format`: blktrace in one CPU's file, vscsi in version 1.
     ///
     /// # Errors
-    /// When the format cannot be written, or writing fails.
+    /// If the format cannot be written, or writing fails.
     pub fn new(out: W, format: Format) -> Result<Self, TraceError> {
         let FormatSpec { holds, resolution_ns, .. } = format.spec();
         let holds = holds.ok_or(TraceError::NotWritable { format })?;
@@ -99,11 +100,11 @@ impl<W: Write> TraceWriter<W> {
         Ok(Self { body, holds, resolution_ns, report: WriteReport::default() })
     }
 
-    /// Writes one request, not earlier than the one before; `process` is its process' name, `device` its device's, if
-    /// known.
+    /// Writes one request, which must not be earlier than the preceding one. `process`
+    /// is the name of its process, and `device` that of its device, if known.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(
         &mut self,
         request: &TraceRequest,
@@ -124,10 +125,10 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    /// Ends the trace and says what was lost.
+    /// Ends the trace and returns the report of losses.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish(self) -> Result<WriteReport, TraceError> {
         match self.body {
             Body::Records(mut out, mut records) => {
@@ -154,18 +155,19 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Requests as the events of their submission and, where the latency is known, of their completion.
+/// Writes requests as the events of their submission and, if the latency is
+/// known, of their completion.
 struct BlktraceWriter<W: Write> {
     events: EventWriter<W>,
     completions: BinaryHeap<Reverse<Completion>>,
 }
 
-/// Completions held until their time has come; beyond, they are written early and readers sort them.
+/// Most completions that are held until their time. More are written early, and readers sort them.
 const COMPLETIONS_MAX: usize = 1 << 20;
-/// The device of requests that name none: 8,0, the first SCSI disk.
+/// The device of requests without one: 8,0, the first SCSI disk.
 const DEVICE: u32 = 8 << 20;
 
-/// (time, sector, category, bytes, device).
+/// Time, sector, category, bytes, device.
 type Completion = (Time, u64, u16, u32, u32);
 
 impl<W: Write> BlktraceWriter<W> {
@@ -212,15 +214,15 @@ impl<W: Write> BlktraceWriter<W> {
     }
 }
 
-/// Writes all that `reader` gives in `format` to `out`.
+/// Writes all requests of `reader` in `format` to `out`.
 ///
 /// # Errors
-/// When nothing can be read, the format cannot be written, or writing fails.
+/// If nothing can be read, the format cannot be written, or writing fails.
 pub fn convert(reader: &mut TraceReader, out: impl Write, format: Format) -> Result<WriteReport, TraceError> {
     convert_with(reader, &Chain::default(), out, format)
 }
 
-/// Writes what `chain` makes of all that `reader` gives in `format` to `out`.
+/// Writes all requests of `reader`, transformed by `chain`, in `format` to `out`.
 ///
 /// # Errors
 /// As [`convert`].

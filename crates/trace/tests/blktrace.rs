@@ -1,4 +1,5 @@
-//! The binary reader against blkparse, record by record, and what becomes of the samples.
+//! Comparison of the binary reader with blkparse, record by record, and the
+//! requests of the samples.
 
 use crate::common::*;
 use iosched::{Flags, Op, Time};
@@ -12,7 +13,7 @@ fn every_record_is_as_blkparse_printed_it() {
     let text = String::from_utf8(unzstd(&samples().join("sqlite-insert.txt.zst"))).unwrap();
     let ours = lines_of(EventReader::open(samples().join("sqlite-insert.blktrace")).unwrap());
     assert_same_lines("sqlite-insert", &ours, &event_lines(&text));
-    // And the text as read again.
+    // The same for the text when it is read.
     let again = lines_of(EventReader::open(samples().join("sqlite-insert.txt.zst")).unwrap());
     assert_same_lines("sqlite-insert.txt", &again, &event_lines(&text));
 }
@@ -39,7 +40,7 @@ fn notes_remaps_splits_and_errors_agree_with_blkparse() {
     let folder = Folder::new("remap");
     std::fs::write(folder.0.join("remap.blktrace.0"), corpus("blktrace/remap")).unwrap();
     let Some(mut theirs) = blkparse(&folder.0, "remap") else { return };
-    // Passed-through commands have no line of ours.
+    // Passed-through commands have no line here.
     theirs.retain(|line| !line.contains("R 36 ("));
     let data = corpus("blktrace/remap");
     let mut events = EventReader::from_reader(std::io::Cursor::new(data), "remap", &partial()).unwrap();
@@ -172,7 +173,7 @@ fn names_find_their_files() {
         std::fs::write(folder.0.join(name), unzstd(&samples().join(format!("sqlite-insert.blktrace.{cpu}.zst"))))
             .unwrap();
     }
-    // An empty file of a CPU that did nothing.
+    // An empty file of an idle CPU.
     std::fs::write(folder.0.join("t.blktrace.2"), b"").unwrap();
     for name in ["t", "t.blktrace", "t.blktrace.0", "t.blktrace.1"] {
         let count = TraceReader::open(folder.0.join(name)).unwrap().filter(Result::is_ok).count();
@@ -209,7 +210,7 @@ fn disorder_within_a_cpu_is_mended() {
     assert_eq!(requests, read(&data).0);
 }
 
-/// All events of a trace, with what the writer decides itself left out.
+/// Returns all events of a trace, without the fields that the writer determines.
 fn events_of(mut reader: EventReader) -> Vec<BlkEvent> {
     let events: Vec<_> = reader.by_ref().map(|event| BlkEvent { sequence: 0, ..event.unwrap() }).collect();
     assert!(reader.warnings().is_empty(), "{:?}", reader.warnings().kept());
@@ -231,7 +232,7 @@ fn rewritten_events_are_unchanged_for_blkparse_and_btt() {
             writer.finish().unwrap();
             let before = events_of(EventReader::open(&source).unwrap());
             let after = events_of(EventReader::open(folder.0.join(&base)).unwrap());
-            // Events of several CPUs at one time have no order; a name is written once.
+            // Simultaneous events of several CPUs have no order. A name is written once.
             let sorted = |events: Vec<BlkEvent>| {
                 let events = events.into_iter().filter(|event| !event.is_note());
                 let mut events: Vec<_> = events.map(|event| if files == 1 { event.on_cpu(0) } else { event }).collect();
@@ -254,7 +255,8 @@ fn rewritten_events_are_unchanged_for_blkparse_and_btt() {
     }
 }
 
-/// A life of requests as a simulator knows it: queued, one merged into the other at either end, plugged, issued, split.
+/// Returns the events of requests as a simulator reports them: queued, merged
+/// at either end, plugged, issued, split.
 fn written_events() -> Vec<BlkEvent> {
     let (device, pid) = (8 << 20, 77);
     let event = |action: Action, time_ns: u64| BlkEvent::new(action, Time::from_ns(time_ns), device, pid);

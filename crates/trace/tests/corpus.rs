@@ -1,4 +1,4 @@
-//! The fuzz targets' corpora, as they are and damaged at random.
+//! The fuzz targets' corpora, unchanged and randomly damaged.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Damaged and truncated files: what could be read comes, with a warning that names the place; where nothing
-//! can be read, an error.
+//! Damaged and truncated files. Readable data is returned, with a warning that
+//! names the place. If nothing can be read, there is an error.
 
 use crate::common::*;
 use iosched_trace::{TraceError, TraceReader};
@@ -28,7 +28,7 @@ fn a_truncated_block_trace_gives_all_whole_records() {
         let items: Vec<_> = reader.by_ref().collect();
         let whole = ends.iter().filter(|&&end| end <= length).count();
         let read = items.iter().filter(|item| item.is_ok()).count();
-        // Of a record whose data are cut, the header could still be read.
+        // The header of a record with truncated data can still be read.
         assert!((whole..=whole + 1).contains(&read), "{length}: {read} of {whole}");
         let at_end = ends.contains(&length);
         assert_eq!(reader.warnings().is_empty(), at_end, "{length}: {:?}", reader.warnings().kept());
@@ -94,7 +94,7 @@ fn a_damaged_number_of_a_record_is_no_drop() {
     assert_eq!(requests.len(), whole);
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(warning.starts_with(&format!("input: byte {at}: the number of a record is damaged")), "{warning}");
-    // Where one is missing, it is one that was dropped.
+    // If a record is missing, it was dropped.
     let without = [&data[..at], &data[at + records[500].len()..]].concat();
     assert!(read(&without).1[0].ends_with("1 records were dropped while recording"));
 }

@@ -1,4 +1,4 @@
-//! The other formats: what their fields mean, disorder, damage, compression, and all that is written.
+//! The other formats: meanings of their fields, disorder, damage, compression, and writing.
 
 use std::io::Write as _;
 
@@ -140,7 +140,7 @@ fn compression_is_told_by_magic_whatever_the_name() {
     let zstd = ruzstd::encoding::compress_to_vec(&data[..], ruzstd::encoding::CompressionLevel::Fastest);
     assert_eq!(read(&gzip).0, plain);
     assert_eq!(read(&zstd).0, plain);
-    // Files put one behind the other are one file.
+    // Concatenated compressed files are one file.
     let (first, second) = data.split_at(70);
     let parts = [first, second]
         .map(|part| ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest));
@@ -185,9 +185,10 @@ fn a_summary_adds_up() {
     assert_eq!(summary.processes.iter().map(|process| process.requests).sum::<u64>(), 7_638);
     assert_eq!(summary.over_time.iter().map(|bin| bin.requests).sum::<u64>(), 7_638);
     assert_eq!(summary.sizes.iter().map(|bucket| bucket.reads + bucket.writes).sum::<u64>(), 674 + 4_164);
-    // As blkparse's own summary of this trace has it.
+    // These are the values of blkparse's own summary of this trace.
     assert_eq!((summary.reads.bytes / 1024, summary.writes.bytes / 1024), (7_436, 68_688));
-    // Little's law: what is in flight on average is the rate times the latency, but for the trace's ends.
+    // Little's law: the mean number in flight is the rate times the latency,
+    // except for the trace's ends.
     let latency = summary.latency.unwrap();
     let littles = latency.mean_ns * summary.all.requests as f64 / summary.span_ns as f64;
     let mean_depth: f64 = summary
@@ -221,7 +222,7 @@ fn traces_nobody_here_wrote_are_read() {
     }
 }
 
-/// What a file of the corpus gives: format, requests and warnings.
+/// Returns format, requests and warnings of a file of the corpus.
 fn of_corpus(name: &str) -> (Format, Vec<TraceRequest>, Vec<String>) {
     let data = corpus(name);
     let (requests, warnings) = read(&data);
@@ -235,7 +236,7 @@ fn fio_logs_are_read_in_both_versions() {
     assert_eq!(warnings, ["input: line 14, byte 244: an I/O of length 0 was skipped"]);
     let expected = [
         (0, Op::Read, 8, 16),
-        // Not aligned: begun sectors are whole ones.
+        // An unaligned I/O counts partial sectors as whole ones.
         (1_500_000, Op::Write, 0, 3),
         (1_520_000, Op::Discard, 2_048, 128),
         (1_520_000, Op::Flush, 0, 0),
@@ -340,7 +341,7 @@ fn no_format_is_taken_for_another() {
         let mut out = Vec::new();
         convert(&mut open(&corpus("csv/all")).unwrap(), &mut out, format).unwrap();
         assert_eq!(open(&out).unwrap().format(), format);
-        // However it is called.
+        // The name of the file does not matter.
         let named =
             TraceReader::from_reader(std::io::Cursor::new(out), "trace.mqsim", &ReadOptions::default()).unwrap();
         assert_eq!(named.format(), format);

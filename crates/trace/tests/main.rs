@@ -1,4 +1,4 @@
-//! Formats, read and written, and what is done with traces.
+//! Tests of reading, writing and transforming traces.
 
 mod blktrace;
 mod common;

@@ -1,4 +1,5 @@
-//! Events through a chain of steps: the requests that are in them are those that the chain makes of requests.
+//! Events through a chain of steps. Their requests are the same as those that
+//! the chain makes of requests.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ fn source(name: &str) -> std::path::PathBuf {
     samples().join(name)
 }
 
-/// Since the first, so that it does not matter what a trace takes for its beginning.
+/// Returns requests with times since the first one, because traces may have different origins.
 fn since_first(mut requests: Vec<TraceRequest>) -> Vec<TraceRequest> {
     let first = requests.first().map_or(Time::ZERO, |request| request.arrival);
     requests.iter_mut().for_each(|request| request.arrival = Time::from_ns(request.arrival.since(first)));

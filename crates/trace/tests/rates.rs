@@ -1,4 +1,4 @@
-//! What iostat and sar print, of several versions, read back.
+//! Reading of the output of several versions of iostat and sar.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ fn iostats_table_is_read_without_its_first_report() {
     assert_eq!((found.tool, found.leaves_out_first, found.devices.len()), (RatesTool::Iostat, true, 1));
     let vda = &found.devices[0];
     assert_eq!((vda.device.as_str(), vda.intervals), ("vda", 3));
-    // 0.99, 18.81 and none.
+    // The values are 0.99, 18.81 and none.
     assert!((vda.reads_per_s.unwrap().mean - 6.6).abs() < 1e-9 && vda.reads_per_s.unwrap().max == 18.81);
-    // Waits count by requests: none of 0.99 reads, 0.16 ms of 18.81.
+    // Waits are weighted by requests: none of 0.99 reads, 0.16 ms of 18.81.
     assert!((vda.read_wait_ms.unwrap().mean - 0.16 * 18.81 / 19.8).abs() < 1e-9);
     assert!((vda.write_bytes_per_s.unwrap().max - 44_564.0 * 1024.0).abs() < 1e-3);
     assert_eq!((vda.wait_ms, vda.requests_per_s), (None, None));
-    // The interval that was busy for 2.8 % of the time had a burst of writes.
+    // The interval with 2.8 % of busy time had a burst of writes.
     assert_eq!((vda.busy_percent.unwrap().max, vda.busy_intervals, vda.queued_intervals), (2.8, 0, 1));
 }
 
@@ -121,7 +121,7 @@ fn a_common_wait_is_not_shown_as_that_of_reads_or_writes() {
 
 #[test]
 fn values_that_contradict_each_other_are_told() {
-    // 300 reads a second of 6 ms are 1.8 in flight, and the queue says 0.08.
+    // 300 reads per second of 6 ms are 1.8 in flight, but the queue is 0.08.
     let text = format!("{HEADING}sda 300 1200 6 5 20 12 0 0 0.08 100\n");
     let found = rates_of(&text).unwrap();
     let sda = &found.devices[0];
@@ -152,7 +152,7 @@ fn files_of_rates_are_not_traces() {
 
 #[test]
 fn rates_printed_by_iostat_here_are_read() {
-    // Of the versions that are installed; with CI set they must be.
+    // This uses the installed versions. With CI set, they must be installed.
     for (command, tool) in [
         ("iostat -x 1 2", RatesTool::Iostat),
         ("iostat -x -o JSON 1 2", RatesTool::Iostat),
@@ -165,7 +165,7 @@ fn rates_printed_by_iostat_here_are_read() {
             continue;
         }
         let text = String::from_utf8(output.stdout).unwrap();
-        // A machine that did nothing yet has no disks to tell of.
+        // A machine that has been idle since its start reports no disks.
         if let Some(found) = rates_of(&text) {
             assert_eq!(found.tool, tool, "{text}");
             assert!(found.devices.iter().all(|device| device.busy_percent.is_some()), "{text}");

@@ -1,4 +1,4 @@
-//! Times in stages, merges, seeks and plugs against the installed btt, figure by figure.
+//! Comparison of times in stages, merges, seeks and plugs with the installed btt, value by value.
 
 use crate::common::*;
 use iosched::{Flags, Op, Time};
@@ -6,14 +6,14 @@ use iosched_trace::{
     Action, BlkEvent, DeviceStages, EventReader, SeekSummary, Span, StageSummarizer, StageSummary, summarize_stages,
 };
 
-/// What btt prints, and to how many places.
+/// A value in btt's output.
 struct Figure {
     what: String,
     theirs: String,
     ours: f64,
 }
 
-/// The numbers of the first line behind `title` that begins with `begin`.
+/// Returns the numbers of the first line behind `title` that begins with `begin`.
 fn line<'a>(text: &'a str, title: &str, begin: &str) -> Vec<&'a str> {
     let Some(at) = text.find(title) else { return Vec::new() };
     let line = text[at..].lines().find(|line| line.trim_start().starts_with(begin)).unwrap_or_default();
@@ -32,7 +32,7 @@ fn figures(text: &str, ours: &StageSummary) -> Vec<Figure> {
     let seconds = |ns: f64| ns / 1e9;
     for (name, span) in ours.all.named() {
         let Span { count, min_ns, max_ns, .. } = *span;
-        // btt leaves out stages that nothing went through.
+        // btt leaves out stages without requests.
         let Some(mean_ns) = span.mean_ns() else {
             assert_eq!(line(text, "All Devices", name), Vec::<&str>::new());
             continue;
@@ -83,7 +83,7 @@ fn every_figure_is_as_installed_btt_prints_it() {
                 println!("{what:24}{theirs:>16}{ours:>16.9}");
                 let places = theirs.split_once('.').map_or(0, |(_, fraction)| fraction.len());
                 let theirs: f64 = theirs.parse().unwrap();
-                // What is printed is rounded.
+                // Printed values are rounded.
                 let rounding = 0.51 * 10f64.powi(-(places as i32));
                 assert!((theirs - ours).abs() <= 1e-6 * theirs.abs() + rounding, "{base}: {what}: {theirs} {ours}");
             }
@@ -136,7 +136,7 @@ fn a_merged_submission_is_followed_to_its_completion() {
 #[test]
 fn seeks_have_a_direction_and_overlap_is_none() {
     let queue = |sector| event(Action::Queue, 0, sector, 8);
-    // From 0: on by 100, back by 58, on by 10, the same place, to its end, and just before that.
+    // From 0: forward 100, back 58, forward 10, the same place, to its end, and just before that.
     let summary = summary(&[queue(100), queue(42), queue(60), queue(60), queue(68), queue(60)]);
     let seeks = summary.devices[0].queue_seeks.unwrap();
     assert_eq!(

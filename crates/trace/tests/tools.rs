@@ -1,4 +1,4 @@
-//! Tables that tools print and archives publish: completion times, names with blanks, operations as numbers.
+//! Tables of tools and archives: completion times, names with blanks, operations as numbers.
 
 use crate::common::*;
 use iosched::Op;

@@ -1,4 +1,4 @@
-//! The kernel's tracepoints as text, and which events are requests where submissions are missing.
+//! The kernel's tracepoints as text, and the events that are requests if submissions are missing.
 
 use crate::common::*;
 use iosched::{Op, Time};
@@ -7,7 +7,7 @@ use iosched_trace::{
     summarize_stages,
 };
 
-/// The lines of the recorded text that hold one of these words.
+/// Returns the lines of the recorded text that contain one of these words.
 fn only(words: &[&str]) -> Vec<u8> {
     let text = String::from_utf8(corpus("tracepoints/tracefs")).unwrap();
     let lines = text.lines().filter(|line| words.iter().any(|word| line.contains(word)));
@@ -75,7 +75,7 @@ fn requests_without_submissions_are_insertions_or_else_issues() {
         let data = requests.iter().filter(|request| request.op.has_data());
         data.map(|request| (request.op, request.sector, request.nr_sectors)).collect()
     };
-    // The text begins with a flush that the kernel issued for a process before.
+    // The text begins with a flush that the kernel issued for an earlier process.
     for (words, flushes) in [
         (&["block_rq_insert", "block_rq_issue", "block_rq_complete"][..], 4),
         (&["block_rq_issue", "block_rq_complete"], 4),
@@ -145,7 +145,7 @@ fn lost_events_are_a_gap() {
     assert!(error.contains("20 of 78 records (25.6 %) were dropped while recording"), "{error}");
 }
 
-/// The requests that are in the file that a chain writes.
+/// Returns the requests in the file that a chain writes.
 fn passed(text: &[u8], chain: &Chain) -> (Vec<TraceRequest>, u64) {
     let reader = std::io::Cursor::new(text.to_vec());
     let mut events = EventReader::from_reader(reader, "input", &partial()).unwrap();

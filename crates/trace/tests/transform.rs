@@ -1,4 +1,4 @@
-//! Parts of traces, faster ones, elsewhere, filtered: what each step keeps and changes.
+//! Slices, other speeds, other places and filters: the data that each step keeps and changes.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn all() -> Vec<TraceRequest> {
     pgbench().map(Result::unwrap).collect()
 }
 
-/// What comes of the sample, through our own columns, which hold all that is known.
+/// Returns the sample after these steps, written as CSV, which holds all known data.
 fn through(steps: Vec<Step>) -> Vec<TraceRequest> {
     let mut out = Vec::new();
     let report = convert_with(&mut pgbench(), &Chain::new(steps), &mut out, Format::Csv).unwrap();
@@ -49,7 +49,7 @@ fn a_slice_begins_at_its_start_and_ends_before_its_end() {
         .collect();
     assert!(expected.len() > 500, "{}", expected.len());
     assert_eq!(sliced, expected);
-    // Two slices that meet are the whole.
+    // Two adjacent slices together are the whole trace.
     let first = through(vec![Step::Slice { from: Time::ZERO, to: Some(from) }]);
     let rest = through(vec![Step::Slice { from, to: None }]);
     assert_eq!(first.len() + rest.len(), all().len());

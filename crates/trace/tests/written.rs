@@ -1,5 +1,5 @@
-//! Every format that is written, written and read again: what it says it holds survives, what it says it does not is
-//! counted; and fio takes our logs.
+//! Every writable format is written and read again. Data that it holds
+//! survives, and other data is counted as lost. fio accepts the written logs.
 
 use std::process::Command;
 
@@ -10,12 +10,13 @@ use iosched_trace::{
 };
 use proptest::prelude::*;
 
-/// Times of 25 hours, in ns and in whole seconds alike, so that those of every resolution are met.
+/// Returns requests with times up to 25 hours, in ns and in whole seconds, so
+/// that all resolutions are tested.
 fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush]);
     let gap_ns = prop_oneof![Just(0), 0..10_000u64, (0..9_000u64).prop_map(|s| s * 1_000_000_000)];
     let latency_ns = prop::option::of(0..30_000_000_000u64);
-    // A block trace has the last one a process had: without one only at the beginning.
+    // A block trace keeps the last ioprio of a process, so it has none only at the beginning.
     let ioprio = prop::sample::select(vec!["none", "none/7", "rt/0", "be/4", "be/7", "idle"]);
     let ioprio = ioprio.prop_map(|text| text.parse::<IoPriority>().ok());
     let one = (gap_ns, op, 0..64u8, 0..1u64 << 40, 1..3_000u32, 1..9u32, 1..4u32, latency_ns, ioprio);
@@ -42,7 +43,7 @@ fn requests() -> impl Strategy<Value = Vec<TraceRequest>> {
     })
 }
 
-/// What is to come back of one request; devices are compared apart.
+/// Returns the expected request after reading. Devices are compared separately.
 fn held(holds: &Holds, resolution_ns: u64, request: &TraceRequest) -> Option<TraceRequest> {
     let op = match request.op {
         op if holds.ops.contains(&op) => op,
@@ -76,7 +77,7 @@ fn write(format: Format, requests: &[TraceRequest]) -> (Vec<u8>, WriteReport) {
     (out, report)
 }
 
-/// Names from the numbers of first mention on: what formats with names make of device numbers.
+/// Renumbers names by first mention, as formats with names do with device numbers.
 fn renumbered(devices: impl Iterator<Item = Option<u32>>) -> Vec<Option<usize>> {
     let mut known = Vec::new();
     let mut number = |device: u32| match known.iter().position(|&other| other == device) {
@@ -99,7 +100,8 @@ proptest! {
     #[test]
     fn written_fields_come_back_and_losses_are_counted(requests in requests()) {
         for (format, holds) in writable() {
-            // Completions in a block trace find their submission by its sectors: without them here.
+            // A completion in a block trace finds its submission by its sectors.
+            // Here these formats are tested without latencies.
             let requests: Vec<_> = requests
                 .iter()
                 .map(|request| TraceRequest { latency_ns: request.latency_ns.filter(|_| !format.has_events()), ..*request })
@@ -191,14 +193,14 @@ fn names_of_devices_survive_where_there_are_names() {
     assert!(text.contains(",web,2,Write,512,512,\n"), "{text}");
 }
 
-/// What fio does of a log, as reads and writes: it prints them in its terse output.
+/// Counts of reads and writes in fio's terse output for a replayed log.
 #[test]
 fn fio_replays_our_logs() {
     let requests: Vec<_> =
         TraceReader::open(samples().join("pgbench.blktrace")).unwrap().map(Result::unwrap).take(400).collect();
     let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
     let folder = Folder::new("fio");
-    // Four requests reach far: a file of holes stands for the disk.
+    // Four requests have high sectors, so a sparse file stands for the disk.
     let device = std::fs::File::create(folder.0.join("device")).unwrap();
     device.set_len(requests.iter().map(|request| request.end() * 512).max().unwrap()).unwrap();
     for format in [Format::FioV2, Format::FioV3] {

@@ -1,16 +1,16 @@
-//! Which events of a block trace are taken as requests, for all readers of events.
+//! The events of a block trace that are taken as requests, for all readers of events.
 //!
-//! Requests are submissions (Q). A trace without them, as `blktrace -a issue` or `perf record -e
-//! block:block_rq_issue` makes it, gives its insertions (I) as requests, or else its allocations
-//! with the bios merged (G, M, F), or else its issues (D). The first [`AHEAD_MAX`] events decide
-//! which.
+//! Requests are submissions (Q). `blktrace -a issue` and
+//! `perf record -e block:block_rq_issue` make traces without submissions. In those,
+//! the insertions (I) are taken as requests, or else the allocations with the merged
+//! bios (G, M, F), or else the issues (D). The first [`AHEAD_MAX`] events decide.
 
 use super::{Action, BlkEvent};
 
-/// Most events read ahead to see whether the trace has submissions.
+/// Most events that are read ahead to see whether the trace has submissions.
 pub(crate) const AHEAD_MAX: usize = 4_096;
 
-/// The events that are taken as requests.
+/// Kind of events that are taken as requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrivals {
     Submissions,
@@ -23,13 +23,13 @@ pub(crate) enum Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     Always,
-    /// Unless it is about sectors of a request that is known and not completed.
+    /// Unless its sectors belong to a known request that is not completed.
     IfNew,
     Never,
 }
 
 impl Arrivals {
-    /// The choice for a trace that begins with these events.
+    /// Returns the choice for a trace that begins with these events.
     pub(crate) fn of<'e>(events: impl Iterator<Item = &'e BlkEvent> + Clone) -> Self {
         let has = |action| events.clone().any(|event| event.action == action);
         match () {
@@ -41,13 +41,13 @@ impl Arrivals {
         }
     }
 
-    /// Whether requests are those of processes. Else they are those that the device gets, and
-    /// flushes are its own.
+    /// Returns whether requests are those of processes. Otherwise they are the
+    /// device's requests, and flushes are its own.
     pub(crate) const fn are_of_processes(self) -> bool {
         matches!(self, Self::Submissions | Self::Allocations)
     }
 
-    /// Whether the event is a request. Later submissions are requests in any trace.
+    /// Returns whether the event is a request. Later submissions are requests in any trace.
     #[inline]
     pub(crate) fn take(self, event: &BlkEvent) -> Take {
         use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue, Queue};

@@ -6,11 +6,11 @@ use super::{ACTION_CGROUP, Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payl
 use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::Input;
 
-/// Longest data of a record.
+/// Largest data of a record, bytes.
 const PAYLOAD_MAX_BYTES: usize = u16::MAX as usize;
-/// The highest action there is, with room for those to come.
+/// Highest action, with room for later ones.
 const ACTION_MAX: u32 = 32;
-/// Data of a message that are kept; the kernel's are shorter.
+/// Bytes of a message that are kept. The kernel's messages are shorter.
 const MESSAGE_MAX_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order in which `word` is a record's first.
+    /// Returns the byte order in which `word` is the first word of a record, and the version.
     fn of_magic(word: [u8; 4]) -> Option<(Self, u8)> {
         let magic = |value: u32| (value & 0xffff_ff00 == MAGIC).then_some(value as u8);
         magic(u32::from_le_bytes(word))
@@ -60,19 +60,19 @@ impl ByteOrder {
     }
 }
 
-/// The version of a block trace that begins with `head`, if it is one.
+/// Returns the version of a block trace that begins with `head`, if it is one.
 pub(crate) fn sniff(head: &[u8]) -> Option<u8> {
     let word = head.first_chunk()?;
     ByteOrder::of_magic(*word).map(|(_, version)| version)
 }
 
-/// Fewer records prove nothing of their byte order.
+/// Fewest records that prove their byte order.
 const ORDER_RECORDS_MIN: u32 = 3;
-/// No machine runs so long, ns: nine years.
+/// Largest time, ns: nine years. No machine runs longer.
 const TIME_MAX_NS: u64 = 1 << 58;
 
-/// What has been done to the byte order of a block trace that begins with `head`; `None`: nothing. A whole trace of
-/// either order is read.
+/// Returns how the byte order of a block trace that begins with `head` was
+/// damaged, or `None` if it was not. A whole trace of either order can be read.
 pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let &[a, b, c, d] = head.first_chunk()?;
     if ByteOrder::of_magic([b, a, d, c]).is_some_and(|(_, version)| version == VERSION) {
@@ -117,11 +117,12 @@ pub(crate) struct BinaryReader {
     input: Input,
     order: Option<ByteOrder>,
     next_sequence: Option<u32>,
-    /// Before the record last read numbers are missing, unless its own is damaged: the next record tells.
+    /// The gap in numbers before the last record, unless that record's number is
+    /// damaged. The next record decides.
     gap: Option<SequenceGap>,
 }
 
-/// Where numbers leave some out.
+/// A gap in sequence numbers.
 struct SequenceGap {
     place: TracePlace,
     expected: u32,
@@ -129,7 +130,7 @@ struct SequenceGap {
 }
 
 impl SequenceGap {
-    /// The number of the next record if it is this one's that is wrong.
+    /// Returns the number of the next record if this record's number is wrong.
     const fn next_if_damaged(&self) -> u32 {
         self.expected.wrapping_add(1)
     }
@@ -140,12 +141,12 @@ impl BinaryReader {
         Self { input, order: None, next_sequence: None, gap: None }
     }
 
-    /// How far it has read.
+    /// Returns the position of the reader.
     pub(crate) fn place(&self) -> TracePlace {
         self.input.place()
     }
 
-    /// The next record; its time is as recorded. `None` at the end.
+    /// Returns the next record with its recorded time, or `None` at the end.
     pub(crate) fn next_event(&mut self, warnings: &mut Warnings) -> Option<BlkEvent> {
         loop {
             let Some(header) = self.input.peek(HEADER_BYTES).first_chunk::<HEADER_BYTES>() else {
@@ -162,7 +163,8 @@ impl BinaryReader {
         }
     }
 
-    /// The byte order if a record begins here: the file's own once that is known.
+    /// Returns the byte order if a record begins here. Once the file's order is
+    /// known, only that one counts.
     #[inline]
     fn order_of(&self, header: &[u8; HEADER_BYTES]) -> Option<ByteOrder> {
         let word = [header[0], header[1], header[2], header[3]];
@@ -211,7 +213,7 @@ impl BinaryReader {
         let place = self.input.place();
         let available = self.input.peek(whole + 4);
         let fits = available.len() >= whole;
-        // A record follows, or the end.
+        // Another record or the end of the file follows.
         let followed = match available.get(whole..whole + 4) {
             Some(word) => ByteOrder::of_magic([word[0], word[1], word[2], word[3]]).is_some(),
             None => true,
@@ -229,7 +231,7 @@ impl BinaryReader {
             .windows(4)
             .any(|word| order.word([word[0], word[1], word[2], word[3]]) == MAGIC | 7)
         {
-            // What looks like a record begins within the data: the length is wrong, not the rest.
+            // A possible record begins within the data. So the length is wrong, not the rest.
             warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
             self.skip_to_magic(HEADER_BYTES, warnings);
         } else if fits {
@@ -247,7 +249,7 @@ impl BinaryReader {
         }
     }
 
-    /// Skips `first` bytes, then to where a record could begin.
+    /// Skips `first` bytes, then continues to the next place where a record could begin.
     fn skip_to_magic(&mut self, first: usize, warnings: &mut Warnings) {
         let place = self.input.place();
         self.input.consume(first);
@@ -279,7 +281,8 @@ impl BinaryReader {
         }
     }
 
-    /// Sequence numbers count a CPU's records, those included that found no room in its buffer.
+    /// Counts dropped records by sequence numbers. They count a CPU's records,
+    /// including those for which its buffer had no room.
     #[inline]
     fn count_dropped(&mut self, event: &BlkEvent, warnings: &mut Warnings) {
         let sequence = event.sequence;
@@ -296,14 +299,14 @@ impl BinaryReader {
                 return;
             }
             self.tell_gap(warnings);
-            // Anything else is a trace that starts anew.
+            // Any other number begins a new trace.
             if sequence.wrapping_sub(expected) < 1 << 30 {
                 self.gap = Some(SequenceGap { place: self.input.place(), expected, found: sequence });
             }
         }
     }
 
-    /// The numbers go on from behind the gap: records were dropped there.
+    /// Reports the gap: the numbers continue behind it, so records were dropped there.
     #[inline]
     fn tell_gap(&mut self, warnings: &mut Warnings) {
         if let Some(SequenceGap { place, expected, found }) = self.gap.take() {

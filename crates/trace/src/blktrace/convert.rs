@@ -1,18 +1,19 @@
-//! Requests from events: a submission each, with its latency once its completion is seen.
+//! Conversion of events into requests: each submission becomes a request, with
+//! its latency once its completion is seen.
 //!
-//! A submission is an event [`Action::Queue`]. It is held until its completion comes, so that requests are
-//! given out in order and with their latencies; at most [`HELD_MAX`] are held, and none longer than
-//! [`HELD_MAX_NS`] of the trace's time. A completion names the sectors of a whole request, merged as it may
-//! be: it completes every held submission within. Where the trace has issues too, those that were issued
-//! come first. A write with preflush or FUA that the kernel carries out in steps completes twice: the data,
-//! then, with a length of 0, the whole.
+//! A submission is an event [`Action::Queue`]. It is held until its completion comes, so that
+//! requests are returned in order and with their latencies. At most [`HELD_MAX`] are held, and
+//! none longer than [`HELD_MAX_NS`] of the trace's time. A completion names the sectors of a
+//! whole request, with its merged bios. It completes every held submission within. If the trace
+//! also has issues, issued submissions come first. A write with preflush or FUA that the kernel
+//! carries out in steps completes twice: first the data, then, with a length of 0, the whole.
 //!
-//! A trace without submissions gives other events as requests; [`Arrivals`] decides which.
+//! In a trace without submissions, other events become requests; [`Arrivals`] decides which.
 //!
-//! In a trace of several devices one bio can be submitted on each it passes through, with a remap between.
-//! Unless one device is asked for, only the submission to the topmost traced one counts: a submission
-//! preceded by a remap from a device that has submissions of its own is left out. A partition has none, so
-//! requests to one count once, on the disk.
+//! In a trace of several devices, one bio can be submitted on each device that it passes through,
+//! with a remap between. Unless the caller selects a device, only the submission to the topmost
+//! traced device counts. A submission is left out if a remap from a device that has submissions
+//! of its own precedes it. A partition has none, so requests to one count once, on the disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,20 +24,21 @@ use super::{Action, BlkEvent, Category, Payload};
 use crate::TraceRequest;
 use crate::names::NAMES_MAX;
 
-/// Most submissions held for their completions.
+/// Most submissions that are held for their completions.
 const HELD_MAX: usize = 65_536;
-/// Longest one is held, ns of the trace's time.
+/// Longest time for which a submission is held, ns of the trace's time.
 const HELD_MAX_NS: u64 = 30_000_000_000;
-/// Longest the second completion of a write in steps is waited for, ns.
+/// Longest wait for the second completion of a write in steps, ns.
 const STEP_MAX_NS: u64 = 1_000_000_000;
-/// Most remaps remembered until their submission.
+/// Most remaps that are remembered until their submission.
 const REMAPS_MAX: usize = 4_096;
-/// Most devices told apart.
+/// Most devices that are distinguished.
 const DEVICES_MAX: usize = 1_024;
-/// Most held submissions one event is compared with; those that begin within it come first.
+/// Most held submissions with which one event is compared. Those that begin
+/// within the event come first.
 const SCAN_MAX: usize = 1_024;
 
-/// Directions have sectors of their own: a write does not complete a read.
+/// Direction of a request. Only requests of the same direction complete one another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Direction {
     Read,
@@ -68,38 +70,38 @@ impl Direction {
     }
 }
 
-/// (direction, device, first sector, number of the submission).
+/// Key of a held submission: direction, device, first sector, number.
 type Key = (Direction, u32, Sector, u64);
 
 struct Held {
     request: TraceRequest,
-    /// Sectors not completed yet.
+    /// Sectors that are not completed yet.
     remaining: u32,
     issued: bool,
-    /// When the data were written, of a write in steps.
+    /// Time at which the data of a write in steps was written.
     data_done: Option<Time>,
     resolved: bool,
 }
 
-/// Takes events, gives requests.
+/// Converts events into requests.
 pub(crate) struct Converter {
     device: Option<u32>,
     latencies: bool,
     held: VecDeque<Held>,
-    /// Number of the first in `held`.
+    /// Number of the first submission in `held`.
     first: u64,
     by_sector: BTreeSet<Key>,
-    /// Longest submission held, by direction, sectors.
+    /// Longest held submission of each direction, sectors.
     longest: [u32; Direction::COUNT],
     now: Time,
-    /// By device and sector sent to: the device submitted to, and the remap's number.
+    /// Remaps by target device and sector: the first device, and the remap's number.
     remaps: BTreeMap<(u32, Sector), (u32, u64)>,
     remap_order: VecDeque<((u32, Sector), u64)>,
     remap_count: u64,
     submitted_on: BTreeSet<u32>,
     flushes_on: BTreeSet<u32>,
     last_device: Option<u32>,
-    /// Of processes, as far as they are known by now.
+    /// Known ioprios of processes.
     ioprios: BTreeMap<u32, IoPriority>,
     found: Vec<u64>,
     arrivals: Arrivals,
@@ -111,7 +113,7 @@ impl Converter {
     pub(crate) fn new(device: Option<u32>, latencies: bool, arrivals: Arrivals) -> Self {
         Self {
             device,
-            // An issue is a request only if it belongs to none that is held.
+            // An issue is a request only if it belongs to no held submission.
             latencies: latencies || arrivals != Arrivals::Submissions,
             held: VecDeque::new(),
             first: 0,
@@ -131,7 +133,7 @@ impl Converter {
         }
     }
 
-    /// Requests so far whose submission is not in the trace.
+    /// Returns the number of requests so far whose submission is not in the trace.
     pub(crate) const fn without_submission(&self) -> u64 {
         self.without_submission
     }
@@ -162,7 +164,7 @@ impl Converter {
         }
     }
 
-    /// A request that nothing will change any more, or any with `flush`.
+    /// Returns a request that can no longer change, or any with `flush`.
     #[inline]
     pub(crate) fn take(&mut self, flush: bool) -> Option<TraceRequest> {
         let front = self.held.front()?;
@@ -183,7 +185,7 @@ impl Converter {
         Some(held.request)
     }
 
-    /// A request that is seen for the first time.
+    /// Adds a request that is seen for the first time.
     fn submit_once(&mut self, event: &BlkEvent) {
         self.find(event);
         if self.found.is_empty() {
@@ -193,7 +195,7 @@ impl Converter {
         }
     }
 
-    /// The kernel's text names the priority of the request itself.
+    /// Sets the priority of the request itself, which the kernel's text contains.
     fn set_priority(&mut self, event: &BlkEvent) {
         if matches!(event.payload, Payload::Priority(_)) && event.bytes > 0 {
             self.find(event);
@@ -245,7 +247,7 @@ impl Converter {
         });
     }
 
-    /// Whether the submission is one seen before, on a device above.
+    /// Returns whether the submission was seen before, on a device above.
     fn is_passed_on(&mut self, event: &BlkEvent) -> bool {
         if self.last_device != Some(event.device) {
             self.last_device = Some(event.device);
@@ -260,8 +262,9 @@ impl Converter {
         from.is_some_and(|(from, _)| self.submitted_on.contains(&from))
     }
 
-    /// A bio through several layers can be remapped again before it is submitted: what counts is where it was
-    /// submitted before. Submissions name the disk, remaps perhaps its partition.
+    /// Records a remap. A bio that passes several layers can be remapped again
+    /// before it is submitted, so the device of its first submission counts.
+    /// Submissions name the disk, remaps possibly its partition.
     fn remember_remap(&mut self, event: &BlkEvent) {
         let Payload::Remap { from_device, from_sector, to_device } = event.payload else { return };
         let origin = self.remaps.remove(&(from_device, from_sector)).map_or(from_device, |(origin, _)| origin);
@@ -329,10 +332,10 @@ impl Converter {
         self.found.clear();
     }
 
-    /// A completion without a length: of a flush, or of the last step of a write.
+    /// Handles a completion without a length: of a flush, or of the last step of a write.
     fn complete_whole(&mut self, event: &BlkEvent) {
-        // A flush that the kernel sends completes without a direction, that of a process as a
-        // write.
+        // A flush of the kernel itself completes without a direction. A flush of
+        // a process completes as a write.
         let is_of_process = event.category.contains(Category::WRITE);
         if is_of_process != self.arrivals.are_of_processes() {
             return;

@@ -1,8 +1,8 @@
-//! Which events of a block trace have no counterparts: completions of what was never sent, and requests that never
-//! complete. That is how the missing file of a CPU shows.
+//! Events of a block trace without their counterparts: completions of requests that were
+//! never sent, and requests that never complete. They reveal the missing file of a CPU.
 //!
-//! Requests complete on other CPUs than they were submitted on, at least some of them, and each CPU has a file of its
-//! own. Sequence numbers count within a CPU, so they say nothing of others.
+//! At least some requests complete on other CPUs than the one of their submission, and each CPU
+//! has a separate file. Sequence numbers count within a CPU, so they say nothing about other CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,31 +11,33 @@ use iosched::{Sector, Time};
 use super::{Action, BlkEvent, Category, Payload};
 use crate::completeness::Unmatched;
 
-/// Most requests followed at a time: more than any device holds. The oldest is given up for a new one.
+/// Most requests that are followed at a time, which is more than any device
+/// holds. The oldest is dropped for a new one.
 const OPEN_MAX: usize = 65_536;
-/// A request that so many others overtake was not under way when tracing ended: more than devices hold.
+/// A request that more others than this overtake was not in flight at the end
+/// of the trace. No device holds so many.
 const OVERTAKEN_MAX: u64 = 1_024;
-/// A device with work is silent at the end so many times longer than ever before if its completions are missing from
-/// then on.
+/// Factor by which the silence of a device with work at the end must exceed all
+/// earlier ones, if its completions are missing from then on.
 const SILENCE_TIMES: u64 = 4;
-/// The message with which `iosched record` ends what it has recorded: everything of all CPUs is before it, so that what
-/// has no counterpart was under way when recording began or ended.
+/// The message with which `iosched record` ends a recording. All events of all CPUs precede
+/// it. So requests without counterparts were in flight at the start or end of the recording.
 pub const WHOLE_RECORDING: &str = "iosched record: all CPUs, and nothing was lost";
-/// CPUs told apart.
+/// Most CPUs that are distinguished.
 const CPUS_MAX: usize = 8_192;
 
-/// Which way, device, first sector.
+/// Direction, device, first sector.
 type Key = (u8, u32, Sector);
 
-/// Extents that were sent and are not completed: where each ends, and its number.
+/// Extents that were sent and are not completed: end and number of each.
 #[derive(Default)]
 struct Open {
     extents: BTreeMap<Key, (Sector, u64)>,
-    /// With the completions there had been.
+    /// Keys by number, with the number of completions before.
     by_number: BTreeMap<u64, (Key, u64)>,
     sent: u64,
     given_up: u64,
-    /// Sent again without having completed.
+    /// Requests that were sent again without having completed.
     replaced: u64,
 }
 
@@ -56,14 +58,15 @@ impl Open {
         }
     }
 
-    /// It comes back, to be sent again.
+    /// Removes a request that comes back to be sent again.
     fn take_back(&mut self, key: Key) {
         if let Some((_, number)) = self.extents.remove(&key) {
             self.by_number.remove(&number);
         }
     }
 
-    /// Whether anything open shares sectors with what is completed, which ends what it covers.
+    /// Returns whether an open request shares sectors with the completion. The
+    /// completed part is removed.
     fn complete(&mut self, (way, device, start): Key, end: Sector) -> bool {
         let before = self.extents.range((way, device, 0)..(way, device, start)).next_back();
         let before = before.filter(|(_, (other_end, _))| *other_end > start).map(|(key, _)| *key);
@@ -85,7 +88,8 @@ impl Open {
         self.extents.len() as u64 + self.given_up + self.replaced
     }
 
-    /// Those sent in the earlier half, or overtaken by more of the `completions` than a device holds.
+    /// Returns the number of open requests that were sent in the earlier half,
+    /// or that more of the `completions` overtook than a device holds.
     fn stale(&self, completions: u64) -> u64 {
         let middle = self.sent / 2;
         let is_stale =
@@ -94,23 +98,24 @@ impl Open {
     }
 }
 
-/// Takes events in the order they happened.
+/// Follows events in the order of time.
 #[derive(Default)]
 pub(crate) struct Follower {
     submitted: Open,
     issued: Open,
     completions: u64,
-    /// Completions of any kind, those without a length counted.
+    /// Completions of any kind, including those without a length.
     any_completions: u64,
     orphans: u64,
-    /// Orphans among the completions so far, when these were a power of two: by its exponent.
+    /// Number of orphans when the number of completions was a power of two, by its exponent.
     orphans_at: Vec<u64>,
-    /// Since when the device has been silent while it had work, and what was issued meanwhile.
+    /// Time since which the device has been silent although it had work. The
+    /// next field counts the issues since then.
     silent_since: Time,
     silent_issued: u64,
     longest_silence_ns: u64,
     now: Time,
-    /// Whoever recorded it says that it is the whole.
+    /// Whether the recorder has stated that the recording is complete.
     is_whole: bool,
     cpus: BTreeSet<u32>,
     last_cpu: Option<u32>,
@@ -165,31 +170,33 @@ impl Follower {
         }
     }
 
-    /// The CPUs that events are of, rising.
+    /// Returns the CPUs of the events, in rising order.
     pub(crate) fn cpus(&self) -> Vec<u32> {
         self.cpus.iter().copied().collect()
     }
 
-    /// Requests that were issued where there is no completion at all.
+    /// Returns the number of issued requests if there is no completion at all.
     pub(crate) fn issued_without_completions(&self) -> Option<u64> {
         (self.issued.sent > 0 && self.any_completions == 0 && !self.is_whole).then_some(self.issued.sent)
     }
 
-    /// Requests that were issued after the last completion, if that is longer ago than a device with work is silent.
+    /// Returns the number of requests issued after the last completion, if the
+    /// silence since is unusual for a device with work.
     fn issued_into_silence(&self) -> u64 {
         let silence_ns = self.now.since(self.silent_since);
         let is_odd = self.completions > 0 && silence_ns > self.longest_silence_ns.saturating_mul(SILENCE_TIMES);
         if is_odd { self.silent_issued } else { 0 }
     }
 
-    /// What has no counterpart; `None` if everything has, or if one side was not recorded.
+    /// Returns the events without counterparts, or `None` if there are none or
+    /// if one side was not recorded.
     pub(crate) fn unmatched(&self) -> Option<Unmatched> {
         let by_issue = self.issued.sent > 0;
         let open = if by_issue { &self.issued } else { &self.submitted };
         if (self.any_completions == 0 && !self.is_whole) || open.sent == 0 {
             return None;
         }
-        // From a quarter to half of the way on.
+        // Count from between a quarter and half of the completions on.
         let exponent = self.completions.checked_ilog2().unwrap_or(0).saturating_sub(1) as usize;
         let before = self.orphans_at.get(exponent).copied().unwrap_or(0);
         let unmatched = Unmatched {

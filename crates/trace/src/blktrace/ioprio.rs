@@ -1,5 +1,6 @@
-//! Priorities of processes in block traces. Records have no field for them, so each is a message that blkparse prints:
-//! `iosched ioprio: process 4711 has idle`. It holds for the process until the next message about that process.
+//! Priorities of processes in block traces. Records have no field for them, so each
+//! is a message that blkparse prints: `iosched ioprio: process 4711 has idle`. It
+//! holds for the process until the next message about that process.
 
 use iosched::{IoClass, IoPriority};
 
@@ -9,7 +10,8 @@ const BEGINNING: &str = "iosched ioprio: process ";
 const MIDDLE: &str = " has ";
 
 impl BlkEvent {
-    /// With [`Action::NoteMessage`]: the ioprio that the event's process has from now on.
+    /// Sets the ioprio that the event's process has from now on. Use it with
+    /// [`Action::NoteMessage`].
     #[must_use]
     pub fn with_ioprio(self, ioprio: IoPriority) -> Self {
         let pid = self.pid;
@@ -21,8 +23,8 @@ impl BlkEvent {
         self.with_message(&format!("{BEGINNING}{pid}{MIDDLE}{text}"))
     }
 
-    /// The process and ioprio that a message names; `None` of other events. blkparse prints messages without their
-    /// process, so the process is in the text.
+    /// Returns the process and ioprio of a message, or `None` for other events.
+    /// blkparse prints messages without their process, so the process is in the text.
     #[must_use]
     pub fn ioprio(&self) -> Option<(u32, IoPriority)> {
         let (Action::NoteMessage, Payload::Message(text)) = (self.action, &self.payload) else { return None };

@@ -1,4 +1,4 @@
-//! Several CPUs' records in one order: by time, then sequence number, then file.
+//! Merges the records of several CPUs in one order: by time, then sequence number, then file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,8 +10,8 @@ use super::{BlkEvent, EventSource};
 use crate::error::{TracePlace, Warnings};
 use crate::reorder::Reorder;
 
-/// Records of one CPU that are held to mend disorder: an interrupt's record can be written before that of
-/// what it interrupted, whose time is earlier.
+/// Records of one CPU that are held to repair their order. An interrupt's record
+/// can be written before the record of the interrupted code, whose time is earlier.
 const WINDOW_RECORDS: usize = 64;
 
 /// All files of one trace.
@@ -19,7 +19,7 @@ pub(crate) struct Merge {
     files: Vec<(BinaryReader, Reorder<BlkEvent>)>,
     heads: BinaryHeap<Reverse<Head>>,
     started: bool,
-    /// Of the first event that is no note.
+    /// Time of the first event that is not a note.
     origin: Option<Time>,
     last_file: usize,
 }

@@ -1,11 +1,11 @@
-//! Block trace events: what happened to requests on their way through the request queue.
+//! Block trace events: the events of requests on their way through the request queue.
 //!
-//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order.
-//! [`arrivals`] decides which events are requests, and [`convert`] makes requests of them.
-//! [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes
-//! them from a trace to another. [`ioprio`] writes and reads the priorities of processes. The text
-//! of blkparse and of the kernel's tracepoints gives the same events. Record layout:
-//! `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' records into one
+//! order. [`arrivals`] decides which events are requests, and [`convert`] makes requests of
+//! them. [`follow`] finds events without their counterparts, [`writer`] writes events, and
+//! [`pass`] converts them from one trace to another. [`ioprio`] writes and reads the priorities
+//! of processes. The text of blkparse and of the kernel's tracepoints gives the same events.
+//! The record layout is that of `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod arrivals;
 pub(crate) mod binary;
@@ -20,16 +20,16 @@ use iosched::{Flags, IoPriority, Op, Sector, Time};
 
 /// Upper 24 bits of a record's first word.
 pub(crate) const MAGIC: u32 = 0x6561_7400;
-/// Lower 8 bits: the only version in use since 2006.
+/// Lower 8 bits of a record's first word: the only version in use since 2006.
 pub(crate) const VERSION: u8 = 7;
 /// Bytes of a record before its data.
 pub(crate) const HEADER_BYTES: usize = 48;
-/// Most sectors of an event: lengths are in bytes, of 32 bits.
+/// Most sectors of an event, because lengths are 32-bit numbers of bytes.
 pub(crate) const SECTORS_MAX: u32 = (1 << 23) - 1;
-/// Set in an action whose data begin with a cgroup's id of 8 bytes.
+/// Flag of an action whose data begins with a cgroup's id of 8 bytes.
 pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -49,7 +49,7 @@ pub enum Action {
     Issue,
     /// `C`: a request, or a part of it, was completed.
     Complete,
-    /// `P`: a process' plug was put in.
+    /// `P`: a process's plug was put in.
     Plug,
     /// `U`: a plug was pulled.
     Unplug,
@@ -61,19 +61,19 @@ pub enum Action {
     Split,
     /// `B`: a bio was bounced.
     Bounce,
-    /// `A`: a bio was sent on to another device, or to the device a partition is on.
+    /// `A`: a bio was remapped to another device, or to the device of its partition.
     Remap,
     /// A request was aborted.
     Abort,
     /// Data from a driver.
     DriverData,
-    /// A process' name ([`Payload::Name`]).
+    /// A process's name ([`Payload::Name`]).
     NoteProcess,
     /// The wall clock at the trace's start ([`Payload::WallClock`]).
     NoteTimestamp,
     /// `m`: a message from the elevator or from user space ([`Payload::Message`]).
     NoteMessage,
-    /// Something this crate does not know; the low 8 bits of its code.
+    /// An unknown event, with the low 8 bits of its code.
     Other(u8),
 }
 
@@ -109,7 +109,7 @@ impl Action {
         }
     }
 
-    /// The inverse of [`Action::from_code`].
+    /// Returns the code, as the inverse of [`Action::from_code`].
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::NoteProcess => 0,
@@ -134,7 +134,7 @@ impl Action {
         }
     }
 
-    /// The bits that say where in the queue it happens.
+    /// Returns the bits of the place in the queue where the event happens.
     pub(crate) fn stage(self) -> Category {
         match self {
             Self::NoteProcess | Self::NoteTimestamp | Self::NoteMessage => Category::NOTIFY,
@@ -148,7 +148,7 @@ impl Action {
         }
     }
 
-    /// The direction of events that are about no data: what the kernel writes there is a read's.
+    /// Returns the direction of events without data. The kernel writes that of a read there.
     fn direction_without_extent(self) -> Category {
         match self {
             Self::Plug | Self::Unplug | Self::UnplugTimer => Category::READ,
@@ -156,7 +156,7 @@ impl Action {
         }
     }
 
-    /// The letters blkparse prints for it; `?` where it prints none.
+    /// Returns the letters that blkparse prints for the action, or `?` if it prints none.
     #[must_use]
     pub const fn letters(self) -> &'static str {
         match self {
@@ -204,7 +204,7 @@ impl Action {
 }
 
 bitflags::bitflags! {
-    /// The upper half of a record's action: direction, hints and where it comes from.
+    /// The upper half of a record's action: direction, hints and origin.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Category: u16 {
         /// Read.
@@ -213,7 +213,7 @@ bitflags::bitflags! {
         const WRITE = 2;
         /// Preceded by a cache flush; without data, the flush itself.
         const FLUSH = 4;
-        /// Somebody waits for it.
+        /// Sync.
         const SYNC = 8;
         /// Queueing and merging.
         const QUEUE = 0x10;
@@ -227,7 +227,7 @@ bitflags::bitflags! {
         const FS = 0x100;
         /// A command passed through (SCSI).
         const PC = 0x200;
-        /// A note, not an event.
+        /// A note instead of an event.
         const NOTIFY = 0x400;
         /// Readahead.
         const AHEAD = 0x800;
@@ -243,8 +243,8 @@ bitflags::bitflags! {
 }
 
 impl Category {
-    /// Reads blkparse's letters: an `F` first for flush, `D` `W` `R` or `N`, then `F`ua, `A`head, `S`ync, `M`eta
-    /// in any order. `None` if they are none.
+    /// Parses blkparse's letters: an `F` first for flush, `D` `W` `R` or `N`, then
+    /// `F`ua, `A`head, `S`ync, `M`eta in any order. Returns `None` for other letters.
     pub(crate) fn from_letters(letters: &[u8]) -> Option<Self> {
         let mut category = Self::empty();
         let mut rest = letters;
@@ -282,7 +282,7 @@ impl Category {
         Some(category)
     }
 
-    /// The letters blkparse prints for an event of this category and so many bytes.
+    /// Returns the letters that blkparse prints for an event of this category and length.
     #[must_use]
     pub fn letters(self, bytes: u32) -> String {
         let mut letters = String::new();
@@ -306,8 +306,8 @@ impl Category {
         letters
     }
 
-    /// What a request of this category does, and how. `has_data`: it covers at least a sector.
-    /// `None` for what is neither read, write, discard nor flush.
+    /// Returns operation and flags of a request of this category. `has_data`: it covers
+    /// at least a sector. Returns `None` if it is neither read, write, discard nor flush.
     pub(crate) fn to_op(self, has_data: bool) -> Option<(Op, Flags)> {
         let op = match () {
             () if !has_data => {
@@ -330,7 +330,7 @@ impl Category {
         flags
     }
 
-    /// The category of a request's submission.
+    /// Returns the category of a request's submission.
     pub(crate) fn of(op: Op, flags: Flags) -> Self {
         let mut category = match op {
             Op::Read => Self::READ,
@@ -349,12 +349,12 @@ impl Category {
     }
 }
 
-/// A process' name, at most 16 bytes, as the kernel keeps it.
+/// A process's name, at most 16 bytes, as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ProcessName([u8; 16]);
 
 impl ProcessName {
-    /// The first 16 bytes of `bytes`, up to a zero.
+    /// Creates a name from the first 16 bytes of `bytes`, up to a zero.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         let mut name = [0; 16];
@@ -368,7 +368,7 @@ impl ProcessName {
         &self.0
     }
 
-    /// The name; bytes that are not UTF-8 replaced.
+    /// Returns the name as text. Bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn to_text(self) -> String {
         let length = self.0.iter().position(|&b| b == 0).unwrap_or(16);
@@ -376,24 +376,24 @@ impl ProcessName {
     }
 }
 
-/// What came with an event.
+/// Data of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Payload {
     /// Nothing.
     #[default]
     None,
-    /// With [`Action::Unplug`] and [`Action::UnplugTimer`]: how many requests were let go.
+    /// With [`Action::Unplug`] and [`Action::UnplugTimer`]: number of requests that left the plug.
     Count(u64),
-    /// With [`Action::Split`]: where the second part begins.
+    /// With [`Action::Split`]: first sector of the second part.
     SplitAt(Sector),
-    /// With [`Action::Remap`]: where from, and where to.
+    /// With [`Action::Remap`]: origin and target.
     Remap {
-        /// The device it was sent to at first.
+        /// The device to which the bio was sent at first.
         from_device: u32,
-        /// The sector there.
+        /// The sector on that device.
         from_sector: Sector,
-        /// The device it is sent to now; that of the event, or a partition of it.
+        /// The device to which it is sent now: that of the event, or a partition of it.
         to_device: u32,
     },
     /// With [`Action::NoteProcess`]: the name of the event's pid.
@@ -402,13 +402,13 @@ pub enum Payload {
     WallClock {
         /// Seconds since 1970.
         seconds: u32,
-        /// And nanoseconds.
+        /// Nanoseconds of the second.
         nanoseconds: u32,
     },
-    /// With [`Action::NoteMessage`]: what it says.
+    /// With [`Action::NoteMessage`]: text of the message.
     Message(Box<str>),
-    /// With [`Action::Insert`] and [`Action::Issue`]: the priority of the request. Only the text
-    /// of tracepoints has it.
+    /// With [`Action::Insert`] and [`Action::Issue`]: the priority of the
+    /// request. Only the text of tracepoints has it.
     Priority(IoPriority),
     /// A command or a driver's data, at most 65,535 bytes.
     Bytes(Box<[u8]>),
@@ -417,52 +417,52 @@ pub enum Payload {
 /// One event of a block trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlkEvent {
-    /// Since the trace's first event; 0 for notes before that.
+    /// Time since the trace's first event; 0 for notes before that.
     pub time: Time,
-    /// First sector, in 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub sector: Sector,
-    /// Length in bytes; 0 for events that are about no data.
+    /// Length in bytes; 0 for events without data.
     pub bytes: u32,
-    /// What happened.
+    /// Kind of the event.
     pub action: Action,
     /// Direction and hints.
     pub category: Category,
-    /// The process that was running, which for [`Action::Queue`] is the submitter.
+    /// The running process. For [`Action::Queue`], it is the submitter.
     pub pid: u32,
     /// `major << 20 | minor`.
     pub device: u32,
-    /// The CPU it happened on.
+    /// The CPU of the event.
     pub cpu: u32,
     /// Number of the record on its CPU.
     pub sequence: u32,
-    /// With [`Action::Complete`]: 0 or an error number, negative as the kernel's are.
+    /// With [`Action::Complete`]: 0 or an error number, negative as in the kernel.
     pub error: i16,
-    /// What else is known.
+    /// Data of the event.
     pub payload: Payload,
 }
 
 impl BlkEvent {
-    /// Length in sectors, a begun one counted.
+    /// Returns the length in sectors, rounded up.
     #[must_use]
     pub const fn nr_sectors(&self) -> u32 {
         self.bytes.div_ceil(512)
     }
 
-    /// Whether it is a note, not an event.
+    /// Returns whether it is a note instead of an event.
     #[must_use]
     pub const fn is_note(&self) -> bool {
         matches!(self.action, Action::NoteProcess | Action::NoteTimestamp | Action::NoteMessage)
     }
 }
 
-/// Gives events one by one; damage goes to the warnings.
+/// A source of events. It reports damage as warnings.
 pub(crate) trait EventSource: Send {
     fn next_event(&mut self, warnings: &mut crate::Warnings) -> Option<BlkEvent>;
 
-    /// How far it has read.
+    /// Returns the position of the source.
     fn place(&self) -> crate::TracePlace;
 
-    /// What the times it gives were reduced by, ns.
+    /// Returns the time that was subtracted from all times, ns.
     fn origin_ns(&self) -> u64 {
         0
     }

@@ -1,12 +1,13 @@
-//! A block trace's events through a chain of steps, into another block trace: nothing is lost but what is left out.
+//! Conversion of a block trace's events through a chain of steps into another
+//! block trace. Only events that the chain removes are lost.
 //!
-//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]). What
-//! becomes of a submission that is kept is kept, too, whoever's process was running and whenever
-//! it happens: merges, insertion, issue, completion, found by their sectors as long as the
-//! submission is not completed. A request that holds a kept and another submission is kept whole.
-//! Events without sectors (plugs, waits for a request) go by their process, device and time;
-//! messages by their time; names and priorities of processes are all kept. Only for chains that
-//! suit events ([`Chain::suits_events`]).
+//! The chain decides on submissions (Q), or on the events that stand for them ([`Arrivals`]).
+//! The later events of a kept submission are kept, too, at any time and whichever process was
+//! running: merges, insertion, issue, completion. They are found by their sectors as long as
+//! the submission is not completed. A request that holds a kept and a removed submission is
+//! kept as a whole. Events without sectors (plugs, waits for a request) are selected by
+//! process, device and time, and messages by time. Names and priorities of processes are all
+//! kept. The chain should suit events ([`Chain::suits_events`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -21,9 +22,9 @@ use crate::record::DeviceName;
 use crate::transform::Chain;
 use crate::{EventReader, TraceError, TraceRequest, WriteReport};
 
-/// Most submissions followed at a time; the oldest is given up for a new one.
+/// Most submissions that are followed at a time. The oldest is dropped for a new one.
 const HELD_MAX: usize = 65_536;
-/// Most submissions one event is compared with.
+/// Most submissions with which one event is compared.
 const SCAN_MAX: usize = 1_024;
 
 /// Device, first sector, number.
@@ -38,15 +39,15 @@ struct Sent {
     is_kept: bool,
 }
 
-/// Submissions that are not completed: those that were kept, and where other events stand for them
-/// the rest as well.
+/// Submissions that are not completed. These are the kept ones, and, where
+/// other events stand for submissions, all others as well.
 struct OpenSubmissions {
     arrivals: Arrivals,
     sent: BTreeMap<Key, Sent>,
     order: VecDeque<Key>,
     count: u64,
     longest: u64,
-    /// Of those sent.
+    /// Number of kept submissions in `sent`.
     kept: usize,
     /// Flushes by device.
     flushes: BTreeMap<u32, u64>,
@@ -98,7 +99,7 @@ impl OpenSubmissions {
         self.kept -= usize::from(removed.is_some_and(|sent| sent.is_kept));
     }
 
-    /// Those that share sectors with an event.
+    /// Returns the submissions that share sectors with an event.
     fn overlapping(&self, event: &BlkEvent) -> Vec<(Key, Sent)> {
         let (start, end) = (event.sector, request_end(event));
         let from = (event.device, start.saturating_sub(self.longest), 0);
@@ -106,19 +107,19 @@ impl OpenSubmissions {
         found.filter(|(_, sent)| sent.end > start).map(|(key, sent)| (*key, *sent)).collect()
     }
 
-    /// Whether the event is about a request that is known.
+    /// Returns whether the event belongs to a known request.
     fn knows(&self, event: &BlkEvent) -> bool {
         let direction = Direction::of_category(event.category);
         self.overlapping(event).iter().any(|(_, sent)| sent.direction == direction)
     }
 
-    /// The processes whose kept requests the event is about.
+    /// Returns the processes of the kept requests to which the event belongs.
     fn processes(&self, event: &BlkEvent) -> Vec<u32> {
         let kept = self.overlapping(event).into_iter().filter(|(_, sent)| sent.is_kept);
         kept.map(|(_, sent)| sent.pid).collect()
     }
 
-    /// Whether the event is one of a kept submission; takes note of completions.
+    /// Returns whether the event belongs to a kept submission, and records completions.
     fn has(&mut self, event: &BlkEvent) -> bool {
         if event.bytes == 0 {
             return self.has_without_length(event);
@@ -143,7 +144,7 @@ impl OpenSubmissions {
                 true
             });
         }
-        // A flush that the kernel sends of its own completes without a direction.
+        // A flush of the kernel itself completes without a direction.
         if event.action != Action::Complete || !event.category.contains(Category::WRITE) {
             return flushes.is_some()
                 || self.steps.range((event.device, 0)..=(event.device, Sector::MAX)).next().is_some();
@@ -166,8 +167,8 @@ fn request_end(event: &BlkEvent) -> Sector {
     event.sector.saturating_add(u64::from(event.nr_sectors()))
 }
 
-/// What a submission or remap asks for. What is neither read, write, discard nor flush (a command passed through)
-/// counts as a read or write of its category.
+/// Returns the request of a submission or remap. A passed-through command, which is
+/// neither read, write, discard nor flush, counts as a read or write of its category.
 fn request_of(event: &BlkEvent) -> TraceRequest {
     let (op, flags) = event.category.to_op(event.bytes > 0).unwrap_or((Op::Flush, Flags::empty()));
     TraceRequest {
@@ -183,13 +184,13 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
     }
 }
 
-/// Writes the events that `chain` keeps, changed, as blktrace's binary records of one CPU.
+/// Writes the events that `chain` keeps, transformed, as blktrace's binary records of one CPU.
 ///
-/// The report counts submissions, or the events that stand for them. The chain should suit events
-/// ([`Chain::suits_events`]); where it does not, completions move with arrivals.
+/// The report counts submissions, or the events that stand for them. The chain should
+/// suit events ([`Chain::suits_events`]); otherwise completions move with arrivals.
 ///
 /// # Errors
-/// When nothing can be read, or writing fails.
+/// If nothing can be read, or writing fails.
 pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) -> Result<WriteReport, TraceError> {
     let mut writer = EventWriter::new(out);
     let arrivals = events.arrivals();
@@ -241,13 +242,13 @@ pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) 
     Ok(report)
 }
 
-/// The event when and where the chain puts it.
+/// Returns the event with the time and place that the chain gives it.
 fn moved(event: BlkEvent, chain: &Chain) -> BlkEvent {
     let mut event = BlkEvent { time: chain.time(event.time), ..event };
     // The last step of a write has a sector, but no length.
     let (sector, nr_sectors) = chain.place(event.sector, event.nr_sectors());
     if (sector, nr_sectors) != (event.sector, event.nr_sectors()) && (event.bytes > 0 || event.sector > 0) {
-        // A length that is no whole number of sectors stays what it is.
+        // A length that is not a whole number of sectors stays as it is.
         event.bytes = event.bytes.min(nr_sectors << 9);
         event.sector = sector;
     }

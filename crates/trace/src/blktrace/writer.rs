@@ -1,7 +1,8 @@
-//! Events written as blktrace's binary records, for blkparse, btt and whoever else reads them.
+//! Writes events as blktrace's binary records, for blkparse, btt and other readers.
 //!
-//! Takes events as they happen, numbers them per CPU as the kernel does and says each process' name once. What happens
-//! when is the caller's: a simulation's observer, or another trace. Little-endian, format version 7.
+//! The writer takes events in order, numbers them per CPU as the kernel does, and
+//! writes each process's name once. The caller, such as a simulation's observer
+//! or a converter, chooses the times. The format is little-endian, version 7.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -12,11 +13,11 @@ use super::{Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessNam
 use crate::error::TraceError;
 use crate::names::NAMES_MAX;
 
-/// Times written are this much later than given: blkparse takes a time of 0 for none.
+/// Offset of written times, because blkparse takes a time of 0 for a missing one.
 const START: Time = Time::from_ns(SECOND_NS);
 /// Longest message, bytes: as the kernel's (`BLK_TN_MAX_MSG`), with room for a zero at its end.
 const MESSAGE_MAX_BYTES: usize = 127;
-/// Longest data of a record.
+/// Largest data of a record, bytes.
 const DATA_MAX_BYTES: usize = u16::MAX as usize;
 
 /// Writes a block trace, event by event.
@@ -60,8 +61,8 @@ impl<W: Write> EventWriter<W> {
         Self::of_cpus(vec![Cpu::new(out)])
     }
 
-    /// Begins a trace of several CPUs: the first is written to the first of `outs`, and so on. blkparse looks for them
-    /// under the names `BASE.blktrace.0`, `BASE.blktrace.1`, …
+    /// Begins a trace of several CPUs. The first CPU is written to the first of `outs`, and so
+    /// on. blkparse looks for the files under the names `BASE.blktrace.0`, `BASE.blktrace.1`, …
     ///
     /// # Errors
     /// [`TraceError::NoFile`] if `outs` is empty.
@@ -77,11 +78,12 @@ impl<W: Write> EventWriter<W> {
         Self { cpus, names: BTreeMap::new(), ioprios: BTreeMap::new() }
     }
 
-    /// Writes one event. It goes to the file of its CPU, modulo the number of files, and is numbered anew there; its
-    /// [`BlkEvent::sequence`] is not looked at. Events of one CPU come in order of time.
+    /// Writes one event. It goes to the file of its CPU, modulo the number of
+    /// files, and is numbered anew there; [`BlkEvent::sequence`] is ignored.
+    /// Events of one CPU must come in order of time.
     ///
-    /// Of a message the first 127 bytes are kept, of names 16; a name that the process is known by already is not
-    /// written again.
+    /// The first 127 bytes of a message are kept, and 16 bytes of a name. The
+    /// present name of a process is not written again.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -95,7 +97,7 @@ impl<W: Write> EventWriter<W> {
         self.cpus[number].write(event, number as u32).map_err(TraceError::Write)
     }
 
-    /// Says the name of a process, if that is news; to be done before its first event.
+    /// Writes the name of a process, if it is new. Call it before the process's first event.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -107,8 +109,8 @@ impl<W: Write> EventWriter<W> {
         self.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, time, 0, pid) })
     }
 
-    /// Writes the ioprio that a process has from now on, unless it was the last one written for this process. Write it
-    /// before the process' next event.
+    /// Writes the ioprio that a process has from now on, unless it was the last
+    /// one written for this process. Write it before the process's next event.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -120,7 +122,7 @@ impl<W: Write> EventWriter<W> {
         self.write(&BlkEvent::new(Action::NoteMessage, time, 0, pid).with_ioprio(ioprio))
     }
 
-    /// Writes what is still held, and gives back what was written to, in the order of CPUs.
+    /// Writes all buffered data, and returns the outputs in the order of CPUs.
     ///
     /// # Errors
     /// [`TraceError::Write`].
@@ -129,7 +131,8 @@ impl<W: Write> EventWriter<W> {
         self.cpus.into_iter().map(inner).collect()
     }
 
-    /// Remembers at most [`NAMES_MAX`] names; of later processes none is written.
+    /// Returns whether the name is new. At most [`NAMES_MAX`] names are
+    /// remembered; names of later processes are not written.
     fn is_news(&mut self, pid: u32, name: ProcessName) -> bool {
         if self.names.len() >= NAMES_MAX && !self.names.contains_key(&pid) {
             return false;
@@ -186,16 +189,17 @@ fn data_of(payload: &Payload) -> Vec<u8> {
     }
 }
 
-/// Where a message is cut: not inside a character.
+/// Returns where a message is cut, which is not inside a character.
 fn cut(text: &str) -> usize {
     (0..=MESSAGE_MAX_BYTES.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 impl BlkEvent {
-    /// An event without an extent (a plug, a note), or the start of one with: then follows [`BlkEvent::with_extent`].
+    /// Creates an event without an extent (a plug, a note), or the start of one
+    /// to which [`BlkEvent::with_extent`] adds an extent.
     ///
-    /// `time` is since the trace's start; `device` is `major << 20 | minor`; `pid` the process that was running, which
-    /// for what happens on submission is the submitter, 0 for an idle CPU.
+    /// `time` is since the trace's start; `device` is `major << 20 | minor`. `pid` is the running
+    /// process. For events at submission, this is the submitter. For an idle CPU, it is 0.
     #[must_use]
     pub fn new(action: Action, time: Time, device: u32, pid: u32) -> Self {
         Self {
@@ -213,49 +217,53 @@ impl BlkEvent {
         }
     }
 
-    /// About these sectors: for [`Action::Queue`], [`Action::BackMerge`], [`Action::FrontMerge`], [`Action::Split`] and
-    /// [`Action::Remap`] those of the bio; for [`Action::GetRequest`] those of the bio it is got for; for
-    /// [`Action::Insert`], [`Action::Requeue`], [`Action::Issue`] and [`Action::Complete`] all of the request's.
-    /// A flush has sector 0 and no length. More than 8,388,607 sectors cannot be recorded; the length saturates.
+    /// Sets the sectors. [`Action::Queue`], [`Action::BackMerge`],
+    /// [`Action::FrontMerge`], [`Action::Split`] and [`Action::Remap`] have those of
+    /// the bio. [`Action::GetRequest`] has those of the bio for which it is allocated.
+    /// [`Action::Insert`], [`Action::Requeue`], [`Action::Issue`] and
+    /// [`Action::Complete`] have those of the whole request. A flush has sector 0 and
+    /// no length. More than 8,388,607 sectors cannot be recorded; the length saturates.
     #[must_use]
     pub fn with_extent(self, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> Self {
         let category = Category::of(op, flags) | self.action.stage();
         Self { category, sector, bytes: nr_sectors.min(super::SECTORS_MAX) << 9, ..self }
     }
 
-    /// With [`Action::Unplug`] and [`Action::UnplugTimer`]: how many requests were let go.
+    /// Sets the number of requests that left the plug. Use it with
+    /// [`Action::Unplug`] and [`Action::UnplugTimer`].
     #[must_use]
     pub fn with_count(self, requests: u64) -> Self {
         Self { payload: Payload::Count(requests), ..self }
     }
 
-    /// With [`Action::Split`]: where the second part begins.
+    /// Sets the first sector of the second part. Use it with [`Action::Split`].
     #[must_use]
     pub fn with_split(self, at: Sector) -> Self {
         Self { payload: Payload::SplitAt(at), ..self }
     }
 
-    /// With [`Action::Remap`]: what device and sector the bio came from.
+    /// Sets the device and sector from which the bio came. Use it with [`Action::Remap`].
     #[must_use]
     pub fn with_remap(self, from_device: u32, from_sector: Sector) -> Self {
         let payload = Payload::Remap { from_device, from_sector, to_device: self.device };
         Self { payload, ..self }
     }
 
-    /// With [`Action::NoteMessage`]: what it says.
+    /// Sets the text of a message. Use it with [`Action::NoteMessage`].
     #[must_use]
     pub fn with_message(self, text: &str) -> Self {
         Self { payload: Payload::Message(text.into()), ..self }
     }
 
-    /// With [`Action::Complete`]: 0 or an error number, negative as the kernel's are.
+    /// Sets the error: 0 or an error number, negative as in the kernel. Use it
+    /// with [`Action::Complete`].
     #[must_use]
     pub const fn with_error(mut self, error: i16) -> Self {
         self.error = error;
         self
     }
 
-    /// On that CPU, from 0.
+    /// Sets the CPU, from 0.
     #[must_use]
     pub const fn on_cpu(mut self, cpu: u32) -> Self {
         self.cpu = cpu;

@@ -1,4 +1,5 @@
-//! Alibaba's block traces: `device,opcode,offset,length,timestamp` a line, opcode R or W, bytes and µs.
+//! Alibaba's block traces: `device,opcode,offset,length,timestamp` on each
+//! line, with opcode R or W, bytes and µs.
 
 use std::io::{self, Write};
 

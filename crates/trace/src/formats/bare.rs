@@ -1,4 +1,4 @@
-//! Times that are bare numbers, in a unit that only the format or the user says.
+//! Times that are bare numbers, in a unit that the format assumes or the user gives.
 
 use iosched::Time;
 
@@ -6,16 +6,16 @@ use crate::format::Format;
 use crate::text::{decimal, number};
 use crate::unit::TimeUnit;
 
-/// How times that are bare numbers are read.
+/// How bare times are parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct BareTimes {
     unit_ns: u64,
-    /// Whether they may have decimals, since somebody named the unit.
+    /// Whether they may have decimals, because the user has given the unit.
     decimals: bool,
 }
 
 impl BareTimes {
-    /// In the unit that the format assumes, or in the one that is given.
+    /// Uses the unit that the format assumes, or the given one.
     pub(crate) fn of(format: Format, given: Option<TimeUnit>) -> Self {
         Self { unit_ns: given.map_or(format.resolution_ns(), TimeUnit::ns), decimals: given.is_some() }
     }
@@ -26,7 +26,7 @@ impl BareTimes {
         Some(Time::from_ns(ns))
     }
 
-    /// How exact they are, ns, by the words of some lines: only times have decimals.
+    /// Returns the resolution of times in the words of some lines, ns. Only times have decimals.
     pub(crate) fn resolution_ns(self, head: &[u8]) -> u64 {
         let words = head.split(|&b| b.is_ascii_whitespace() || b == b',');
         let decimals = words.filter(|word| decimal(word, 1).is_some()).filter_map(|word| {

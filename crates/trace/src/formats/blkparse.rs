@@ -1,4 +1,5 @@
-//! blkparse's default text, read and written: `major,minor cpu sequence seconds pid action letters …` a line.
+//! blkparse's default text, read and written:
+//! `major,minor cpu sequence seconds pid action letters …` on each line.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use crate::text::{Words, number, number_u32, seconds};
 const EXPECTED: &str =
     "\"major,minor cpu sequence seconds.nanoseconds pid action RWBS …\" as blkparse prints by default";
 
-/// Reads its lines.
+/// Parses blkparse's lines.
 #[derive(Default)]
 pub(crate) struct Blkparse {
     in_summary: bool,
@@ -35,7 +36,7 @@ impl EventFormat for Blkparse {
     }
 }
 
-/// The event of a line, and the name of its process if the line has it.
+/// Parses the event of a line, and the name of its process if the line has it.
 fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     let mut words = Words::new(line);
     let device = device(&mut words)?;
@@ -79,7 +80,7 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     Some((event, name))
 }
 
-/// `major,minor`, with blanks after the comma as blkparse pads.
+/// Parses `major,minor`, with blanks after the comma as blkparse pads.
 pub(super) fn device(words: &mut Words<'_>) -> Option<u32> {
     let word = words.next()?;
     let comma = word.iter().position(|&b| b == b',')?;
@@ -89,7 +90,7 @@ pub(super) fn device(words: &mut Words<'_>) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
 }
 
-/// What stands before the brackets, in them, and behind.
+/// Splits a text at its brackets: before, inside, behind.
 pub(super) fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     let open = rest.iter().position(|&b| b == b'[');
     let close = rest.iter().rposition(|&b| b == b']');
@@ -101,7 +102,7 @@ pub(super) fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     }
 }
 
-/// blkparse prints the 16 bits of a completion's error unsigned, some versions signed.
+/// Parses a completion's error. blkparse prints its 16 bits unsigned, some versions signed.
 pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     match text.strip_prefix(b"-") {
         Some(digits) => i16::try_from(number(digits)?).ok().map(|error| -error),
@@ -109,8 +110,9 @@ pub(super) fn error_number(text: &[u8]) -> Option<i16> {
     }
 }
 
-/// `sector + sectors`, `sector`, `sector / sector`, `sector + sectors <- (major,minor) sector`, or nothing.
-/// A passed-through command has its length and its bytes instead.
+/// Parses `sector + sectors`, `sector`, `sector / sector`,
+/// `sector + sectors <- (major,minor) sector`, or nothing. A passed-through
+/// command has its length and its bytes instead.
 pub(super) fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
     let mut words = Words::new(what);
     let Some(first) = words.next() else { return Some(()) };
@@ -138,7 +140,7 @@ pub(super) fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// `(major,minor) sector`.
+/// Parses `(major,minor) sector`.
 fn remapped_from(text: &[u8]) -> Option<(u32, u64)> {
     let text = text.strip_prefix(b"(")?;
     let close = text.iter().position(|&b| b == b')')?;
@@ -147,8 +149,9 @@ fn remapped_from(text: &[u8]) -> Option<(u32, u64)> {
 }
 
 impl BlkEvent {
-    /// The line blkparse prints for it by default, without the line end; `name` is its process' name, if known.
-    /// `None` for what blkparse prints no line for, and for commands that were passed through.
+    /// Returns the line that blkparse prints for the event by default, without
+    /// the newline. `name` is the process's name, if known. Returns `None` for
+    /// events without a line, and for passed-through commands.
     #[must_use]
     pub fn to_blkparse_line(&self, name: Option<ProcessName>) -> Option<String> {
         if matches!(self.action.letters(), "?") || self.category.contains(Category::PC) {
@@ -161,7 +164,7 @@ impl BlkEvent {
         let (major, minor) = (device >> 20, device & 0xf_ffff);
         let (seconds, ns) = (self.time.as_ns() / iosched::SECOND_NS, self.time.as_ns() % iosched::SECOND_NS);
         let name = name.map_or_else(|| "0".to_owned(), ProcessName::to_text);
-        // blkparse prints messages as nobody's.
+        // blkparse prints messages without their process.
         let (sequence, pid) = if self.action == Action::NoteMessage { (0, 0) } else { (self.sequence, self.pid) };
         let mut line = format!("{major:3},{minor:<3} {:2} {:8} {seconds:5}.{ns:09} {:5} ", self.cpu, sequence, pid);
         let letters =

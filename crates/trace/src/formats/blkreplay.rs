@@ -1,4 +1,5 @@
-//! blkreplay's text: after a heading of prose, `seconds ; sector ; sectors ; operation ; …` a line.
+//! blkreplay's text: after a heading of prose,
+//! `seconds ; sector ; sectors ; operation ; …` on each line.
 
 use std::io::{self, Write};
 
@@ -34,7 +35,7 @@ impl LineFormat for Blkreplay {
             self.heading_seen = true;
             return Line::Other;
         }
-        // What stands above is prose.
+        // Prose stands above the heading.
         if self.heading_seen { Line::Bad } else { Line::Other }
     }
 }

@@ -1,4 +1,4 @@
-//! The most likely reason why a file is in no known format, in a sentence with the remedy.
+//! The most likely reason why a file is in no known format, as a sentence with the remedy.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,11 @@ use super::{csv, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
 
-/// Columns of a table that can hold a time, an operation, a start and a length.
+/// Fewest columns of a table that can hold a time, an operation, a start and a length.
 const COLUMNS_MIN: usize = 4;
 
-/// The cause for a file that begins with `head`; `misfits` are the formats of text that were tried.
+/// Returns the cause for a file that begins with `head`. `misfits` are the text
+/// formats that were tried.
 pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static, str> {
     if let Some(known) = known_content(head) {
         return known.into();
@@ -62,7 +63,8 @@ fn first_line(head: &[u8]) -> Option<&[u8]> {
     head.split(|&b| b == b'\n').find(|line| !is_passed_over(line))
 }
 
-/// How many columns most lines have, and what is between these; lines of numbers among them.
+/// Returns the number of columns of most lines, and their separator, if lines
+/// with numbers are among them.
 fn table(head: &[u8]) -> Option<(usize, &'static str)> {
     let lines: Vec<&[u8]> = head.split(|&b| b == b'\n').filter(|line| !is_passed_over(line)).take(LINES_MAX).collect();
     DELIMITERS.into_iter().find_map(|delimiter| {
@@ -84,7 +86,8 @@ fn table(head: &[u8]) -> Option<(usize, &'static str)> {
     })
 }
 
-/// What people give instead of a trace, and what is to be done with it.
+/// Recognises other contents that users give instead of a trace. Returns what
+/// it is, with the remedy.
 fn known_content(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8",
@@ -108,7 +111,7 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The most likely kind of a text in no format, by its first lines.
+/// Returns the most likely kind of a text in no known format, by its first lines.
 fn likely_text(head: &[u8]) -> Option<&'static str> {
     let lines = || head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line));
     let has_words = |all: [&[u8]; 2]| {
@@ -165,7 +168,7 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Two words of the headings of tools that print no requests, and what to do.
+/// Two words of the headings of tools that print no requests, and the remedy.
 const OTHER_TOOLS: [([&str; 2], &str); 7] = [
     (["usecs", "distribution"], HISTOGRAM),
     (["msecs", "distribution"], HISTOGRAM),
@@ -178,14 +181,15 @@ const OTHER_TOOLS: [([&str; 2], &str); 7] = [
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
                          bcc, or `iosched record`";
 
-/// `name(arguments) = result`, perhaps with a process and a time in front.
+/// Recognises `name(arguments) = result`, possibly after a process and a time.
 fn is_call(line: &[u8]) -> bool {
     let calls = [&b"read("[..], b"write(", b"pread64(", b"pwrite64(", b"fsync(", b"openat(", b"preadv(", b"pwritev("];
     calls.iter().any(|call| line.windows(call.len()).any(|part| part == *call))
         && line.windows(4).any(|part| part == b") = ")
 }
 
-/// A line that has a time in seconds with nine digits, and a letter of an event of blktrace behind it.
+/// Recognises a line with a time in seconds with nine decimals, followed by a
+/// letter of a blktrace event.
 fn is_formatted_event(line: &[u8]) -> bool {
     let mut words = line.split(|b| matches!(b, b' ' | b'\t' | b',' | b';')).filter(|word| !word.is_empty());
     let is_time = |word: &[u8]| word.len() > 10 && word[word.len() - 10] == b'.' && decimal(word, 1).is_some();

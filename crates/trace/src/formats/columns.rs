@@ -1,4 +1,5 @@
-//! What the columns of a table of requests mean, and what separates them: named by a heading, or by who reads it.
+//! Meanings and separators of the columns of a table of requests. A heading
+//! names the columns, or the user does.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,18 +9,18 @@ use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS};
 use crate::error::TraceError;
 use crate::text::{decimal, number};
 
-/// A column's meaning.
+/// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// When, with its unit, ns.
+    /// Time of arrival, with its unit, ns.
     Arrival(u64),
-    /// When the I/O completed, with its unit, ns: the arrival is this less the latency.
+    /// Time of completion, with its unit, ns. The arrival is this minus the latency.
     Completion(u64),
     /// The number of the process.
     Pid,
     /// The operation.
     Op,
-    /// Whether a process waits for it.
+    /// Whether the I/O is sync.
     Sync,
     /// The first sector.
     Sector,
@@ -29,15 +30,16 @@ pub enum Column {
     OffsetBytes,
     /// The length in bytes.
     LengthBytes,
-    /// Where the I/O begins, with its unit, bytes.
+    /// Start of the I/O, with its unit, bytes.
     Offset(u64),
-    /// The length, with its unit, bytes.
+    /// Length, with its unit, bytes.
     Length(u64),
     /// The device.
     Device,
-    /// The latency, with its unit, ns.
+    /// Latency, with its unit, ns.
     Latency(u64),
-    /// The time before the device got the I/O, with its unit, ns: the latency column does not include it.
+    /// Time before the device received the I/O, with its unit, ns. The latency
+    /// column does not include it.
     Queued(u64),
     /// Flags as letters.
     Flags,
@@ -45,11 +47,11 @@ pub enum Column {
     Process,
     /// The ioprio of the process.
     IoPriority,
-    /// None of these: it is passed over.
+    /// Another column, which is skipped.
     Unknown,
 }
 
-/// What is said once by one of them.
+/// Role of a column. Only one column may have each role.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Time,
@@ -60,7 +62,8 @@ enum Role {
     Other(Column),
 }
 
-/// Every name of a column, and what it means. Times called `arrival_ns` are as written, others since the first record.
+/// Every name of a column with its meaning. Times called `arrival_ns` are as
+/// written, others count from the first record.
 const NAMES: [(&str, Column); 40] = [
     ("arrival_ns", Column::Arrival(1)),
     ("time_ns", Column::Arrival(1)),
@@ -105,8 +108,9 @@ const NAMES: [(&str, Column); 40] = [
 ];
 
 const KIB: u64 = 1_024;
-/// Names of columns in the headings of other tools, and of which of our columns they are: bcc's and libbpf's biosnoop,
-/// iosnoop of perf-tools with -ts, and the traces of Systor '17. A heading counts if all its names are of one tool.
+/// Column names in the headings of other tools, with the corresponding names
+/// here: bcc's and libbpf's biosnoop, iosnoop of perf-tools with -ts, and the
+/// traces of Systor '17. A heading counts if all its names belong to one tool.
 const TOOLS: [&[(&str, &str)]; 3] = [
     &[
         ("TIME(s)", "completed_s"),
@@ -141,7 +145,8 @@ const TOOLS: [&[(&str, &str)]; 3] = [
     ],
 ];
 
-/// Words that headings have for our columns, for proposals. A unit in the word itself, as `time_us`, counts first.
+/// Words in headings with the corresponding columns, for proposals. A unit in
+/// the word itself, such as `time_us`, has precedence.
 const GUESSES: [(&str, &[&str]); 9] = [
     ("time_s", &["time", "timestamp", "ts", "arrival", "start", "t"]),
     ("op", &["op", "type", "rw", "opcode", "iotype", "operation", "action", "cmd", "r/w"]),
@@ -154,11 +159,11 @@ const GUESSES: [(&str, &[&str]); 9] = [
     ("pid", &["pid", "tid"]),
 ];
 
-/// Stands for a column that is passed over.
+/// Name of a column that is skipped.
 const IGNORED: &str = "-";
-/// Columns looked at; more make no sense.
+/// Most columns of a table.
 const COLUMNS_MAX: usize = 64;
-/// What is between the columns of a line; blanks come last, since they stand within the fields of others.
+/// Separators of columns. Blanks come last, because they also occur within fields.
 pub(super) const DELIMITERS: [Delimiter; 5] =
     [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Byte(b'|'), Delimiter::Blanks];
 
@@ -169,7 +174,7 @@ pub(crate) enum Delimiter {
 }
 
 impl Column {
-    /// The one that is called so.
+    /// Returns the column with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
@@ -181,16 +186,17 @@ impl Column {
 pub struct Columns {
     pub(crate) columns: Vec<Column>,
     names: Vec<String>,
-    /// Words of the operation's column and their meanings. Empty: the usual letters and words.
+    /// Words of the operation's column with their meanings. Empty: the usual letters and words.
     op_words: Vec<(Vec<u8>, Op)>,
 }
 
 impl Columns {
-    /// Reads names between commas, such as `time_s,op,offset_bytes,length_bytes,-`; `-` is passed over. `op=1:read`
-    /// gives words of the file their meaning: `op=0:write/1:read`.
+    /// Parses names separated by commas, such as `time_s,op,offset_bytes,length_bytes,-`;
+    /// `-` is skipped. `op=1:read` defines words of the file: `op=0:write/1:read`.
     ///
     /// # Errors
-    /// [`TraceError::Columns`] if a name is unknown or there twice, or if time, op, start or length is missing.
+    /// [`TraceError::Columns`] if a name is unknown or repeated, or if time, op,
+    /// start or length is missing.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
         let wrong = |problem: String| TraceError::Columns { columns: text.to_owned(), problem };
@@ -208,7 +214,8 @@ impl Columns {
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
 
-    /// The columns of a tool's heading, or of a line of fio's latency log with offsets, which has no heading.
+    /// Returns the columns of a tool's heading, or of a line of fio's latency
+    /// log with offsets, which has no heading.
     fn of_tool(line: &[u8]) -> Option<(Self, Delimiter)> {
         let headings = [Delimiter::Byte(b','), Delimiter::Blanks].into_iter().find_map(|delimiter| {
             TOOLS.into_iter().find_map(|known| {
@@ -223,7 +230,8 @@ impl Columns {
         headings.or_else(|| Self::of_fio_log(line))
     }
 
-    /// `time_ms, latency_ns, direction, bytes, offset`, and further numbers: the priority and the time of the issue.
+    /// Recognises `time_ms, latency_ns, direction, bytes, offset`, and up to two
+    /// further numbers: the priority and the time of the issue.
     pub(crate) fn of_fio_log(line: &[u8]) -> Option<(Self, Delimiter)> {
         let delimiter = Delimiter::Byte(b',');
         let fields: Vec<&[u8]> = Fields::new(line, delimiter).take(8).collect();
@@ -238,8 +246,8 @@ impl Columns {
         is_log.then_some((columns, delimiter))
     }
 
-    /// The value of a column as [`TableRow`](super::TableRow) takes it. `None` if it is not among the words that the
-    /// operations have.
+    /// Returns the value of a column as [`TableRow`](super::TableRow) accepts
+    /// it. Returns `None` if it is not one of the words for operations.
     #[must_use]
     pub fn value<'v>(&self, column: Column, value: Cow<'v, [u8]>) -> Option<Cow<'v, [u8]>> {
         if column != Column::Op || self.op_words.is_empty() {
@@ -249,15 +257,15 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    /// The words that its operations have, for messages; `None` if they have the usual ones.
+    /// Returns the words for operations, for messages, or `None` for the usual ones.
     #[must_use]
     pub fn op_takes(&self) -> Option<String> {
         let words: Vec<_> = self.op_words.iter().map(|(word, _)| String::from_utf8_lossy(word)).collect();
         (!words.is_empty()).then(|| format!("an operation ({})", words.join(", ")))
     }
 
-    /// The fields of a line. Between blanks, the name of a process takes all words that are left by the columns before
-    /// and behind it.
+    /// Returns the fields of a line. If blanks separate fields, the name of a
+    /// process takes all words that the columns before and behind it leave.
     pub(crate) fn fields<'l>(&self, line: &'l [u8], delimiter: Delimiter) -> Vec<&'l [u8]> {
         let mut fields: Vec<&[u8]> = Fields::new(line, delimiter).collect();
         let spare = fields.len().saturating_sub(self.columns.len());
@@ -271,7 +279,8 @@ impl Columns {
         fields
     }
 
-    /// Those of a heading; columns of other names are passed over. `None` if it does not name what is needed.
+    /// Returns the columns of a heading. Unknown columns are skipped. Returns
+    /// `None` if required columns are missing.
     pub(crate) fn of_heading(line: &[u8]) -> Option<(Self, Delimiter)> {
         let delimiter = DELIMITERS.into_iter().find_map(|delimiter| {
             let mut columns = Vec::new();
@@ -286,7 +295,8 @@ impl Columns {
         delimiter.or_else(|| Self::of_tool(line))
     }
 
-    /// What the words of a heading may mean, as `--columns` takes it; `None` if something that is needed is missing.
+    /// Guesses columns from the words of a heading, in the format of
+    /// `--columns`. Returns `None` if required columns are missing.
     pub(crate) fn guess(line: &[u8]) -> Option<String> {
         let of_word = |word: &[u8]| -> Option<String> {
             let word = String::from_utf8(unquoted(word)?.to_ascii_lowercase()).ok()?;
@@ -312,7 +322,7 @@ impl Columns {
         })
     }
 
-    /// What is wrong with a heading that names some columns, two at least.
+    /// Returns the problem of a heading that names at least two columns.
     pub(crate) fn lacking(line: &[u8]) -> Option<String> {
         DELIMITERS.into_iter().find_map(|delimiter| {
             let fields = Fields::new(line, delimiter).take(COLUMNS_MAX).map(unquoted).collect::<Option<Vec<_>>>()?;
@@ -329,10 +339,10 @@ impl Columns {
         })
     }
 
-    /// The columns that `names` mean; columns of other names are passed over.
+    /// Returns the columns with these names. Unknown columns are skipped.
     ///
     /// # Errors
-    /// As [`Columns::parse`], unknown names aside.
+    /// As [`Columns::parse`], except for unknown names.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, TraceError> {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let text = names.join(",");
@@ -343,7 +353,7 @@ impl Columns {
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
     }
 
-    /// Names and meanings, in the order of a line.
+    /// Returns names and meanings, in the order of a line.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Column)> {
         self.names.iter().map(String::as_str).zip(self.columns.iter().copied())
     }
@@ -388,25 +398,25 @@ impl Columns {
         Ok(Self { columns, names, op_words: Vec::new() })
     }
 
-    /// The names there are.
+    /// Returns all known names.
     #[must_use]
     pub fn known() -> String {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).filter(|name| *name != IGNORED).collect();
         format!("{}, and {IGNORED} for a column to skip", names.join(", "))
     }
 
-    /// Whether times are those since the first record, not as written.
+    /// Returns whether times count from the first record, instead of being as written.
     pub(crate) fn are_times_from_first(&self) -> bool {
         !self.names.iter().any(|name| name == "arrival_ns")
     }
 
-    /// How exact times are that look like this line's, ns.
+    /// Returns the resolution of times like those of this line, ns.
     pub(crate) fn resolution_ns(&self, line: &[u8], delimiter: Delimiter) -> Option<u64> {
         let fields = self.fields(line, delimiter);
         let has_completions = self.has_completions();
         let parts = self.columns.iter().enumerate().filter_map(|(at, column)| match column {
             Column::Arrival(unit_ns) | Column::Completion(unit_ns) => Some((at, *unit_ns)),
-            // An arrival that is computed is as exact as what it is computed of.
+            // A computed arrival is as exact as the values from which it is computed.
             Column::Latency(unit_ns) | Column::Queued(unit_ns) if has_completions => Some((at, *unit_ns)),
             _ => None,
         });
@@ -419,13 +429,14 @@ impl Columns {
         resolutions.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Whether times are those of completions.
+    /// Returns whether times are those of completions.
     #[must_use]
     pub fn has_completions(&self) -> bool {
         self.columns.iter().any(|column| matches!(column, Column::Completion(_)))
     }
 
-    /// What separates the fields of `line`: the first that makes as many as there are columns.
+    /// Returns the separator of the fields of `line`: the first that gives as
+    /// many fields as there are columns.
     pub(crate) fn delimiter(&self, line: &[u8]) -> Option<Delimiter> {
         DELIMITERS.into_iter().find(|delimiter| self.fields(line, *delimiter).len() == self.columns.len())
     }
@@ -445,8 +456,8 @@ impl std::str::FromStr for Columns {
     }
 }
 
-/// The column of a name; `op=1:read` gives the words of operations, too. `None` if the name is
-/// unknown.
+/// Returns the column of a name. `op=1:read` also defines words for operations.
+/// Returns `None` if the name is unknown.
 fn meaning(name: &str, op_words: &mut Vec<(Vec<u8>, Op)>) -> Result<Option<Column>, String> {
     match name.split_once('=') {
         Some(("op", words)) => {
@@ -457,7 +468,8 @@ fn meaning(name: &str, op_words: &mut Vec<(Vec<u8>, Op)>) -> Result<Option<Colum
     }
 }
 
-/// Words of a file and their meanings, such as `0:write/1:read`. Of 0 and 1 one is enough: the other is the opposite.
+/// Parses words of a file with their meanings, such as `0:write/1:read`. If
+/// only one of 0 and 1 is given, the other is the opposite.
 fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
     let mut words: Vec<(Vec<u8>, Op)> = Vec::new();
     for pair in text.split('/') {
@@ -492,7 +504,7 @@ fn is_hex(field: &[u8]) -> bool {
     field.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Fields with their quotes, without the blanks around them.
+/// Fields of a line with their quotes, without the blanks around them.
 pub(crate) struct Fields<'a> {
     rest: Option<&'a [u8]>,
     delimiter: Delimiter,
@@ -528,7 +540,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A field without its quotes; `None` if they do not match.
+/// Returns a field without its quotes, or `None` if they do not match.
 pub(crate) fn unquoted(field: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(inner) = field.strip_prefix(b"\"") else { return Some(field.into()) };
     let inner = inner.strip_suffix(b"\"")?;

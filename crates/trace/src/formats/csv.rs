@@ -1,11 +1,14 @@
-//! Tables of requests: our own columns, separated by commas and named in the first line, and whatever else names its
-//! columns so, or is read with names given ([`Columns`]): other units, other delimiters.
+//! Tables of requests: iosched's own columns, separated by commas and named in
+//! the first line. Other tables can be read if they use these names or if the
+//! user gives names ([`Columns`]), with other units and separators.
 //!
-//! Columns are found by name and may stand in any order. When, what, where and how much must be there; the rest may be.
-//! What is not known of a request is empty. A name with a comma or a quote is quoted as in RFC 4180.
+//! Columns are found by name, in any order. Time, operation, start and length
+//! are required; the others are optional. Unknown values of a request are
+//! empty. A name with a comma or a quote is quoted as in RFC 4180.
 //!
-//! The `csv` crate follows a quote over the ends of lines, as it should: one that damage left open would take the rest
-//! of the trace with it. Here a record is a line, and a bad one is told and passed over.
+//! The `csv` crate continues a quoted field over line ends, as the standard
+//! requires. An open quote in a damaged file would then swallow the rest of the
+//! trace. Here a record is a line, and a bad line is reported and skipped.
 
 use std::io::{self, Write};
 
@@ -21,22 +24,22 @@ use crate::names::{Labels, Names};
 use crate::record::TraceRequest;
 use crate::text::{Line, LineFormat, RecordFormat};
 
-/// The first line as it is written.
+/// The first line of a written file.
 const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio";
 
-/// Reads lines whose columns are given or named by the first line; writes all that it knows.
+/// Reads lines whose columns are given or named by the first line. Writes all data of requests.
 pub(crate) struct Csv {
     columns: Option<Columns>,
     delimiter: Option<Delimiter>,
 }
 
 impl Csv {
-    /// Columns are named by the heading.
+    /// Creates a reader whose columns are named by the heading.
     pub(crate) const fn new() -> Self {
         Self { columns: None, delimiter: None }
     }
 
-    /// Columns are these; a first line that names any is passed over.
+    /// Creates a reader with these columns. A first line with names is skipped.
     pub(crate) const fn of(columns: Columns) -> Self {
         Self { columns: Some(columns), delimiter: None }
     }
@@ -84,7 +87,7 @@ impl LineFormat for Csv {
                 return Line::Other;
             }
             self.delimiter = columns.delimiter(line);
-            // A heading, by whatever names: nothing in it must be a number.
+            // A heading can have any names, but no numbers.
             let is_heading =
                 !line.split(|b| b",\t;| ".contains(b)).any(|field| field.first().is_some_and(u8::is_ascii_digit));
             if is_heading {
@@ -133,7 +136,7 @@ impl RecordFormat for Csv {
         out.write_all(b",")?;
         out.write_all(flag_letters(flags).as_bytes())?;
         let name = labels.process.map(ProcessName::to_text).unwrap_or_default();
-        // A line stays a line.
+        // The name must not break the line.
         let name = name.replace(char::is_control, "?");
         if name.contains([',', '"']) || name.trim() != name {
             write!(out, ",\"{}\"", name.replace('"', "\"\""))?;
@@ -144,7 +147,7 @@ impl RecordFormat for Csv {
     }
 }
 
-/// The properties of a file's times, from its head.
+/// Returns the properties of a file's times, from its head.
 pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let mut text = lines.clone().filter(|line| !is_passed_over(line));
@@ -160,14 +163,15 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     }
 }
 
-/// What a first line lacks that seems to be the heading of a table, for it names some of the columns.
+/// Returns the columns that are missing in a first line that seems to be the
+/// heading of a table, because it names some columns.
 pub(crate) fn lacking(head: &[u8]) -> Option<String> {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let first = lines.find(|line| !is_passed_over(line))?;
     Columns::lacking(first)
 }
 
-/// Whether `head` is the start of such a file.
+/// Returns whether `head` is the start of a table of requests.
 pub(crate) fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let first = lines.find(|line| !is_passed_over(line));

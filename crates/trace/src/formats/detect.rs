@@ -1,4 +1,4 @@
-//! Which format a file is in, by its content; and where it is in none, why not.
+//! Detection of a file's format by its contents, and of the reasons if it has no known format.
 
 use std::borrow::Cow;
 
@@ -15,15 +15,15 @@ use crate::names::Names;
 use crate::text::{Line, LineFormat};
 use crate::unit::TimeUnit;
 
-/// Lines that are looked at.
+/// Most lines that are examined.
 pub(super) const LINES_MAX: usize = 100;
-/// Of these, so many must be of the format, per cent: a few can be damaged, and what is left out is counted when the
-/// whole is read.
+/// Smallest share of these lines that must be of the format, percent. A few can
+/// be damaged, and skipped lines are counted when the whole file is read.
 const FIT_PERCENT_MIN: u64 = 50;
-/// Bytes looked at for what text does not hold.
+/// Bytes that are examined for contents that text does not have.
 const TEXT_HEAD_BYTES: usize = 512;
 
-/// The format of files that belong together.
+/// Returns the format of files that belong together.
 pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Result<Format, TraceError> {
     let Some(first) = inputs.first() else { return Err(TraceError::NoFile) };
     let first_name = first.name().to_owned();
@@ -36,7 +36,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
         formats.push(of_content(head, &name, time_unit)?.or_else(|| binary_by_name(&name)));
     }
     if all_empty {
-        // A file that cannot even be read a little is not empty but damaged.
+        // A file whose first bytes cannot be read is damaged, not empty.
         return match inputs.iter_mut().find_map(Input::failure_at_start) {
             Some(error) => Err(error),
             None => Err(TraceError::Empty { file: first_name }),
@@ -45,7 +45,7 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
     if let [one] = formats[..] {
         return one.ok_or_else(|| unknown(&mut inputs[0]));
     }
-    // One that cannot be told beside others that can is damaged at its start.
+    // A file of unknown format beside block traces is damaged at its start.
     let wrong = formats.iter().position(|format| format.is_some_and(|format| format != Format::Blktrace));
     match wrong {
         Some(at) => {
@@ -57,7 +57,8 @@ pub(crate) fn detect(inputs: &mut [Input], time_unit: Option<TimeUnit>) -> Resul
     }
 }
 
-/// A block trace can be damaged at its start and still be read from where records follow; text cannot be taken for it.
+/// Returns the format of a binary file by its name. A block trace can be damaged at its
+/// start and still be read from the next record on; it cannot be mistaken for text.
 fn binary_by_name(name: &str) -> Option<Format> {
     let file_name = std::path::Path::new(name).file_name()?.to_str()?;
     Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)
@@ -69,7 +70,7 @@ fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Op
         return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
     }
     if let Some(version) = blktrace::binary::sniff(head) {
-        // One record of another version among ours is damage.
+        // A single record of another version among those of version 7 is damage.
         let is_ours = || head.windows(4).any(|word| blktrace::binary::sniff(word) == Some(blktrace::VERSION));
         if version != blktrace::VERSION && !is_ours() {
             return Err(TraceError::UnsupportedVersion { file: name.to_owned(), version });
@@ -90,7 +91,7 @@ fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Op
     Ok(TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines, time_unit).is_none()))
 }
 
-/// Formats of text, the most particular first.
+/// Text formats, the most specific first.
 const TEXT_FORMATS: [Format; 12] = [
     Format::FioV2,
     Format::FioV3,
@@ -110,7 +111,7 @@ fn whole_lines(head: &[u8]) -> &[u8] {
     head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..end])
 }
 
-/// Why lines are not of a format of text; `None` if they are.
+/// Returns the reason why lines are not of a text format, or `None` if they are.
 fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<Misfit> {
     let times = BareTimes::of(format, time_unit);
     match format {
@@ -131,7 +132,7 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
     }
 }
 
-/// Of a format that its first line tells.
+/// Returns the reason for a format that is recognised by its first line.
 fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> Option<Misfit> {
     let (number, line) = first_line(lines)?;
     (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected, records: 0 })
@@ -142,24 +143,26 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
 }
 
-/// Blank, a comment, or what tracing tools print before their tables.
+/// Returns whether a line is blank, a comment, or a preamble of a tracing tool.
 pub(super) fn is_passed_over(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.is_empty() || line.starts_with(b"#") || is_preamble(line)
 }
 
-/// The first line of tools of perf-tools, bcc and bpftrace, as `Tracing block I/O. Ctrl-C to end.`
+/// Returns whether a line is the first line of tools of perf-tools, bcc and
+/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`
 pub(super) fn is_preamble(line: &[u8]) -> bool {
     line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ")
 }
 
-/// Of a format that the shape of its lines tells. The first must be a record or what the format has above records: a
-/// heading of something else says that the columns are others.
+/// Returns the reason for a format that is recognised by the shape of its
+/// lines. The first line must be a record or a line that the format has above
+/// records. Another heading means that the columns are different.
 fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
     unlike_of(format, lines, LINES_MAX, shape)
 }
 
-/// The same, by so many lines.
+/// Returns the same reason, but examines `lines_max` lines.
 fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut shape: F) -> Option<Misfit> {
     let mut names = Names::default();
     let (mut records, mut bad, mut first, mut first_bad) = (0u64, 0u64, None, None);
@@ -187,7 +190,8 @@ fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut 
     Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED, records })
 }
 
-/// That a file is in no format, and why: the most likely cause, and everything that was tried.
+/// Returns the error that a file is in no known format, with the most likely
+/// cause and the formats that were tried.
 fn unknown(input: &mut Input) -> TraceError {
     let file = input.name().to_owned();
     let head = input.peek(HEAD_BYTES);

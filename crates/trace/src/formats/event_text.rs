@@ -1,5 +1,5 @@
-//! Block events from the lines of a file: what the texts of blkparse and of the kernel's
-//! tracepoints share.
+//! Block events from the lines of a file: the common part of the texts of
+//! blkparse and of the kernel's tracepoints.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,23 +11,23 @@ use crate::input::{Input, excerpt};
 use crate::names::{NAMES_MAX, Names};
 use crate::text::{Line, LineFormat, bad_line, is_comment, plain};
 
-/// What a line is.
+/// Kind of a line.
 pub(crate) enum EventLine {
     /// An event, and the name of its process if the line has it.
     Event(BlkEvent, Option<ProcessName>),
-    /// So many events were lost here.
+    /// Number of events that were lost here.
     Lost(u64),
-    /// A heading, a comment or something else that the format has beside block events.
+    /// A heading, a comment or another line of the format that is not a block event.
     Other,
-    /// Nothing the format knows.
+    /// A line that the format does not have.
     Bad,
 }
 
 /// A format of one event per line.
 pub(crate) trait EventFormat: Send {
-    /// What a line should look like, for messages.
+    /// Description of a correct line, for messages.
     const EXPECTED: &'static str;
-    /// Whether times are reduced by the first event's.
+    /// Whether times are reduced by the first event's time.
     const FROM_FIRST: bool;
 
     fn parse(&mut self, line: &[u8]) -> EventLine;
@@ -49,7 +49,7 @@ impl<F: EventFormat> EventTextReader<F> {
         Self { input, format, origin, names: BTreeMap::new(), last_name: None, waiting: VecDeque::new() }
     }
 
-    /// The name's note if it is news.
+    /// Returns a note with the name, if the name is new.
     fn note(&mut self, event: &BlkEvent, name: ProcessName) -> Option<BlkEvent> {
         if self.last_name == Some((event.pid, name)) {
             return None;
@@ -88,7 +88,7 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
             let found = if is_bad { excerpt(line) } else { String::new() };
             warnings.tally.lines += u64::from(!line.is_empty());
             if !self.input.line_ended() && self.input.has_failed() {
-                // Whatever it looks like, it is cut.
+                // The line is cut, whatever it looks like.
                 continue;
             }
             match parsed {
@@ -122,7 +122,7 @@ impl<F: EventFormat> EventSource for EventTextReader<F> {
     }
 }
 
-/// Its lines, for recognising the format.
+/// The lines of the format, for recognising it.
 pub(crate) struct Lines<F>(pub(crate) F);
 
 impl<F: EventFormat> LineFormat for Lines<F> {

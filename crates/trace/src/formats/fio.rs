@@ -1,13 +1,17 @@
-//! fio's I/O logs, versions 2 and 3: what fio's `write_iolog` writes and its `read_iolog` replays.
+//! fio's I/O logs, versions 2 and 3, which fio's `write_iolog` writes and `read_iolog` replays.
 //!
-//! After a first line that names the version, `file action [offset length]` a line, in bytes; in version 3 with a time
-//! before. fio's manual does not give its unit; fio 3.33 writes and replays µs. In version 2 the action `wait` passes
-//! time: µs since the previous wait, says the manual, and so it is read. It is not written: fio 3.33 takes it as the ms
-//! since its start to wait until, so that a log that follows the manual stands still for hours. A log of version 2
-//! is replayed as fast as the device goes; one of version 3 in time.
+//! The first line names the version. Each further line is
+//! `file action [offset length]`, in bytes; in version 3 a time precedes it. fio's
+//! manual does not give its unit; fio 3.33 writes and replays µs. A log of version
+//! 3 is replayed in time, and a log of version 2 as fast as the device allows.
 //!
-//! A file is a device, numbered in the order of first mention. `sync` and `datasync` are flushes;
-//! `sync_file_range` starts writing what is dirty of a file, which says nothing about the device, and is passed over.
+//! In version 2, the action `wait` advances the time. According to the manual, it counts µs
+//! since the previous wait, and so it is read. It is not written, because fio 3.33 waits until
+//! this number of ms since its start. A log that follows the manual would then wait for hours.
+//!
+//! A file is a device, numbered in the order of first mention. `sync` and
+//! `datasync` are flushes. `sync_file_range` starts writeback of a file; it
+//! does not reach the device as such, and is skipped.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,7 +23,7 @@ use crate::names::{Labels, NAMES_MAX, Names};
 use crate::record::TraceRequest;
 use crate::text::{Line, LineFormat, RecordFormat, Words, bytes_of, is_comment, number, plain, sectors_of_bytes};
 
-/// Most files told apart.
+/// Most files that are distinguished.
 const FILES_MAX: usize = NAMES_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +114,7 @@ fn version_of(line: &[u8]) -> Option<Version> {
     [Version::Two, Version::Three].into_iter().find(|version| line.trim_ascii() == version.heading().as_bytes())
 }
 
-/// The version, if `head` is the start of such a file.
+/// Returns the version, if `head` is the start of a log.
 pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
     version_of(head.split(|&b| b == b'\n').find(|line| !line.trim_ascii().is_empty() && !is_comment(line))?)
 }
@@ -140,7 +144,8 @@ impl RecordFormat for FioWriter {
         writeln!(out, "{}", self.version.heading())
     }
 
-    /// Files are called as in the log they come from, else after the device's number: `replay_redirect` names another.
+    /// Writes a request. Files have the names of the log from which they come,
+    /// otherwise names with the device's number. `replay_redirect` can replace them.
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
         self.last_us = request.arrival.as_ns() / MICROSECOND_NS;
         let file = file_name(request.device, labels.device);
@@ -163,7 +168,7 @@ impl RecordFormat for FioWriter {
     }
 }
 
-/// fio takes at most 256 bytes, without blanks.
+/// Returns the name of a file. fio accepts at most 256 bytes, without blanks.
 fn file_name(device: Option<u32>, name: Option<&str>) -> String {
     let fits = |name: &&str| !name.is_empty() && name.len() < 256 && name.bytes().all(|b| b.is_ascii_graphic());
     match (name.filter(fits), device) {

@@ -1,20 +1,20 @@
-//! Which of fio's logs a file is, and what is wrong with those that are no traces.
+//! Recognition of fio's logs, and the reasons why some are not traces.
 //!
-//! fio writes all of them alike (`write_lat_log`, `write_bw_log`, `write_iops_log`): `time in ms,
-//! value, direction, block size`, with `log_offset` the offset, and later versions have the
-//! priority and the time of the issue behind. Only latencies with offsets are a trace.
+//! fio writes all of them in the same format (`write_lat_log`, `write_bw_log`, `write_iops_log`):
+//! `time in ms, value, direction, block size`, with `log_offset` the offset, and in later versions
+//! the priority and the time of the issue. Only logs of latencies with offsets are traces.
 
 use iosched::MILLISECOND_NS;
 
 use super::columns::{Delimiter, Fields};
 use crate::text::number;
 
-/// Shorter times are no latencies of a device, ns.
+/// Shortest plausible latency of a device, ns.
 const LATENCY_MIN_NS: f64 = 1_000.0;
-/// I/Os in flight that latencies make plausible.
+/// Plausible numbers of I/Os in flight according to the latencies.
 const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
-/// fio's bandwidth of one I/O is its bytes by its latency, in KiB/s: a latency in ns is bytes
-/// times this by the value.
+/// Factor between fio's bandwidths and latencies. The bandwidth of one I/O is its bytes divided
+/// by its latency, in KiB/s. So a latency in ns is bytes times this factor divided by the value.
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
 /// The values of a line.
@@ -22,12 +22,12 @@ struct Sample {
     time_ms: u64,
     value: u64,
     bytes: u64,
-    /// What stands behind the block size.
+    /// Values behind the block size.
     rest: Vec<u64>,
 }
 
 fn sample(line: &[u8]) -> Option<Sample> {
-    // fio puts a blank behind each comma; others do not.
+    // fio puts a blank behind each comma. Other tools do not.
     let blanks = line.windows(2).filter(|pair| pair == b", ").count();
     let fields: Vec<&[u8]> = Fields::new(line, Delimiter::Byte(b',')).collect();
     if !(4..=7).contains(&fields.len()) || blanks + 1 != fields.len() || !matches!(fields[2], b"0" | b"1" | b"2") {
@@ -41,7 +41,8 @@ fn sample(line: &[u8]) -> Option<Sample> {
     Some(Sample { time_ms: number(fields[0])?, value: number(fields[1])?, bytes: number(fields[3])?, rest })
 }
 
-/// Why a file called `name` that begins with `lines` is no trace, if it is a log of fio.
+/// Returns the reason why a file called `name` that begins with `lines` is not
+/// a trace, if it is a log of fio.
 pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     let lines = || lines.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
     sample(lines().next()?)?;
@@ -67,7 +68,7 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     })
 }
 
-/// Latencies and bandwidths make different numbers of I/Os in flight.
+/// Distinguishes latencies and bandwidths by the number of I/Os in flight that they give.
 fn by_values(samples: &[Sample]) -> Option<&'static str> {
     let (first, last) = (samples.first()?, samples.last()?);
     let span_ns = ((last.time_ms.saturating_sub(first.time_ms)) * MILLISECOND_NS) as f64;
@@ -95,7 +96,7 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Of I/Os of 4 KiB, one after another, each of `latency_us`.
+    /// Returns a log of I/Os of 4 KiB, one after another, each of `latency_us`.
     fn log(latency_us: u64, value: impl Fn(u64) -> u64, rest: &str) -> String {
         let line = |at: u64| format!("{}, {}, 0, 4096, {}{rest}\n", at * latency_us / 1_000, value(at), at * 4_096);
         (1..200).map(line).collect()

@@ -1,4 +1,5 @@
-//! The traces of Florida International University: `ns pid process LBA sectors R|W major minor [md5]` a line, with
+//! The traces of Florida International University:
+//! `ns pid process LBA sectors R|W major minor [md5]` on each line, with
 //! sectors of 512 bytes. A process called `?` has no name.
 
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use crate::names::{Labels, Names};
 use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
-/// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.
+/// Most words of a line. A process's name may contain blanks, and has at most 16 bytes.
 const WORDS_MAX: usize = 24;
 const UNNAMED: &[u8] = b"?";
 
@@ -25,7 +26,7 @@ impl LineFormat for Fiu {
     }
 }
 
-/// Fields are counted from both ends: in the middle is the name.
+/// Parses a line. Fields are counted from both ends, because the name is in the middle.
 fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequest> {
     let words: Vec<&[u8]> = Words::new(line).take(WORDS_MAX + 1).collect();
     let op_of = |word: &[u8]| match word {
@@ -52,7 +53,7 @@ fn request(line: &[u8], times: BareTimes, names: &mut Names) -> Option<TraceRequ
 }
 
 impl RecordFormat for Fiu {
-    /// Without the hash: contents are not known.
+    /// Writes a request without the hash, because contents are not known.
     fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
         let TraceRequest { arrival, pid, op, sector, nr_sectors, device, .. } = *request;
         let name = labels.process.map(ProcessName::to_text).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! The formats whose records are lines or small structures: each in its own file, and which of them reads or writes a
-//! [`Format`]. blktrace's own records have a folder of their own, [`blktrace`](crate::blktrace).
+//! The formats whose records are lines or small structures, each in a file, and
+//! the choice of the reader or writer of a [`Format`]. blktrace's records have
+//! a separate folder, [`blktrace`](crate::blktrace).
 
 mod alibaba;
 mod bare;
@@ -40,11 +41,11 @@ use crate::text::{RecordFormat, RequestSource, TextReader};
 pub(crate) struct Times {
     pub(crate) as_written: bool,
     pub(crate) resolution_ns: u64,
-    /// Whether arrivals are computed from completions, and later by [`BEFORE_FIRST_NS`].
+    /// Whether arrivals are computed from completions, and increased by [`BEFORE_FIRST_NS`].
     pub(crate) of_completions: bool,
 }
 
-/// The properties of a file's times.
+/// Returns the properties of a file's times.
 pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) -> Times {
     match format {
         Format::Csv => csv::times(input.peek(HEAD_BYTES), options.columns.as_ref()),
@@ -64,7 +65,7 @@ pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) ->
     }
 }
 
-/// The reader of a format that has events, of the only file or of the files of all CPUs.
+/// Returns the reader of a format with events, for the only file or the files of all CPUs.
 pub(crate) fn event_source(mut inputs: Vec<Input>, format: Format) -> Box<dyn EventSource> {
     match (format, inputs.pop()) {
         (Format::Blkparse, Some(input)) => Box::new(EventTextReader::new(input, blkparse::Blkparse::default())),
@@ -73,7 +74,7 @@ pub(crate) fn event_source(mut inputs: Vec<Input>, format: Format) -> Box<dyn Ev
     }
 }
 
-/// The reader of a format that has requests, not events.
+/// Returns the reader of a format with requests instead of events.
 pub(crate) fn reader(mut input: Input, format: Format, options: &ReadOptions) -> Box<dyn RequestSource> {
     let times = BareTimes::of(format, options.time_unit);
     match format {
@@ -99,7 +100,8 @@ pub(crate) fn reader(mut input: Input, format: Format, options: &ReadOptions) ->
     }
 }
 
-/// The writer of a format of requests; `None` of one that has events or cannot be written.
+/// Returns the writer of a format of requests, or `None` for a format that has
+/// events or cannot be written.
 pub(crate) fn writer(format: Format) -> Option<Box<dyn RecordFormat>> {
     let times = BareTimes::of(format, None);
     Some(match format {

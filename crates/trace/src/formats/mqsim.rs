@@ -1,4 +1,5 @@
-//! MQSim's text: `arrival_ns device sector sectors type` a line, type 0 to write and 1 to read.
+//! MQSim's text: `arrival_ns device sector sectors type` on each line, with
+//! type 0 for writes and 1 for reads.
 
 use std::io::{self, Write};
 

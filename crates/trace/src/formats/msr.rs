@@ -1,7 +1,8 @@
-//! The traces of Microsoft Research Cambridge: `timestamp,host,disk,type,offset,size,response` a line. Timestamps are
-//! Windows file times, in 100 ns as are response times; offset and size are in bytes.
+//! The traces of Microsoft Research Cambridge:
+//! `timestamp,host,disk,type,offset,size,response` on each line. Timestamps are Windows
+//! file times in units of 100 ns, as are response times. Offset and size are in bytes.
 //!
-//! A device is a host's disk, called `host.disk`. An empty response is one that is not known.
+//! A device is a host's disk, called `host.disk`. An empty response is unknown.
 
 use std::io::{self, Write};
 
@@ -15,7 +16,7 @@ use crate::text::{
 
 /// Nanoseconds of a unit of time.
 const TICK_NS: u64 = 100;
-/// The host of devices that have no name of that shape.
+/// Host of devices whose names have another format.
 const HOST: &str = "trace";
 
 pub(crate) struct Msr;
@@ -71,7 +72,7 @@ impl RecordFormat for Msr {
     }
 }
 
-/// `host.disk`, if it is of that shape.
+/// Splits a name of the format `host.disk`.
 fn split_name(name: &str) -> Option<(&str, u32)> {
     let (host, disk) = name.rsplit_once('.')?;
     let plain = !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b',');

@@ -1,5 +1,5 @@
-//! One row of a table of requests, from the lines of a file or from columns in memory: which values a column takes, and
-//! the request that they make together.
+//! One row of a table of requests, from the lines of a file or from columns in
+//! memory: the values of each column, and the request that they form.
 
 use iosched::{Flags, IoClass, IoPriority, MICROSECOND_NS, MILLISECOND_NS, Op, SECTOR_BYTES, Time};
 
@@ -9,17 +9,17 @@ use crate::names::Names;
 use crate::record::TraceRequest;
 use crate::text::{decimal, number, number_u32, plain, sectors_of_bytes};
 
-/// Flags beside sync, which is a column of its own.
+/// Letters of flags, except for sync, which is a separate column.
 const FLAGS: [(Flags, u8); 5] =
     [(Flags::IDLE, b'I'), (Flags::PRIO, b'P'), (Flags::FUA, b'F'), (Flags::PREFLUSH, b'B'), (Flags::AHEAD, b'A')];
 
-/// The letters of flags beside sync.
+/// Returns the letters of flags, except for sync.
 #[must_use]
 pub fn flag_letters(flags: Flags) -> String {
     FLAGS.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, letter)| char::from(letter)).collect()
 }
 
-/// An ioprio as the column `ioprio` has it, with the level where the class keeps one.
+/// Returns an ioprio in the format of the column `ioprio`, with the level if the class has one.
 #[must_use]
 pub fn ioprio_text(ioprio: IoPriority) -> String {
     match ioprio.class() {
@@ -40,7 +40,8 @@ pub struct TableRow {
     queued_ns: u64,
 }
 
-/// Added to arrivals that are computed from completions: an I/O may begin before time 0 of the file.
+/// Time that is added to arrivals computed from completions, ns, because an I/O
+/// may begin before time 0 of the file.
 pub(crate) const BEFORE_FIRST_NS: u64 = 1 << 42;
 
 impl Default for TableRow {
@@ -59,7 +60,8 @@ impl Default for TableRow {
 }
 
 impl TableRow {
-    /// Adds a value, as text without quotes. `None` if the column does not take the value.
+    /// Adds a value, as text without quotes. Returns `None` if the column does
+    /// not accept the value.
     pub fn take(&mut self, column: Column, value: &[u8], names: &mut Names) -> Option<()> {
         let request = &mut self.request;
         match column {
@@ -96,16 +98,17 @@ impl TableRow {
         Some(())
     }
 
-    /// The name of the process; empty if the row has none.
+    /// Returns the name of the process, or an empty one if the row has none.
     #[must_use]
     pub fn process(&self) -> &[u8] {
         &self.process
     }
 
-    /// The request. Processes that have names and no numbers are numbered by their names.
+    /// Returns the request. Processes that have names and no numbers are numbered by their names.
     ///
     /// # Errors
-    /// The values do not go together; the text says what would. A request of no length is left to the caller.
+    /// If the values contradict each other. The text describes correct values.
+    /// The caller handles requests of zero length.
     pub fn request(&self, names: &mut Names) -> Result<TraceRequest, &'static str> {
         const TOO_LARGE: &str = "an I/O that ends below 2^64 bytes and has fewer than 2^32 sectors";
         let mut request = self.request;
@@ -134,7 +137,7 @@ impl TableRow {
 }
 
 impl Column {
-    /// The values that it takes, for messages.
+    /// Returns a description of the values that it accepts, for messages.
     #[must_use]
     pub fn takes(self) -> String {
         let unit = |ns: u64| match ns {
@@ -164,7 +167,7 @@ impl Column {
     }
 }
 
-/// What is done: our letters, words, or what blkparse prints, which may say how, too.
+/// Parses an operation: iosched's letters, words, or blkparse's letters, which may include flags.
 fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
     let letters = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
     if let Some(op) = letters.into_iter().find(|op| field.eq_ignore_ascii_case(&[op.letter() as u8])) {
@@ -184,7 +187,7 @@ fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
     Category::from_letters(field)?.to_op(true)
 }
 
-/// Its number, or the number that stands for its name.
+/// Returns the number of a device, or the number that stands for its name.
 fn device_of(field: &[u8], names: &mut Names) -> Option<u32> {
     match number_u32(field) {
         Some(number) => Some(number),

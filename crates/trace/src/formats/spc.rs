@@ -1,5 +1,6 @@
-//! The Storage Performance Council's trace format (SPC Trace File Format Specification, revision 1.0.1):
-//! `ASU,LBA,size,opcode,timestamp` a line, perhaps with more columns; LBA of 512 bytes, size in bytes, seconds.
+//! The Storage Performance Council's trace format (SPC Trace File Format Specification,
+//! revision 1.0.1): `ASU,LBA,size,opcode,timestamp` on each line, possibly with more
+//! columns. LBA is in sectors of 512 bytes, size in bytes, and time in seconds.
 
 use std::io::{self, Write};
 

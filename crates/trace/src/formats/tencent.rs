@@ -1,5 +1,5 @@
-//! The traces of Tencent's cloud block storage: `timestamp,offset,size,type,volume` a line, in seconds and sectors
-//! of 512 bytes, type 0 to read and 1 to write.
+//! The traces of Tencent's cloud block storage: `timestamp,offset,size,type,volume` on
+//! each line, in seconds and sectors of 512 bytes, with type 0 for reads and 1 for writes.
 
 use std::io::{self, Write};
 

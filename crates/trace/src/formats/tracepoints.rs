@@ -1,13 +1,17 @@
-//! The kernel's block tracepoints as text: what `perf script`, `trace-cmd report` and the files
-//! `trace` and `trace_pipe` of tracefs print.
+//! The kernel's block tracepoints as text, as `perf script`, `trace-cmd report`
+//! and the files `trace` and `trace_pipe` of tracefs print them.
 //!
-//! The tools differ in what stands before the name of the event: `process pid [cpu] seconds:` of
-//! perf, with `pid/tid` or without the cpu if asked, and `process-pid [cpu] flags seconds:` of the
-//! others; `trace-cmd report -l` has `process-pid cpu-and-flags seconds:`, and `perf script -F time,event,trace` nothing
-//! before the time. What follows is the kernel's: `major,minor RWBS bytes (command) sector + sectors
-//! priority [process]` of requests. Completions and bios have no bytes, kernels before 6.12 no
-//! priority, and completions an error number instead of the process. Events without a device
-//! (plugs), those of buffers and those of other parts of the kernel are passed over.
+//! The tools differ in the text before the name of the event:
+//!
+//! - perf: `process pid [cpu] seconds:`, with `pid/tid` or without the cpu if requested
+//! - `perf script -F time,event,trace`: only the time
+//! - other tools: `process-pid [cpu] flags seconds:`
+//! - `trace-cmd report -l`: `process-pid cpu-and-flags seconds:`
+//!
+//! The rest is the kernel's: `major,minor RWBS bytes (command) sector + sectors priority [process]`
+//! for requests. Completions and bios have no bytes. Kernels before 6.12 have no priority.
+//! Completions have an error number instead of the process. Events without a device (plugs), those
+//! of buffers and those of other parts of the kernel are skipped.
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
@@ -17,7 +21,7 @@ use crate::blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 use crate::names::Names;
 use crate::text::{Line, LineFormat, Words, number, number_u32, plain, seconds};
 
-/// Of the kernel's names of events, those that are events of requests and bios.
+/// The kernel's names of events of requests and bios.
 const EVENTS: [(&str, Action); 16] = [
     ("block_bio_queue", Action::Queue),
     ("block_bio_backmerge", Action::BackMerge),
@@ -39,7 +43,7 @@ const EVENTS: [(&str, Action); 16] = [
 /// The event that perf prints for events that it lost.
 const PERF_LOST: &[u8] = b"PERF_RECORD_LOST";
 
-/// Reads the lines.
+/// Parses the lines.
 pub(crate) struct Tracepoints;
 
 impl EventFormat for Tracepoints {
@@ -67,8 +71,8 @@ impl EventFormat for Tracepoints {
     }
 }
 
-/// Its lines, for recognising the format: at least one is an event of a block device, whatever the
-/// event is.
+/// The lines of the format, for recognising it. At least one must be an event
+/// of a block device, of any kind.
 pub(super) struct Lines;
 
 impl LineFormat for Lines {
@@ -85,12 +89,12 @@ impl LineFormat for Lines {
     }
 }
 
-/// Whether a line is an event of any part of the kernel.
+/// Returns whether a line is an event of any part of the kernel.
 pub(super) fn is_event(line: &[u8]) -> bool {
     Head::of(line.trim_ascii()).is_some()
 }
 
-/// How exact the times of a file are, ns, by its head.
+/// Returns the resolution of the times of a file, ns, from its head.
 pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     let digits = |line: &[u8]| {
         let time = Head::of(line.trim_ascii())?.time;
@@ -100,8 +104,8 @@ pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     (0..most).fold(SECOND_NS, |ns, _| ns / 10).max(1)
 }
 
-/// A line that the tools print beside events: comments, what `tpoint` says, what `trace-cmd` says
-/// of CPUs, and the frames of a stack, `address symbol (file)` or `=> symbol`.
+/// Returns whether the tools print a line beside events: comments, messages of `tpoint`, messages
+/// of `trace-cmd` about CPUs, and the frames of a stack, `address symbol (file)` or `=> symbol`.
 fn is_beside(line: &[u8]) -> bool {
     let is_hex = |word: &[u8]| word.len() >= 6 && word.iter().all(u8::is_ascii_hexdigit);
     let mut words = Words::new(line);
@@ -116,8 +120,8 @@ fn is_beside(line: &[u8]) -> bool {
         || (is_hex(first) && second.is_some() && (rest.is_empty() || rest.starts_with(b"(")))
 }
 
-/// `CPU:3 [LOST 20 EVENTS]` of tracefs, without the number where the kernel does not know it;
-/// `CPU:3 [20 EVENTS DROPPED]` of trace-cmd.
+/// Parses the number of lost events. tracefs prints `CPU:3 [LOST 20 EVENTS]`, without the
+/// number if the kernel does not know it. trace-cmd prints `CPU:3 [20 EVENTS DROPPED]`.
 fn lost(line: &[u8]) -> Option<u64> {
     let inner = line.strip_prefix(b"CPU:")?.strip_suffix(b"]")?;
     let inner = &inner[inner.iter().position(|&b| b == b'[')? + 1..];
@@ -131,18 +135,18 @@ fn lost(line: &[u8]) -> Option<u64> {
 
 /// The parts of a line of any tracepoint.
 struct Head<'l> {
-    /// What stands before the time.
+    /// Text before the time.
     origin: &'l [u8],
     time: &'l [u8],
-    /// The event's name, without the part of the kernel that it belongs to.
+    /// Name of the event, without the kernel's subsystem.
     event: &'l [u8],
-    /// What follows it.
+    /// Text behind the name.
     fields: &'l [u8],
 }
 
 impl<'l> Head<'l> {
-    /// The first `seconds.fraction:` that the name of an event follows; perf may print a count
-    /// between. The name of a process may hold blanks and colons.
+    /// Finds the first `seconds.fraction:` that the name of an event follows; perf may
+    /// print a count between. The name of a process may contain blanks and colons.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut words = Words::new(line);
         loop {
@@ -188,7 +192,7 @@ impl<'l> Head<'l> {
         };
         let what = self.without_command(what, &mut event)?;
         if self.event == b"block_rq_remap" {
-            // The number of bios stands behind.
+            // The number of bios follows the extent.
             let end = what.iter().rposition(|&b| b == b' ')?;
             extent(&mut event, &what[..end])?;
         } else {
@@ -214,8 +218,8 @@ impl<'l> Head<'l> {
         Some((event, name.map(ProcessName::new)))
     }
 
-    /// Without the bytes and the command of requests, `4096 ()`. A command that was passed through
-    /// has sectors that mean nothing.
+    /// Removes the bytes and the command of requests, `4096 ()`. The sectors of
+    /// a passed-through command have no meaning.
     fn without_command<'w>(&self, what: &'w [u8], event: &mut BlkEvent) -> Option<&'w [u8]> {
         let mut words = Words::new(what);
         let before = words.clone();
@@ -232,7 +236,7 @@ impl<'l> Head<'l> {
     }
 }
 
-/// `system:name` or `name`.
+/// Returns whether a text is `system:name` or `name`.
 fn is_event_name(name: &[u8]) -> bool {
     let is_word = |part: &[u8]| {
         part.first().is_some_and(|&b| b.is_ascii_alphabetic() || b == b'_')
@@ -241,7 +245,7 @@ fn is_event_name(name: &[u8]) -> bool {
     name.split(|&b| b == b':').all(is_word)
 }
 
-/// Who was running, and where.
+/// The running process and the CPU.
 struct Origin<'l> {
     process: Option<&'l [u8]>,
     pid: u32,
@@ -257,8 +261,8 @@ impl<'l> Origin<'l> {
         let task = without_group(task.trim_ascii());
         let blank = task.iter().rposition(|&b| b == b' ' || b == b'\t');
         let last = &task[blank.map_or(0, |at| at + 1)..];
-        // perf has the thread's number apart, perhaps behind the process': as the kernel has it,
-        // it is the thread's.
+        // perf prints the thread's number separately, possibly behind the
+        // process's. The kernel's pid is that of the thread.
         let thread = last.rsplit(|&b| b == b'/').next().unwrap_or(last);
         let is_perf = last.split(|&b| b == b'/').all(|number| number_u32(number).is_some());
         let (process, pid) = if is_perf {
@@ -269,12 +273,12 @@ impl<'l> Origin<'l> {
         };
         let process = process.trim_ascii();
         let is_unknown = process.is_empty() || process == b"<...>" || process == b"<idle>" || process.starts_with(b":");
-        // perf has -1 for a thread that it does not know.
+        // perf prints -1 for an unknown thread.
         Some(Self { process: (!is_unknown).then_some(process), pid: number_u32(pid)?, cpu })
     }
 }
 
-/// What stands before the last `[cpu]`, and the cpu.
+/// Splits a text at the last `[cpu]`. Returns the text before it, and the cpu.
 fn split_cpu(text: &[u8]) -> Option<(&[u8], u32)> {
     text.iter().enumerate().rev().filter(|(_, b)| **b == b'[').find_map(|(at, _)| {
         let close = text[at..].iter().position(|&b| b == b']')?;
@@ -284,7 +288,8 @@ fn split_cpu(text: &[u8]) -> Option<(&[u8], u32)> {
     })
 }
 
-/// What stands before `1d..1.`, the cpu and the flags of the latency format, and the cpu.
+/// Splits a text at `1d..1.`, the cpu and the flags of the latency format.
+/// Returns the text before it, and the cpu.
 fn split_latency(text: &[u8]) -> Option<(&[u8], u32)> {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(|b| b.is_ascii_whitespace())?;
@@ -296,7 +301,7 @@ fn split_latency(text: &[u8]) -> Option<(&[u8], u32)> {
     Some((task, number_u32(&word[..digits]).filter(|_| are_flags)?))
 }
 
-/// Without the `( 1234)` or `(-----)` of the option `record-tgid` of tracefs.
+/// Removes the `( 1234)` or `(-----)` of the option `record-tgid` of tracefs.
 fn without_group(task: &[u8]) -> &[u8] {
     let Some(open) = task.iter().rposition(|&b| b == b'(').filter(|_| task.ends_with(b")")) else { return task };
     let inner = task[open + 1..task.len() - 1].trim_ascii();
@@ -304,8 +309,8 @@ fn without_group(task: &[u8]) -> &[u8] {
     if is_group && open > 0 { task[..open].trim_ascii() } else { task }
 }
 
-/// The letters of a request. Operations of drivers and of zones are commands; a zone append is a
-/// write. A flush that the kernel sends is `FF`.
+/// Parses the letters of a request. Operations of drivers and of zones are
+/// commands. A zone append is a write. A flush that the kernel sends is `FF`.
 fn category(letters: &[u8]) -> Option<Category> {
     let letters: Vec<u8> = letters.iter().copied().filter(|&b| b != b'U').collect();
     match &letters[..] {
@@ -317,7 +322,7 @@ fn category(letters: &[u8]) -> Option<Category> {
     }
 }
 
-/// `class,hint,level`.
+/// Parses `class,hint,level`.
 fn priority(text: &[u8]) -> Option<IoPriority> {
     let mut parts = text.split(|&b| b == b',');
     let class = match parts.next()? {

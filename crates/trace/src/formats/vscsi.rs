@@ -1,5 +1,5 @@
-//! The binary records of VMware's vscsiStats, versions 1 and 2: SCSI commands of one virtual disk,
-//! little-endian, times in microseconds. Version 2 has response times.
+//! The binary records of VMware's vscsiStats, versions 1 and 2: SCSI commands of one
+//! virtual disk, little-endian, with times in microseconds. Version 2 has response times.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,8 @@ use crate::text::{RecordFormat, RequestSource, plain};
 
 /// Bytes of a record of version 1: serial, length, segments, command, version, block, time.
 const RECORD_1_BYTES: usize = 32;
-/// Bytes of a record of version 2: command, version, serial, length, segments, block, time, response time.
+/// Bytes of a record of version 2: command, version, serial, length, segments,
+/// block, time, response time.
 const RECORD_2_BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Version {
         }
     }
 
-    /// Whether `record` says it is of this version and its command is one SCSI has for disks.
+    /// Returns whether `record` claims this version, and has a valid SCSI command for disks.
     fn fits(self, record: &[u8]) -> bool {
         let (version_at, command_at, major) = match self {
             Self::One => (14, 12, 1),
@@ -42,7 +43,8 @@ impl Version {
     }
 }
 
-/// The version of `head`, if it is the start of such a file: the first two records must agree.
+/// Returns the version of `head`, if it is the start of a file of this format.
+/// The first two records must agree.
 pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
     [Version::One, Version::Two].into_iter().find(|version| {
         let size = version.record_bytes();
@@ -74,7 +76,7 @@ impl VscsiReader {
         Self { input, version }
     }
 
-    /// The next record that says it is of the file's version, copied.
+    /// Returns a copy of the next record that claims the file's version.
     fn record(&mut self, warnings: &mut Warnings) -> Option<[u8; RECORD_2_BYTES]> {
         let size = self.version.record_bytes();
         let mut skipped_bytes = 0;
@@ -148,8 +150,8 @@ impl RequestSource for VscsiReader {
     }
 }
 
-/// SCSI operation codes (SBC): reads and writes of 6, 10, 12 and 16 bytes, write and verify, synchronize
-/// cache, unmap, write same.
+/// Returns the operation of a SCSI operation code (SBC): reads and writes of 6,
+/// 10, 12 and 16 bytes, write and verify, synchronize cache, unmap, write same.
 fn op_of_command(command: u16) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
@@ -161,7 +163,7 @@ fn op_of_command(command: u16) -> Option<Op> {
     }
 }
 
-/// The operation code that stands for `op` when writing.
+/// Returns the operation code that is written for `op`.
 const fn command_of_op(op: Op) -> u16 {
     match op {
         Op::Read => 0x28,

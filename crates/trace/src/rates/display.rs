@@ -1,4 +1,4 @@
-//! How rates are told: a table, what it means for a scheduler, and what it does not say.
+//! Output of rates: a table, its meaning for a scheduler, and its limits.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl DeviceRates {
         self.busy_percent.map_or(0.0, |busy| busy.mean)
     }
 
-    /// Requests a second, however they were told.
+    /// Returns the requests per second, from their own column or as the sum of reads and writes.
     fn requests(&self) -> Option<Spread> {
         self.requests_per_s.or_else(|| {
             let (reads, writes) = (self.reads_per_s?, self.writes_per_s?);
@@ -106,7 +106,7 @@ impl DeviceRates {
         ]
     }
 
-    /// What it means for a scheduler.
+    /// Returns the meaning of the rates for a scheduler.
     #[must_use]
     pub fn meaning(&self) -> String {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);
@@ -138,7 +138,7 @@ impl DeviceRates {
         )
     }
 
-    /// A sentence if values contradict each other.
+    /// Returns a sentence if values contradict each other.
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(

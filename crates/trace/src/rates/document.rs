@@ -1,16 +1,17 @@
-//! `iostat -x -o JSON` and `sadf -j -- -d`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the
-//! headings of the table as names. sadf writes `disk-device` where iostat writes `disk_device`.
+//! `iostat -x -o JSON` and `sadf -j -- -d`: `sysstat`, `hosts`, `statistics`,
+//! and `disk` in each of these, with the headings of the table as names. sadf
+//! writes `disk-device` where iostat writes `disk_device`.
 
 use serde_json::Value;
 
 use super::{Field, RatesTool, Report, Row};
 
-/// Whether a document seems to begin so.
+/// Returns whether a document seems to begin in this format.
 pub(super) fn looks_like(head: &str) -> bool {
     head.trim_start().starts_with("{\"sysstat\"")
 }
 
-/// The reports of a document; `None` if there is none.
+/// Returns the reports of a document, or `None` if there is none.
 pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let document: Value = looks_like(text).then(|| serde_json::from_str(text).ok())??;
     let hosts = document["sysstat"]["hosts"].as_array()?;

@@ -1,11 +1,12 @@
-//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: how busy devices were and how long requests
-//! waited. It is no trace: what was asked is not in it, and no scheduler can be compared with it.
+//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: busy
+//! time of devices and waits of requests. They are not a trace, because they do
+//! not contain the requests. So no scheduler can be compared with them.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
-//! | `table.rs` | tables in text, of any version: a column is what its heading says |
+//! | `table.rs` | tables in text, of any version: the heading defines a column |
 //! | `document.rs` | `iostat -o JSON`, `sadf -j` |
-//! | `display.rs` | how it is told |
+//! | `display.rs` | output |
 
 mod display;
 mod document;
@@ -21,20 +22,22 @@ use crate::decompress::{plain, read_text};
 use crate::error::TraceError;
 use crate::plain::open_plain;
 
-/// So much text is read: days of reports.
+/// Most bytes of text that are read: reports of days.
 pub const RATES_BYTES_MAX: u64 = 256 << 20;
-/// The first heading stands in so many bytes.
+/// Bytes in which the first heading must be.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// A device that was busy for so much of an interval had no time left, or it does many things at a time.
+/// Busy time from which on a device had no time left or does many things at a
+/// time, percent of an interval.
 pub const BUSY_PERCENT: f64 = 90.0;
-/// With fewer requests than that in flight while the device is busy, there is nothing to choose from.
+/// Fewest requests in flight while the device is busy for a scheduler to have a choice.
 pub const QUEUED_MIN: f64 = 2.0;
-/// The queue length and the waits of an interval contradict each other if one gives this many times the other,
+/// Factor by which the queue length and the waits of an interval must differ to
+/// contradict each other.
 const CONTRADICTION_TIMES: f64 = 3.0;
-/// and this many requests more. Printed values are rounded.
+/// Difference in requests that must also be exceeded, because printed values are rounded.
 const CONTRADICTION_MIN: f64 = 0.1;
 
-/// Who printed it.
+/// The tool that printed the rates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RatesTool {
@@ -44,68 +47,72 @@ pub enum RatesTool {
     Sar,
 }
 
-/// What was found of all devices.
+/// Rates of all devices.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RatesSummary {
-    /// Who printed it.
+    /// The tool that printed them.
     pub tool: RatesTool,
-    /// Whether the first report was left out: iostat's first is of the time since the machine's start.
+    /// Whether the first report was left out. iostat's first report covers the
+    /// time since the machine's start.
     pub leaves_out_first: bool,
-    /// Whether there is one report of iostat only: its values are means since the system started.
+    /// Whether there is only one report of iostat, whose values are means since the system started.
     pub is_since_start: bool,
-    /// The devices, as they came.
+    /// The devices, in the order of the reports.
     pub devices: Vec<DeviceRates>,
 }
 
-/// The mean of all intervals, and the largest.
+/// Mean and maximum over all intervals.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// What was found of a device. What was not printed is `None`.
+/// Rates of a device. Values that were not printed are `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceRates {
-    /// Its name.
+    /// Name of the device.
     pub device: String,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: u64,
-    /// Reads a second.
+    /// Reads per second.
     pub reads_per_s: Option<Spread>,
-    /// Writes a second.
+    /// Writes per second.
     pub writes_per_s: Option<Spread>,
-    /// Requests a second, of any kind.
+    /// Requests per second, of any kind.
     pub requests_per_s: Option<Spread>,
-    /// Bytes read a second.
+    /// Bytes read per second.
     pub read_bytes_per_s: Option<Spread>,
-    /// Bytes written a second.
+    /// Bytes written per second.
     pub write_bytes_per_s: Option<Spread>,
-    /// How long reads took, queue and device together, ms: the mean of all reads, and of the slowest interval.
+    /// Latency of reads in queue and device together, ms: the mean of all reads,
+    /// and of the slowest interval.
     pub read_wait_ms: Option<Spread>,
-    /// The same of writes.
+    /// The same for writes.
     pub write_wait_ms: Option<Spread>,
-    /// The same of all, where reads and writes are not told apart.
+    /// The same for all requests, if reads and writes are not distinguished.
     pub wait_ms: Option<Spread>,
-    /// Requests that were queued or in the device: the mean of each interval, idle time included.
+    /// Requests that were queued or in the device: the mean of each interval, including idle time.
     pub queue: Option<Spread>,
-    /// The same while the device was busy: the queue divided by the share of the time with anything to do.
+    /// Requests that were queued or in the device while it was busy: the queue
+    /// divided by the busy share of the time.
     pub queue_while_busy: Option<Spread>,
     /// Intervals in which the queue length contradicts the rates times the waits.
     pub contradicting_intervals: u64,
-    /// Of the first of these: the queue length that was printed, and the one that rates and waits give.
+    /// For the first of these intervals: the printed queue length, and the one
+    /// that rates and waits give.
     pub contradiction: Option<[f64; 2]>,
-    /// Time with anything to do.
+    /// Time in which the device had work, percent.
     pub busy_percent: Option<Spread>,
-    /// Intervals in which it was busy for [`BUSY_PERCENT`] or more.
+    /// Intervals in which the device was busy for [`BUSY_PERCENT`] or more.
     pub busy_intervals: u64,
     /// Intervals with [`QUEUED_MIN`] requests or more in flight while the device was busy.
     pub queued_intervals: u64,
 }
 
-/// What a report says of a device.
+/// Values of a device in a report.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Row {
     device: String,
@@ -117,14 +124,15 @@ impl Row {
         self.values.get(&field).copied()
     }
 
-    /// Requests in flight while the device was busy. The printed queue length is a mean that counts idle time.
+    /// Returns the requests in flight while the device was busy. The printed
+    /// queue length is a mean that includes idle time.
     fn queue_while_busy(&self) -> Option<f64> {
         let (queue, busy) = (self.get(Field::Queue)?, self.get(Field::Busy)?);
         // Some versions print more than 100 %.
         (busy > 0.0).then(|| queue / (busy.min(100.0) / 100.0))
     }
 
-    /// The longest queue that the interval's values allow, while the device was busy.
+    /// Returns the longest queue that the interval's values allow, while the device was busy.
     fn queue_at_most(&self) -> Option<f64> {
         let busy = self.get(Field::Busy).filter(|busy| *busy > 0.0).map_or(1.0, |busy| busy.min(100.0) / 100.0);
         let by_waits = self.contradiction().map(|[_, by_waits]| by_waits / busy);
@@ -132,7 +140,8 @@ impl Row {
         Some(by_waits.map_or(queue, |waiting| waiting.max(queue)))
     }
 
-    /// By Little's law the queue length is the sum of rates times waits. Both if they contradict each other.
+    /// Returns the queue length and the sum of rates times waits if they
+    /// contradict each other. By Little's law they are equal.
     fn contradiction(&self) -> Option<[f64; 2]> {
         let queue = self.get(Field::Queue)?;
         let of = |rate, wait| Some(self.get(rate)? * self.get(wait)?);
@@ -147,13 +156,13 @@ impl Row {
         (most > least * CONTRADICTION_TIMES && most - least > CONTRADICTION_MIN + rounded).then_some([queue, by_waits])
     }
 
-    /// Requests a second, of any kind.
+    /// Returns the requests per second, of any kind.
     fn requests(&self) -> Option<f64> {
         self.get(Field::Requests).or_else(|| Some(self.get(Field::Reads)? + self.get(Field::Writes)?))
     }
 }
 
-/// What is known of a column.
+/// Meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Field {
     Reads,
@@ -173,7 +182,7 @@ enum Field {
 }
 
 impl Field {
-    /// What stands under a heading, and in which multiples of our unit.
+    /// Returns the meaning of a heading, and the factor to iosched's unit.
     fn of(heading: &str) -> Option<(Self, f64)> {
         const KIB: f64 = 1024.0;
         Some(match heading {
@@ -203,12 +212,13 @@ impl Field {
 /// A report: a row for each device.
 type Report = Vec<Row>;
 
-/// What iostat or sar says in the file at `path`, which may be compressed; `None` if it is of neither.
+/// Reads the rates of iostat or sar from the file at `path`, which may be
+/// compressed. Returns `None` if it is of neither.
 ///
 /// # Errors
-/// It is of one of them, and cannot be read to its end.
+/// If it is of one of them, and cannot be read to its end.
 pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
-    // What cannot be opened is told by whoever reads it as a trace.
+    // If the file cannot be opened, reading it as a trace reports the error.
     let Ok(head) = read_head(path) else { return Ok(None) };
     if !looks_like_rates(&String::from_utf8_lossy(&head)) {
         return Ok(None);
@@ -217,7 +227,7 @@ pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
     Ok(rates_of(&text.map_err(|source| TraceError::Io { file: path.display().to_string(), source })?))
 }
 
-/// The first bytes.
+/// Returns the first bytes.
 fn read_head(path: &Path) -> io::Result<Vec<u8>> {
     let (reader, _) = plain(Box::new(open_plain(path)?))?;
     let mut head = Vec::new();
@@ -225,14 +235,14 @@ fn read_head(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The same of a text.
+/// Parses the rates of iostat or sar in a text.
 #[must_use]
 pub fn rates_of(text: &str) -> Option<RatesSummary> {
     let (tool, reports) = document::reports(text).or_else(|| table::reports(text))?;
     Some(summary(tool, &reports))
 }
 
-/// Whether a text seems to be iostat's or sar's by its first lines.
+/// Returns whether the first lines of a text seem to be iostat's or sar's.
 pub(crate) fn looks_like_rates(head: &str) -> bool {
     table::has_heading(head) || document::looks_like(head)
 }
@@ -262,7 +272,7 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
         let max = values().fold(0.0, f64::max);
         (count > 0).then(|| Spread { mean: values().sum::<f64>() / count as f64, max })
     };
-    // A mean of means counts each as often as there were requests.
+    // The mean weights each interval's mean by its number of requests.
     let wait = |field, by: &dyn Fn(&Row) -> f64| {
         let values = || rows.iter().filter_map(|row| Some((get(row, field)?, by(row))));
         let requests: f64 = values().map(|(_, requests)| requests).sum();
@@ -273,7 +283,7 @@ fn device(name: &str, rows: &[&Row]) -> DeviceRates {
     let all = |row: &Row| get(row, Field::Requests).unwrap_or_else(|| one(Field::Reads)(row) + one(Field::Writes)(row));
     let busy = rows.iter().filter(|row| get(row, Field::Busy).is_some_and(|busy| busy >= BUSY_PERCENT)).count() as u64;
     let queues = || rows.iter().filter_map(|row| Some((row.queue_while_busy()?, get(row, Field::Busy)?)));
-    // A mean over the time in which the device was busy.
+    // The mean is over the time in which the device was busy.
     let busy_total: f64 = queues().map(|(_, busy)| busy).sum();
     let queue_while_busy = (busy_total > 0.0).then(|| Spread {
         mean: queues().map(|(queue, busy)| queue * busy).sum::<f64>() / busy_total,

@@ -1,11 +1,12 @@
-//! Tables in text. Versions of iostat and sar have other columns in another order; what a column is, its heading says.
+//! Tables in text. Versions of iostat and sar have different columns in
+//! different orders. The heading defines each column.
 
 use super::{Field, RatesTool, Report, Row};
 
-/// A heading that was read: where the device's name stands, and what else.
+/// A parsed heading: positions of the device's name and of the other columns.
 struct Heading {
     tool: RatesTool,
-    /// Between the words: `;` in the output of `sadf -d`, else blanks.
+    /// Whether words are separated by `;`, as in the output of `sadf -d`, instead of blanks.
     semicolons: bool,
     words: usize,
     device: usize,
@@ -17,8 +18,8 @@ fn words(line: &str, semicolons: bool) -> Vec<&str> {
 }
 
 impl Heading {
-    /// Of a line, if it is one: it names devices and how busy they were. iostat translates the word for devices, which
-    /// stands first; sar does not.
+    /// Parses a line, if it is a heading: it names devices and their busy time.
+    /// iostat translates the word for devices, which comes first; sar does not.
     fn of(line: &str) -> Option<Self> {
         let semicolons = line.starts_with("# ") && line.contains(';');
         let words = words(line, semicolons);
@@ -35,8 +36,8 @@ impl Heading {
         is_extended.then_some(Self { tool, semicolons, words: words.len(), device, columns })
     }
 
-    /// What a line says; `None` if it is none of this table, or a sum of others. sar writes sums with `Average:` in
-    /// front, in any language and also as two words.
+    /// Parses a line. Returns `None` if it is not a line of this table, or a mean of other lines.
+    /// sar marks those lines with `Average:` in front, in any language and also as two words.
     fn row(&self, line: &str) -> Option<Row> {
         let words = words(line, self.semicolons);
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
@@ -48,18 +49,18 @@ impl Heading {
     }
 }
 
-/// A number, in whatever way the locale writes it.
+/// Parses a number in the format of any locale.
 fn number(word: &str) -> Option<f64> {
     let number: f64 = word.parse().ok().or_else(|| word.replace(',', ".").parse().ok())?;
     number.is_finite().then_some(number)
 }
 
-/// Whether some of the first lines are a heading.
+/// Returns whether some of the first lines are a heading.
 pub(super) fn has_heading(head: &str) -> bool {
     head.lines().any(|line| Heading::of(line).is_some())
 }
 
-/// The reports of a text; `None` if there is none.
+/// Returns the reports of a text, or `None` if there is none.
 pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let (mut tool, mut reports) = (None, Vec::<Report>::new());
     let mut heading: Option<Heading> = None;

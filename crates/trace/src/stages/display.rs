@@ -1,4 +1,4 @@
-//! The figures for people.
+//! Text output of the summary.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::grouped::grouped;
 use crate::summary::display::kib;
 use crate::table::{Align, Table};
 
-/// What the stages are, in words.
+/// The meanings of the stages.
 const MEANINGS: [&str; 8] = [
     "from a submission to the next",
     "submitted, until a request was allocated",

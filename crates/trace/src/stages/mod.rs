@@ -1,10 +1,12 @@
-//! How long requests spend in which stage of their way, as btt tells it: read off a block trace's events in one pass.
+//! The times of requests in each stage, as btt reports them, from one pass over
+//! a block trace's events.
 //!
-//! A submission (Q) is followed through what happens to its sectors: a request is got for it (G) or it is merged (M),
-//! the request is inserted into the elevator (I), issued (D), completed (C). The figures are btt's, also where that is
-//! a matter of taste: every merged submission counts in M2D, D2C and Q2C; events without data (flushes) do not count;
-//! directions are not told apart. [`seeks`] and [`plugs`] are the rest of what btt prints of a device; who submitted
-//! how much is in [`TraceSummary`](crate::TraceSummary).
+//! A submission (Q) is followed through the events of its sectors. A request is
+//! allocated for it (G) or it is merged (M). The request is inserted into the scheduler
+//! (I), issued (D) and completed (C). All conventions are btt's: every merged submission
+//! counts in M2D, D2C and Q2C; events without data (flushes) do not count; directions
+//! are not distinguished. [`seeks`] and [`plugs`] are the rest of btt's output for a
+//! device. The submissions of each process are in [`TraceSummary`](crate::TraceSummary).
 
 mod display;
 mod plugs;
@@ -25,23 +27,23 @@ use plugs::Plugs;
 use seeks::Seeks;
 pub use seeks::{DISTANCES_MAX, SeekSummary};
 
-/// Most submissions followed at a time on one device; the oldest is given up for a new one.
+/// Most submissions that are followed at a time on one device. The oldest is dropped for a new one.
 const HELD_MAX: usize = 65_536;
-/// Most submissions one event is compared with.
+/// Most submissions with which one event is compared.
 const SCAN_MAX: usize = 4_096;
-/// Most submissions that one containing a sector is looked for among.
+/// Most submissions among which one that contains a sector is searched.
 const SCAN_BACK_MAX: usize = 64;
 
-/// Times spent between two events.
+/// Times between two events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// How often.
+    /// Number of times.
     pub count: u64,
     /// Shortest, ns; 0 if there is none.
     pub min_ns: u64,
     /// Longest, ns; 0 if there is none.
     pub max_ns: u64,
-    /// All together, ns; saturates.
+    /// Sum, ns; saturates.
     pub sum_ns: u64,
 }
 
@@ -62,7 +64,7 @@ impl Span {
         }
     }
 
-    /// Mean, ns; `None` if there is none.
+    /// Returns the mean, ns, or `None` if there is none.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
@@ -72,11 +74,11 @@ impl Span {
 /// The stages of btt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stages {
-    /// From a submission to the next.
+    /// From a submission to the next one.
     pub q2q: Span,
-    /// From a submission to getting a request for it.
+    /// From a submission to the allocation of its request.
     pub q2g: Span,
-    /// From getting a request to inserting it into the elevator.
+    /// From the allocation of a request to its insertion into the scheduler.
     pub g2i: Span,
     /// From a submission to its merge into a request.
     pub q2m: Span,
@@ -91,7 +93,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// The stages with btt's names.
+    /// Returns the stages with btt's names.
     #[must_use]
     pub const fn named(&self) -> [(&'static str, &Span); 8] {
         [
@@ -106,7 +108,7 @@ impl Stages {
         ]
     }
 
-    /// All but [`Stages::q2q`], which is not a sum.
+    /// Adds all stages except [`Stages::q2q`], which is not a sum.
     fn join(&mut self, other: &Self) {
         self.q2g.join(&other.q2g);
         self.g2i.join(&other.g2i);
@@ -118,7 +120,7 @@ impl Stages {
     }
 }
 
-/// What is read off the events of one device.
+/// Summary of the events of one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceStages {
     /// `major << 20 | minor`.
@@ -129,40 +131,40 @@ pub struct DeviceStages {
     pub stages: Stages,
     /// Submissions with data.
     pub queued: u64,
-    /// Requests with data issued.
+    /// Issued requests with data.
     pub issued: u64,
-    /// Length of the shortest request issued, bytes; 0 if there is none.
+    /// Length of the shortest issued request, bytes; 0 if there is none.
     pub issued_min_bytes: u64,
-    /// Length of the longest request issued, bytes.
+    /// Length of the longest issued request, bytes.
     pub issued_max_bytes: u64,
-    /// Length of all requests issued, bytes.
+    /// Length of all issued requests, bytes.
     pub issued_bytes: u64,
-    /// From each submission to the next.
+    /// Seeks from each submission to the next.
     pub queue_seeks: Option<SeekSummary>,
-    /// From each request issued to the next.
+    /// Seeks from each issued request to the next.
     pub issue_seeks: Option<SeekSummary>,
     /// Plugs, if there were any.
     pub plugs: Option<PlugSummary>,
 }
 
 impl DeviceStages {
-    /// Submissions to a request issued; `None` if none was issued.
+    /// Returns the ratio of submissions to issued requests, or `None` if none was issued.
     #[must_use]
     pub fn merge_ratio(&self) -> Option<f64> {
         (self.issued > 0).then(|| self.queued as f64 / self.issued as f64)
     }
 }
 
-/// What is read off the events of a trace.
+/// Summary of the events of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageSummary {
-    /// Of all devices.
+    /// Times for all devices together.
     pub all: Stages,
-    /// By device; of at most [`DEVICES_MAX`].
+    /// Summaries by device, for at most [`DEVICES_MAX`].
     pub devices: Vec<DeviceStages>,
 }
 
-/// Makes a [`StageSummary`] of events, one by one.
+/// Makes a [`StageSummary`] from events, one by one.
 #[derive(Debug, Default)]
 pub struct StageSummarizer {
     devices: BTreeMap<u32, DeviceState>,
@@ -170,18 +172,17 @@ pub struct StageSummarizer {
     last_queue: Option<Time>,
     first: Option<Time>,
     last: Time,
-    /// Distances remembered, of all devices.
+    /// Distances remembered, for all devices.
     distances: usize,
-    /// Whether the trace has no submissions, so that requests begin with the first that is known
-    /// of them.
+    /// Whether the trace has no submissions, so that requests begin with their first known event.
     without_submissions: bool,
 }
 
-/// A submission on its way.
+/// A submission that is not complete.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     end: Sector,
-    /// `None` where submissions are missing in the trace.
+    /// Time of submission, or `None` if the trace has no submissions.
     queued: Option<Time>,
     got: Option<Time>,
     merged: Option<Time>,
@@ -210,13 +211,13 @@ struct DeviceState {
 }
 
 impl StageSummarizer {
-    /// Nothing seen yet.
+    /// Creates an empty summarizer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more event, not earlier than the one before.
+    /// Adds an event, which must not be earlier than the preceding one.
     pub fn add(&mut self, event: &BlkEvent) {
         if event.is_note() {
             return;
@@ -245,7 +246,7 @@ impl StageSummarizer {
         device.add(event, &mut self.distances);
     }
 
-    /// The summary.
+    /// Returns the summary.
     #[must_use]
     pub fn finish(self) -> StageSummary {
         let span_ns = self.first.map_or(0, |first| self.last.since(first));
@@ -280,7 +281,7 @@ impl DeviceState {
                 self.queue_seeks.add(event, distances);
             }
             Action::GetRequest => {
-                // The second part of a split submission has a request of its own.
+                // The second part of a split submission has a separate request.
                 if let Some(held) = at(&mut self.held, event.sector) {
                     held.got = Some(now);
                     held.queued.into_iter().for_each(|queued| self.stages.q2g.add(now.since(queued)));
@@ -310,7 +311,7 @@ impl DeviceState {
         self.hold(event, Some(event.time));
     }
 
-    /// Begins a request that nothing is known of.
+    /// Begins a request that is not known yet.
     fn begin(&mut self, event: &BlkEvent) {
         use Action::{BackMerge, FrontMerge, GetRequest, Insert, Issue};
         let may_begin = matches!(event.action, GetRequest | BackMerge | FrontMerge | Insert | Issue);
@@ -396,19 +397,19 @@ fn end_of(event: &BlkEvent) -> Sector {
     event.sector.saturating_add(u64::from(event.bytes) / SECTOR_BYTES)
 }
 
-/// The submissions whose sectors are all of the event's.
+/// Returns the submissions that lie within the event's sectors.
 fn within<'a>(held: &'a mut BTreeMap<Key, Held>, event: &BlkEvent) -> impl Iterator<Item = &'a mut Held> {
     let end = end_of(event);
     let from = (event.sector.min(end), 0);
     held.range_mut(from..(end, 0)).take(SCAN_MAX).map(|(_, held)| held).filter(move |held| held.end <= end)
 }
 
-/// The submission that begins at `sector`.
+/// Returns the submission that begins at `sector`.
 fn starting(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<(&Key, &mut Held)> {
     held.range_mut((sector, 0)..=(sector, u64::MAX)).next()
 }
 
-/// The submission that begins at `sector`, or else one that has it.
+/// Returns the submission that begins at `sector`, or else one that contains it.
 fn at(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<&mut Held> {
     let key = match starting(held, sector) {
         Some((key, _)) => *key,
@@ -420,10 +421,10 @@ fn at(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<&mut Held> {
     held.get_mut(&key)
 }
 
-/// Reads `events` to their end and says how long requests spent in which stage.
+/// Reads `events` to their end and returns the times of requests in each stage.
 ///
 /// # Errors
-/// When nothing can be read.
+/// If nothing can be read.
 pub fn summarize_stages(events: &mut EventReader) -> Result<StageSummary, TraceError> {
     let without_submissions = events.arrivals() != Arrivals::Submissions;
     let mut summarizer = StageSummarizer { without_submissions, ..StageSummarizer::new() };

@@ -1,4 +1,4 @@
-//! Plugs as btt counts them: of a device as a whole, whoever put them in.
+//! Plugs as btt counts them: for a device as a whole, not for each process.
 
 use iosched::Time;
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,17 @@ use crate::blktrace::{Action, BlkEvent, Payload};
 /// Plugs of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlugSummary {
-    /// How often the device went from not plugged to plugged, less [`PlugSummary::by_timer`].
+    /// Number of times that the device became plugged, minus [`PlugSummary::by_timer`].
     pub plugs: u64,
     /// Plugs pulled by a timer or by the scheduler.
     pub by_timer: u64,
-    /// Part of the time from the first submission to the last completion (of those with data, on any device) that the
-    /// device was plugged, 0 to 1; `None` if nothing completed.
+    /// Share of the time in which the device was plugged, 0 to 1. The time is
+    /// from the first submission to the last completion of requests with data on
+    /// any device. `None` if nothing completed.
     pub plugged: Option<f64>,
-    /// Mean number of requests let go when a plug was pulled by whom it belonged to; `None` if never.
+    /// Mean number of requests that left a plug pulled by its owner; `None` if there was none.
     pub requests_per_unplug: Option<f64>,
-    /// The same, pulled by a timer or by the scheduler.
+    /// The same for plugs pulled by a timer or by the scheduler.
     pub requests_per_timer_unplug: Option<f64>,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Plugs {
 }
 
 impl Plugs {
-    /// Whether the event is one of a plug.
+    /// Adds an event. Returns whether it is an event of a plug.
     pub(super) fn add(&mut self, event: &BlkEvent) -> bool {
         let unplugs = match event.action {
             Action::Plug => {
@@ -65,7 +66,8 @@ impl Plugs {
         true
     }
 
-    /// `span_ns`: from the first submission of the trace to the last completion; 0 if there is none.
+    /// Returns the summary. `span_ns` is the time from the first submission of
+    /// the trace to the last completion, or 0 if there is none.
     pub(super) fn summary(&self, span_ns: u64) -> Option<PlugSummary> {
         let any = self.plugs + self.explicit.count + self.timer.count > 0;
         any.then(|| PlugSummary {

@@ -1,8 +1,9 @@
-//! Seeks as btt counts them: from where the last one was to where the next one is, in sectors.
+//! Seeks as btt counts them: the distance from one request to the next, in sectors.
 //!
-//! Where either end lies within the last one or at its edge there is no distance. Forwards, it is from the end of the
-//! last one; backwards, from start to start. The first comes from sector 0. The mean is of distances whatever
-//! their direction; median and mode are of distances with backwards ones below 0.
+//! If either end of the next request lies within the last one or at its edge, the
+//! distance is 0. A forward distance is measured from the end of the last request, a
+//! backward one from start to start. The first one is measured from sector 0. The
+//! mean ignores the direction. For median and mode, backward distances are negative.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +13,24 @@ use serde::{Deserialize, Serialize};
 use super::end_of;
 use crate::blktrace::BlkEvent;
 
-/// Most different distances remembered of a trace. Where there are more, medians and modes are not known.
+/// Most different distances that are remembered of a trace. If there are more,
+/// medians and modes are unknown.
 pub const DISTANCES_MAX: usize = 1 << 20;
 
-/// Seeks.
+/// Seeks of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeekSummary {
-    /// How many, those of no distance counted.
+    /// Number of seeks, including those of distance 0.
     pub count: u64,
     /// Mean distance in either direction, sectors.
     pub mean_sectors: f64,
-    /// Median, sectors, below 0 backwards; `None` if there were too many different ones.
+    /// Median, sectors, negative for backward seeks; `None` if there were too
+    /// many different distances.
     pub median_sectors: Option<i64>,
-    /// The most frequent, sectors, the least of several; `None` if there were too many different ones.
+    /// The most frequent distance, sectors, or the smallest of several; `None`
+    /// if there were too many different ones.
     pub mode_sectors: Option<i64>,
-    /// How often that was.
+    /// Number of seeks with that distance.
     pub mode_count: Option<u64>,
 }
 
@@ -41,7 +45,7 @@ pub(super) struct Seeks {
 }
 
 impl Seeks {
-    /// `known`: how many distances are remembered of the trace.
+    /// Adds an event. `known` is the number of distances that are remembered of the trace.
     pub(super) fn add(&mut self, event: &BlkEvent, known: &mut usize) {
         let sector = event.sector;
         let (end, last) = (end_of(event), self.start..=self.end);

@@ -1,4 +1,4 @@
-//! A summary for people: a few tables, the answer last.
+//! Text output of a summary: a few tables, and the conclusion at the end.
 
 use std::fmt;
 
@@ -151,7 +151,7 @@ impl TraceSummary {
         writeln!(f, "\n{table}")
     }
 
-    /// Of bins from `start_ns` on, `width_ns` together.
+    /// Returns the mean depth of bins from `start_ns` on, which have `width_ns` together.
     fn depth_mean(&self, bins: &[TimeBin], start_ns: u64, width_ns: u64) -> f64 {
         let mut sum = 0.0;
         let mut from_ns = start_ns;
@@ -217,7 +217,7 @@ fn row(name: &str, count: &Count) -> Vec<String> {
     numbers.into_iter().chain(figures.map(kib)).collect()
 }
 
-/// Bytes as KiB: whole ones whole, others to a tenth.
+/// Formats bytes as KiB, with one decimal unless the number is whole.
 pub(crate) fn kib(bytes: f64) -> String {
     let tenths = (bytes / KIB * 10.0).round() as u64;
     if tenths.is_multiple_of(10) { grouped(tenths / 10) } else { format!("{}.{}", grouped(tenths / 10), tenths % 10) }
@@ -227,13 +227,13 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
-/// To three places, more for short spans.
+/// Formats seconds with two decimals, or with six for short spans.
 fn seconds(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     if seconds < 0.1 { format!("{seconds:.6}") } else { format!("{seconds:.2}") }
 }
 
-/// Without control characters: names and excerpts come from files.
+/// Replaces control characters, because names and excerpts come from files.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! What can be read off a trace in one pass, with bounded memory.
+//! A summary of a trace, from one pass with bounded memory.
 
 pub(crate) mod display;
 mod timeline;
@@ -15,27 +15,28 @@ use crate::{Format, TraceError, TraceReader, TraceRequest};
 use timeline::Timeline;
 pub use timeline::{BINS_MAX, TimeBin};
 
-/// Most processes told apart: the first so many that the trace names. The rest are lumped.
+/// Most processes that are distinguished: the first ones of the trace. The rest
+/// are counted together.
 pub const PROCESSES_MAX: usize = 4_096;
-/// Most priorities told apart of a process.
+/// Most priorities that are distinguished for a process.
 pub const PRIORITIES_MAX: usize = 8;
-/// Most devices told apart. The rest are lumped.
+/// Most devices that are distinguished. The rest are counted together.
 pub const DEVICES_MAX: usize = 256;
 /// Most requests in flight that are followed.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
-/// Requests of one kind.
+/// Counts of requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Of them, those somebody waits for.
+    /// Number of sync requests among them.
     pub sync: u64,
-    /// Their length together, bytes.
+    /// Total length, bytes.
     pub bytes: u64,
-    /// Length of the shortest with data, bytes; 0 if there is none.
+    /// Length of the shortest request with data, bytes; 0 if there is none.
     pub size_min_bytes: u64,
-    /// Length of the longest, bytes.
+    /// Length of the longest request, bytes.
     pub size_max_bytes: u64,
 }
 
@@ -52,7 +53,7 @@ impl Count {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Mean length, those without data counted, bytes; 0 if there is none.
+    /// Returns the mean length, including requests without data, bytes; 0 if there is none.
     #[must_use]
     pub fn size_mean_bytes(&self) -> f64 {
         self.bytes as f64 / self.requests.max(1) as f64
@@ -62,52 +63,53 @@ impl Count {
 /// Requests of a range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeBucket {
-    /// Longest in this bucket, bytes: a power of two. The shortest is longer than half of it.
+    /// Largest length in this bucket, bytes: a power of two. The smallest is more than half of it.
     pub up_to_bytes: u64,
     /// Reads.
     pub reads: u64,
-    /// Writes, of zeroes too.
+    /// Writes, including those of zeroes.
     pub writes: u64,
 }
 
-/// One process' part.
+/// Counts of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSummary {
     /// Its pid.
     pub pid: u32,
-    /// Its name, if the trace tells.
+    /// Its name, if the trace has it.
     pub name: Option<String>,
     /// Requests with and without data.
     pub requests: u64,
-    /// Of them, reads.
+    /// Reads among them.
     pub reads: u64,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Requests that begin where this process' last one on the same device ended.
+    /// Requests that begin where this process's last one on the same device ended.
     pub sequential: u64,
-    /// Its priorities, as `idle` and `be/7`, in the order in which it had them; at most [`PRIORITIES_MAX`]. Empty if the
-    /// trace does not tell.
+    /// Its priorities, such as `idle` and `be/7`, in the order in which it had
+    /// them; at most [`PRIORITIES_MAX`]. Empty if the trace has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<String>,
 }
 
-/// One device's part.
+/// Counts of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
     /// Its number as in [`TraceRequest::device`].
     pub device: Option<u32>,
-    /// What it is called, if the trace tells; `major,minor` of device numbers.
+    /// Its name, if the trace has it; `major,minor` for device numbers.
     pub name: Option<String>,
     /// Requests to it.
     pub requests: u64,
-    /// The sector behind the last one asked for: the size it must have, sectors.
+    /// The sector behind the last requested one, which is the size that the
+    /// device must have, sectors.
     pub size_sectors: Sector,
 }
 
-/// Latencies in the recorded system, submission to completion. Percentiles are within 1.6 %.
+/// Latencies in the recorded system, from submission to completion. Percentiles are within 1.6 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Requests whose latency is known.
+    /// Requests with a known latency.
     pub requests: u64,
     /// Mean, ns.
     pub mean_ns: f64,
@@ -122,7 +124,7 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// `None` of no latencies.
+    /// Returns the summary of latencies, or `None` if there are none.
     fn of(latencies: &Histogram) -> Option<Self> {
         (!latencies.is_empty()).then(|| Self {
             requests: latencies.count(),
@@ -135,23 +137,23 @@ impl LatencySummary {
     }
 }
 
-/// What a trace is like.
+/// Summary of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// Its format.
     pub format: Format,
-    /// How exact its times are, ns.
+    /// Resolution of its times, ns.
     pub resolution_ns: u64,
-    /// How often its times step back in the file.
+    /// Number of steps back of its times in the file.
     #[serde(default)]
     pub steps_back: u64,
-    /// The largest of these steps, ns.
+    /// Largest of these steps, ns.
     #[serde(default)]
     pub step_back_max_ns: u64,
-    /// What is odd about its times, places and lengths, in sentences.
+    /// Oddities of its times, places and lengths, in sentences.
     #[serde(default)]
     pub oddities: Vec<String>,
-    /// From the first submission to the last, ns.
+    /// Time from the first submission to the last, ns.
     pub span_ns: u64,
     /// All requests.
     pub all: Count,
@@ -161,47 +163,47 @@ pub struct TraceSummary {
     pub writes: Count,
     /// Discards.
     pub discards: Count,
-    /// Writes of zeroes, where the format tells.
+    /// Writes of zeroes, if the format distinguishes them.
     pub write_zeroes: Count,
     /// Flushes without data.
     pub flushes: Count,
-    /// Lengths of reads and writes, shortest first; no empty buckets at either end.
+    /// Lengths of reads and writes, shortest first, without empty buckets at either end.
     pub sizes: Vec<SizeBucket>,
-    /// Requests with data that begin where the last one on the same device ended, whoever's it was.
+    /// Requests with data that begin where the last one on the same device ended, of any process.
     pub sequential: u64,
-    /// Requests with data that begin where the same process' last one on the same device ended.
+    /// Requests with data that begin where the same process's last one on the same device ended.
     pub sequential_by_process: u64,
-    /// Processes, most requests first, then by pid; at most [`PROCESSES_MAX`].
+    /// Processes, those with most requests first, then by pid; at most [`PROCESSES_MAX`].
     pub processes: Vec<ProcessSummary>,
-    /// Requests of processes that are not among them.
+    /// Requests of other processes.
     pub other_processes_requests: u64,
     /// Devices by number; at most [`DEVICES_MAX`].
     pub devices: Vec<DeviceSummary>,
-    /// The size a device must have to replay the trace, sectors.
+    /// The size that a device must have to replay the trace, sectors.
     pub size_sectors: Sector,
     /// Latencies, if any is known.
     pub latency: Option<LatencySummary>,
     /// Width of the bins of `over_time`, ns.
     pub bin_ns: u64,
-    /// What happened when: at most [`BINS_MAX`] bins from the first submission to the last.
+    /// Counts over time: at most [`BINS_MAX`] bins from the first submission to the last.
     pub over_time: Vec<TimeBin>,
-    /// Records dropped while the trace was recorded, as far as sequence numbers tell.
+    /// Records dropped during recording, according to sequence numbers.
     pub dropped_records: u64,
-    /// Warnings in all.
+    /// Number of all warnings.
     pub warnings_total: u64,
-    /// The first of them.
+    /// The first warnings.
     pub warnings: Vec<String>,
 }
 
 impl TraceSummary {
-    /// Requests with data.
+    /// Returns the number of requests with data.
     #[must_use]
     pub fn with_data(&self) -> u64 {
         self.all.requests - self.flushes.requests
     }
 }
 
-/// Makes a [`TraceSummary`] of requests, one by one.
+/// Makes a [`TraceSummary`] from requests, one by one.
 #[derive(Debug, Default)]
 pub struct Summarizer {
     first: Option<Time>,
@@ -237,13 +239,13 @@ struct DeviceState {
 const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
 
 impl Summarizer {
-    /// Nothing seen yet.
+    /// Creates an empty summarizer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more request, not earlier than the one before.
+    /// Adds a request, which must not be earlier than the preceding one.
     pub fn add(&mut self, request: &TraceRequest) {
         let first = *self.first.get_or_insert(request.arrival);
         let now = request.arrival.max(self.last);
@@ -267,7 +269,7 @@ impl Summarizer {
         }
     }
 
-    /// Lets completions up to `now` happen.
+    /// Advances the time to `now`, with the completions before.
     fn pass_time(&mut self, now: Time, first: Time) {
         while let Some(&Reverse(done)) = self.in_flight.peek().filter(|Reverse(done)| *done <= now) {
             self.timeline.depth_held(self.last.since(first), done.since(first), self.in_flight.len() as u64);
@@ -327,7 +329,8 @@ impl Summarizer {
         }
     }
 
-    /// The summary; format, names and warnings are `reader`'s, which should be at its end.
+    /// Returns the summary. Format, names and warnings come from `reader`, which
+    /// should be at its end.
     #[must_use]
     pub fn finish(self, reader: &TraceReader) -> TraceSummary {
         let names = reader.process_names();
@@ -393,10 +396,10 @@ fn size_buckets(sizes: &BTreeMap<u32, (u64, u64)>) -> Vec<SizeBucket> {
     (low..=high).map(bucket).collect()
 }
 
-/// Reads `reader` to its end and says what the trace is like.
+/// Reads `reader` to its end and returns a summary of the trace.
 ///
 /// # Errors
-/// When nothing can be read.
+/// If nothing can be read.
 pub fn summarize(reader: &mut TraceReader) -> Result<TraceSummary, TraceError> {
     let mut summarizer = Summarizer::new();
     for request in reader.by_ref() {

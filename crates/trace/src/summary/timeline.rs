@@ -1,9 +1,10 @@
-//! What happened when, in a bounded number of bins: when time runs past the last, neighbours are joined
-//! and bins become twice as wide.
+//! Counts over time, in a bounded number of bins. When time exceeds the last
+//! bin, neighbours are joined and bins become twice as wide.
 
 use serde::{Deserialize, Serialize};
 
-/// Most bins; a trace longer than that many of the narrowest, 1 µs, fills at least half of them.
+/// Most bins. The narrowest have 1 µs. A trace that is longer than 64 of them
+/// fills at least half of the bins.
 pub const BINS_MAX: usize = 64;
 const BIN_MIN_NS: u64 = 1_000;
 
@@ -12,7 +13,7 @@ const BIN_MIN_NS: u64 = 1_000;
 pub struct TimeBin {
     /// Requests submitted.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: u64,
     /// Mean number of requests in flight, weighted by time; `None` if no completion is known.
     pub depth_mean: Option<f64>,
@@ -77,7 +78,7 @@ impl Timeline {
         self.bins[bin].depth_max = self.bins[bin].depth_max.max(depth);
     }
 
-    /// `depth` requests were in flight from `from_ns` to `to_ns`.
+    /// Records that `depth` requests were in flight from `from_ns` to `to_ns`.
     #[inline]
     pub(super) fn depth_held(&mut self, from_ns: u64, to_ns: u64, depth: u64) {
         if depth == 0 || from_ns >= to_ns {
@@ -97,11 +98,11 @@ impl Timeline {
         }
     }
 
-    /// The bins up to `span_ns`.
+    /// Returns the bins up to `span_ns`.
     pub(super) fn bins(&self, span_ns: u64, depth_known: bool) -> Vec<TimeBin> {
         let count = (span_ns / self.bin_ns + 1).min(BINS_MAX as u64) as usize;
         let bins = self.bins[..count].iter().enumerate().map(|(at, bin)| {
-            // The last bin is as wide as the trace goes.
+            // The last bin ends with the trace.
             let width_ns = self.bin_ns.min(span_ns.saturating_sub(at as u64 * self.bin_ns)).max(1);
             TimeBin {
                 requests: bin.requests,

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The common parts of the tests.
 #![allow(dead_code)]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,8 @@ pub(crate) fn corpus(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)).unwrap()
 }
 
-/// A folder beside the repository, or what the environment says; `None`, and a word about it, without.
+/// Returns a folder beside the repository, or the one in the environment.
+/// Returns `None` with a message if it is missing.
 pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
     let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
@@ -34,12 +35,12 @@ pub(crate) fn unzstd(path: &Path) -> Vec<u8> {
     data
 }
 
-/// What is there will do.
+/// Returns options that accept incomplete data.
 pub(crate) fn partial() -> ReadOptions {
     ReadOptions { partial: true, ..ReadOptions::default() }
 }
 
-/// What is there will do, in the format it is recognised as.
+/// Opens incomplete data, in the detected format.
 pub(crate) fn open(data: &[u8]) -> Result<TraceReader, TraceError> {
     open_with(data, &ReadOptions::default())
 }
@@ -49,12 +50,12 @@ pub(crate) fn open_with(data: &[u8], options: &ReadOptions) -> Result<TraceReade
     strictly(data, &ReadOptions { format: Some(format), partial: true, ..options.clone() })
 }
 
-/// As the options say, nothing else.
+/// Opens data exactly with these options.
 pub(crate) fn strictly(data: &[u8], options: &ReadOptions) -> Result<TraceReader, TraceError> {
     TraceReader::from_reader(Cursor::new(data.to_vec()), "input", options)
 }
 
-/// All requests and warnings.
+/// Returns all requests and warnings.
 pub(crate) fn read(data: &[u8]) -> (Vec<TraceRequest>, Vec<String>) {
     read_with(data, &ReadOptions::default())
 }
@@ -65,7 +66,7 @@ pub(crate) fn read_with(data: &[u8], options: &ReadOptions) -> (Vec<TraceRequest
     (requests, reader.warnings().kept().iter().map(ToString::to_string).collect())
 }
 
-/// A file's records, header and data.
+/// Splits a file into its records, with header and data.
 pub(crate) fn records(data: &[u8]) -> Vec<&[u8]> {
     let mut records = Vec::new();
     let mut rest = data;
@@ -77,7 +78,7 @@ pub(crate) fn records(data: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// The same little-endian records as a big-endian machine writes them.
+/// Converts little-endian records into those of a big-endian machine.
 pub(crate) fn big_endian(data: &[u8]) -> Vec<u8> {
     let mut swapped = Vec::with_capacity(data.len());
     for record in records(data) {
@@ -91,7 +92,7 @@ pub(crate) fn big_endian(data: &[u8]) -> Vec<u8> {
     swapped
 }
 
-/// The lines blkparse prints by default for the events of a trace.
+/// Returns the lines that blkparse prints by default for the events of a trace.
 pub(crate) fn lines_of(mut events: EventReader) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(event) = events.next() {
@@ -103,7 +104,7 @@ pub(crate) fn lines_of(mut events: EventReader) -> Vec<String> {
     lines
 }
 
-/// The lines of a blkparse output that are events.
+/// Returns the lines of a blkparse output that are events.
 pub(crate) fn event_lines(text: &str) -> Vec<String> {
     let events = text.lines().filter(|line| line.split_whitespace().next().is_some_and(|word| word.contains(',')));
     events.map(|line| line.trim_end().to_owned()).collect()
@@ -116,7 +117,7 @@ pub(crate) fn assert_same_lines(what: &str, ours: &[String], theirs: &[String]) 
     assert_eq!(ours.len(), theirs.len(), "{what}");
 }
 
-/// A folder that goes when the test is over.
+/// A folder that is removed when the test ends.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -133,7 +134,8 @@ impl Drop for Folder {
     }
 }
 
-/// What the installed blkparse prints of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
+/// Returns the output of the installed blkparse for `folder`/`name`.blktrace.*.
+/// Returns `None` with a message if it is not installed.
 pub(crate) fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
     match Command::new("blkparse").args(["-q", "-i", name]).current_dir(folder).output() {
         Ok(output) => {
@@ -148,7 +150,8 @@ pub(crate) fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What the installed btt says of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
+/// Returns the output of the installed btt for `folder`/`name`.blktrace.*.
+/// Returns `None` with a message if it is not installed.
 pub(crate) fn btt(folder: &Path, name: &str) -> Option<String> {
     let run = |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(folder).output();
     let binary = format!("{name}.bin");
@@ -168,7 +171,7 @@ pub(crate) fn btt(folder: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// Unpacks the block traces of `source` into `folder`; the names they begin with.
+/// Unpacks the block traces of `source` into `folder`. Returns the beginnings of their names.
 pub(crate) fn unpack(source: &Path, folder: &Folder) -> BTreeSet<String> {
     let mut bases = BTreeSet::new();
     for entry in std::fs::read_dir(source).unwrap() {
