@@ -23,6 +23,12 @@ impl LinkRate {
     pub(crate) const fn ns(self, nr_sectors: u64) -> u64 {
         (nr_sectors * self.sector) >> POINT_BITS
     }
+
+    /// Sectors that cross from `from_ns` until `to_ns`, a part of one as a whole one.
+    #[inline]
+    pub(crate) const fn sectors_in(self, from_ns: u64, to_ns: u64) -> u64 {
+        if to_ns <= from_ns { 0 } else { ((to_ns - from_ns) << POINT_BITS).div_ceil(self.sector) }
+    }
 }
 
 /// A command other than a read, in the order in which they cross the link.

@@ -73,10 +73,11 @@ fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     })
 }
 
-/// A device whose write cache is watched: after every call it is within its size, and when a flush completes it holds
+/// A device whose write cache is watched: after every call it is within its size, with what the head is writing, and when a flush completes it holds
 /// nothing that was acknowledged before the flush was submitted.
 struct Watched {
     hdd: Hdd,
+    /// Sectors of the cache, and of what the head writes at once.
     most: u64,
     outstanding: Vec<Option<Command>>,
     /// Sectors of writes submitted, and completed.
@@ -90,7 +91,7 @@ impl Watched {
     fn new(config: &HddConfig) -> Self {
         Self {
             hdd: Hdd::new(config).unwrap(),
-            most: u64::from(config.write_cache.sectors),
+            most: u64::from(config.write_cache.sectors) + u64::from(config.write_cache.destage_sectors),
             outstanding: vec![None; config.depth as usize],
             submitted: 0,
             acknowledged: 0,

@@ -1,4 +1,4 @@
-//! One sequential stream of reads gets the rate of the disk, at every size and depth.
+//! One sequential stream gets the rate of the disk, at every size and depth.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,10 @@ const REQUESTS_MAX: u64 = 4096;
 /// Sizes of requests, 4 KiB to 16 MiB, in sectors.
 const SIZES: [u64; 13] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
 
-/// How a host reads one file from its first sector on.
+/// How a host reads or writes one file from its first sector on.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
+    op: Op,
     /// Sectors of a request.
     sectors: u64,
     /// Requests under way at a time.
@@ -27,11 +28,21 @@ struct Stream {
     think_ns: u64,
 }
 
-/// Bytes a second that a stream gets.
+/// How many requests a stream has.
+fn requests(config: Option<&HddConfig>, stream: Stream) -> u64 {
+    if stream.op == Op::Read {
+        return (RUN / 512 / stream.sectors).clamp(16, REQUESTS_MAX);
+    }
+    // Much more than the cache holds.
+    let cache_sectors = config.map_or(0, |config| u64::from(config.write_cache.sectors));
+    (4 * cache_sectors).clamp(32_768, 262_144).div_ceil(stream.sectors).max(8)
+}
+
+/// Bytes a second that a stream gets, until all of them are on the medium.
 fn rate(profile: &Profile, stream: Stream) -> f64 {
-    let Stream { sectors, depth, command_sectors, think_ns } = stream;
+    let Stream { op, sectors, depth, command_sectors, think_ns } = stream;
     let mut device = profile.device(1);
-    let requests = (RUN / 512 / sectors).clamp(16, REQUESTS_MAX);
+    let requests = requests(hdd(profile), stream);
     let tags = device.card().depth;
     let mut free: Vec<u32> = (0..tags).rev().collect();
     let mut request_of = vec![0; tags as usize];
@@ -58,7 +69,7 @@ fn rate(profile: &Profile, stream: Stream) -> f64 {
             let (mut sector, end) = (request * sectors, (request + 1) * sectors);
             while sector < end {
                 let nr_sectors = command_sectors.min(end - sector) as u32;
-                waiting.push_back((request, Command { tag: 0, op: Op::Read, sector, nr_sectors, fua: false }));
+                waiting.push_back((request, Command { tag: 0, op, sector, nr_sectors, fua: false }));
                 commands_left[request as usize] += 1;
                 sector += u64::from(nr_sectors);
             }
@@ -70,7 +81,17 @@ fn rate(profile: &Profile, stream: Stream) -> f64 {
             device.submit(now, Command { tag, ..command });
         }
     }
+    device.submit(now, Command { tag: 0, op: Op::Flush, sector: 0, nr_sectors: 0, fua: false });
+    while let Some(at) = device.next_event() {
+        now = at;
+        while device.advance(now).is_some() {}
+    }
     (requests * sectors * 512) as f64 * 1e9 / now.as_ns() as f64
+}
+
+/// The parameters of a rotating disk.
+fn hdd(profile: &Profile) -> Option<&HddConfig> {
+    if let Model::Hdd(config) = profile.model() { Some(config) } else { None }
 }
 
 /// Bytes a second that the disk reads on at: what the profile names, or one track of the outermost
@@ -97,7 +118,10 @@ fn streams(config: &HddConfig) -> bool {
 /// The least that a stream has to get, in bytes a second; `None` where the host is what the disk
 /// waits for.
 fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
-    let Stream { sectors, depth, command_sectors, think_ns } = stream;
+    let Stream { op, sectors, depth, command_sectors, think_ns } = stream;
+    if op == Op::Write {
+        return least_write_rate(profile, config, stream);
+    }
     let bytes = (sectors * 512) as f64;
     let media_ns = bytes * 1e9 / media_rate(profile, config);
     let link_ns = bytes * 1e9 / config.interface.bytes_per_second as f64;
@@ -118,6 +142,39 @@ fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f
     (host_ns <= media_ns).then_some(bytes * 1e9 / media_ns)
 }
 
+/// The least that a stream of writes has to get, until all is on the medium.
+fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
+    let Stream { sectors, depth, command_sectors, think_ns, .. } = stream;
+    let all = requests(Some(config), stream);
+    let bytes = (sectors * 512) as f64;
+    let media_ns = bytes * 1e9 / media_rate(profile, config);
+    let link_ns = bytes * 1e9 / config.interface.bytes_per_second as f64;
+    let commands = sectors.div_ceil(command_sectors) as f64;
+    let revolution_ns = 60e9 / config.rpm;
+    let overhead_ns = |of: Option<[u64; 2]>| of.map_or(config.interface.command_ns, |of| of[1]) as f64;
+    let request_ns = if config.write_cache.enabled {
+        let served_ns = commands * overhead_ns(config.interface.overheads.write_hit_ns) + link_ns;
+        // Sectors that are written apart from those before cost a revolution. A cache that holds
+        // little more than a track has to be written back in such pieces.
+        let cache = &config.write_cache;
+        let lost = if cache.sectors < 2 * config.zones[0].sectors_per_track {
+            sectors as f64 / f64::from(cache.destage_sectors.min(config.zones[0].sectors_per_track))
+        } else {
+            0.0
+        };
+        served_ns.max((served_ns + think_ns as f64) / depth as f64).max(media_ns + lost * revolution_ns)
+    } else {
+        // Without a cache a command that is not queued in time waits for a revolution.
+        let served_ns = commands * overhead_ns(config.interface.overheads.write_miss_ns) + link_ns;
+        let late_ns = served_ns + (think_ns + config.head_switch_ns) as f64;
+        let is_queued = (depth as f64 - 1.0) * media_ns > late_ns;
+        media_ns.max(served_ns) + if is_queued { 0.0 } else { think_ns as f64 + revolution_ns }
+    };
+    // The first write needs to be positioned, and so may the last.
+    let ends_ns = 2.0 * revolution_ns + config.write_cache.idle_ns as f64;
+    Some(bytes * all as f64 * 1e9 / (request_ns * all as f64 + ends_ns))
+}
+
 /// The rotating disks that ship.
 fn disks() -> impl Iterator<Item = (Profile, HddConfig)> {
     Profile::names().filter_map(|name| {
@@ -135,8 +192,9 @@ fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
     [65_534, 2560, 256].into_iter().map(move |sectors| most.min(sectors))
 }
 
-#[test]
-fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
+/// Checks one stream at every size and depth on every rotating disk; violations, and how many rates
+/// had a bound.
+fn check(op: Op) -> (Vec<String>, usize) {
     let (mut off, mut checked) = (Vec::new(), 0);
     for (profile, config) in disks() {
         for command_sectors in command_sizes(&profile) {
@@ -145,7 +203,7 @@ fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
             {
                 let mut best = 0.0;
                 for sectors in SIZES {
-                    let stream = Stream { sectors, depth, command_sectors, think_ns };
+                    let stream = Stream { op, sectors, depth, command_sectors, think_ns };
                     let got = rate(&profile, stream);
                     let megabytes = got / 1e6;
                     if let Some(least) = least_rate(&profile, &config, stream) {
@@ -158,7 +216,7 @@ fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
                             ));
                         }
                     }
-                    if streams(&config) && got < 0.97 * best {
+                    if (op == Op::Write || streams(&config)) && got < 0.97 * best {
                         off.push(format!(
                             "{}: {megabytes:.1} after {:.1} MB/s, {stream:?}",
                             profile.name(),
@@ -170,6 +228,19 @@ fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
             }
         }
     }
+    (off, checked)
+}
+
+#[test]
+fn a_stream_reads_at_disk_rate_at_any_size_and_depth() {
+    let (off, checked) = check(Op::Read);
+    assert!(checked > 1000, "{checked}");
+    assert!(off.is_empty(), "{} of {checked}:\n{}", off.len(), off.join("\n"));
+}
+
+#[test]
+fn a_stream_writes_at_disk_rate_at_any_size_and_depth() {
+    let (off, checked) = check(Op::Write);
     assert!(checked > 1000, "{checked}");
     assert!(off.is_empty(), "{} of {checked}:\n{}", off.len(), off.join("\n"));
 }
@@ -183,7 +254,7 @@ fn an_array_reads_a_stream_no_slower_in_larger_requests() {
             for depth in [1, 2, 4, 8, 32] {
                 let mut best = 0.0;
                 for sectors in SIZES {
-                    let stream = Stream { sectors, depth, command_sectors, think_ns: 5_000 };
+                    let stream = Stream { op: Op::Read, sectors, depth, command_sectors, think_ns: 5_000 };
                     let got = rate(&profile, stream);
                     if got < 0.97 * best {
                         off.push(format!("{name}: {:.1} after {:.1} MB/s, {stream:?}", got / 1e6, best / 1e6));
@@ -198,7 +269,8 @@ fn an_array_reads_a_stream_no_slower_in_larger_requests() {
 
 proptest! {
     #[test]
-    fn a_stream_of_reads_of_any_length_loses_no_revolution(
+    fn a_stream_of_any_length_loses_no_revolution(
+        op in prop::sample::select(vec![Op::Read, Op::Write]),
         disk in 0usize..100,
         sectors in 1u64..6000,
         depth in 1u64..=32,
@@ -208,7 +280,7 @@ proptest! {
         let disks: Vec<_> = disks().collect();
         let (profile, config) = &disks[disk % disks.len()];
         let command_sectors = command_sectors.min(u64::from(profile.card().max_hw_sectors_kb) * 2);
-        let stream = Stream { sectors: sectors * 8, depth, command_sectors, think_ns };
+        let stream = Stream { op, sectors: sectors * 8, depth, command_sectors, think_ns };
         if let Some(least) = least_rate(profile, config, stream) {
             let got = rate(profile, stream);
             prop_assert!(got >= 0.95 * least, "{}: {} of {} B/s, {:?}", profile.name(), got, least, stream);

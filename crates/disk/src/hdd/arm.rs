@@ -4,7 +4,7 @@ use iosched::Time;
 
 use super::geometry::Pass;
 use super::queue::Pending;
-use super::{Hdd, NEVER_NS, Waiting};
+use super::{Hdd, NEVER_NS};
 
 /// Extents weighed against each other when the next to write back is chosen.
 const DESTAGE_CHOICE: usize = 32;
@@ -44,12 +44,18 @@ impl Hdd {
             self.flushes.pop_front();
             self.done.push(Time::from_ns(at_ns + self.settings.flush_ns), flush.sequence, flush.tag);
         }
-        while let Some(&Waiting { tag, sequence, start, end, .. }) = self.waiting.front() {
-            if !self.write_cache.has_room(end - start) {
+        self.take_waiting(at_ns);
+    }
+
+    /// Takes waiting writes into the cache, as far as there is room.
+    fn take_waiting(&mut self, at_ns: u64) {
+        while let Some(&write) = self.waiting.front() {
+            let mut rest = write;
+            if !self.cache(at_ns, &mut rest) {
+                self.waiting[0] = rest;
                 break;
             }
             self.waiting.pop_front();
-            self.cache(at_ns, tag, sequence, start, end);
         }
     }
 
@@ -78,6 +84,12 @@ impl Hdd {
             Some(_) => true,
             None => oldest_ns.saturating_add(self.settings.starvation_ns) <= at_ns,
         };
+        if !write_back_only && self.has_just_written(at_ns) {
+            // A write that goes on here needs no positioning: the skew of the tracks covers it.
+            if let Some(index) = self.queue.next_write(at_ns, self.pass_end) {
+                return Some(Choice::Command(index));
+            }
+        }
         let head = self.head(at_ns);
         let command = if write_back_only { None } else { self.queue.nearest(&head) };
         if command.is_some() && !urgent {
@@ -113,8 +125,12 @@ impl Hdd {
         let continues = continues.filter(|&segment| self.read_cache.end(segment) == start);
         let (moved_ns, wait_ns) = self.head(ready_ns).moved_and_wait_ns(&place, pending.write);
         let geometry = &*self.geometry;
-        let is_there = reached == start && continues.is_some() && continues == self.filling;
-        if !(is_there && self.reads_on_until(ready_ns)) {
+        let is_there = if pending.write {
+            self.writing && self.pass_end == start
+        } else {
+            continues.is_some() && continues == self.filling
+        };
+        if !(is_there && reached == start && self.passes_on_until(ready_ns)) {
             self.pass = Pass::new(geometry, place, start, ready_ns + moved_ns + wait_ns);
         }
         let media_ns = self.pass.passed_ns(geometry, &self.spindle, end);
@@ -161,9 +177,15 @@ impl Hdd {
         !self.settings.replace_requested && self.read_cache.end(segment) >= self.read_cache.full_end(segment)
     }
 
+    /// Whether the head has come to the end of a write at this moment.
+    #[inline]
+    fn has_just_written(&self, at_ns: u64) -> bool {
+        self.writing && self.busy_until_ns == at_ns
+    }
+
     /// Whether the pass goes on until `at_ns`, if nothing breaks it off.
     #[inline]
-    fn reads_on_until(&self, at_ns: u64) -> bool {
+    fn passes_on_until(&self, at_ns: u64) -> bool {
         self.pass.passed_ns(&self.geometry, &self.spindle, self.pass_end) >= at_ns
     }
 
@@ -201,12 +223,25 @@ impl Hdd {
     /// Begins to write back the extent at a position of the write cache.
     fn destage(&mut self, at_ns: u64, position: usize) {
         let geometry = &*self.geometry;
-        let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors);
-        let meets_ns = at_ns + self.head(at_ns).positioning_ns(&chunk.place, true);
-        self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+        let (start, place) = self.write_cache.start(position);
+        let goes_on = start == self.pass_end && self.has_just_written(at_ns);
+        let meets_ns = if goes_on { at_ns } else { at_ns + self.head(at_ns).positioning_ns(&place, true) };
+        // The head does not overtake the link: only sectors that have crossed it are written.
+        let crossed_end = self.taken_end.saturating_sub(self.settings.link.sectors_in(meets_ns, self.link_free_ns));
+        if (crossed_end..self.taken_end).contains(&start) {
+            let behind = (self.taken_end - start).saturating_sub(self.settings.block_sectors);
+            self.cached_ns = (self.link_free_ns - self.link_ns(behind)).max(meets_ns);
+            return;
+        }
+        let most = if start < crossed_end { crossed_end - start } else { u64::MAX };
+        let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors.min(most));
+        if !goes_on {
+            self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+        }
         self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
         (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
         self.filling = None;
         self.writing = true;
+        self.take_waiting(at_ns);
     }
 }

@@ -16,6 +16,10 @@
 //! head reads on for the rest. So reads may be larger than a segment, which keeps only the latest
 //! sectors of its stream.
 //!
+//! A write crosses the link in parts, as room in the write cache frees: link and head work at the
+//! same time, and a write may be larger than the cache. The head never overtakes the link. A write
+//! that begins where the head has just written needs no positioning.
+//!
 //! Left out: sectors remapped in use, thermal recalibration, retries, reading the end of a command before its beginning
 //! where the head arrives in between, contention of a medium transfer with other transfers on the link.
 
@@ -84,14 +88,17 @@ struct Settings {
     starvation_ns: u64,
 }
 
-/// A write that waits for room in the cache.
+/// A write that waits for room in the cache, or the rest of one.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: u32,
     sequence: u64,
     submitted_ns: u64,
+    /// First sector that the cache has not taken.
     start: u64,
     end: u64,
+    /// The work until its next part crosses the link: none once the first part has.
+    overhead_ns: u64,
 }
 
 /// A flush that waits for the medium.
@@ -128,8 +135,10 @@ pub struct Hdd {
     busy_until_ns: u64,
     /// When the medium was last busy with a read.
     read_ns: u64,
-    /// When the first of what waits to be written back has crossed the link.
+    /// When enough of what waits to be written back has crossed the link to begin.
     cached_ns: u64,
+    /// The sector behind the latest that the write cache took.
+    taken_end: u64,
     /// When the link is free.
     link_free_ns: u64,
     /// When something has to be decided, or [`NEVER_NS`].
@@ -195,6 +204,7 @@ impl Hdd {
             busy_until_ns: 0,
             read_ns: 0,
             cached_ns: 0,
+            taken_end: 0,
             link_free_ns: 0,
             wake_ns: NEVER_NS,
             queue: Queue::new(config.depth, config.queue.starvation_ns),
@@ -215,7 +225,8 @@ impl Hdd {
         self.spindle.start = angle;
     }
 
-    /// Sectors acknowledged and not yet on the medium.
+    /// Sectors that the write cache has accepted, and that are not on the medium yet. A sector that
+    /// takes the place of one that the head is writing counts as accepted.
     #[must_use]
     pub fn dirty_sectors(&self) -> u64 {
         self.write_cache.dirty_sectors()
@@ -408,10 +419,9 @@ impl Hdd {
     #[inline]
     fn write(&mut self, now_ns: u64, command: &Command, sequence: u64) {
         let (start, end) = (command.sector, self.end(command));
-        let nr_sectors = end - start;
         let Command { tag, .. } = *command;
         self.forget(now_ns, start, end);
-        if !self.settings.write_cache || command.fua || !self.write_cache.takes(nr_sectors) {
+        if !self.settings.write_cache || command.fua {
             let place = self.geometry.locate(start);
             let continues = None;
             let ready_ns = now_ns + self.overhead_ns(Work::WriteMiss);
@@ -428,26 +438,61 @@ impl Hdd {
                 continues,
                 place,
             });
-        } else if self.waiting.is_empty() && self.write_cache.has_room(nr_sectors) {
-            self.cache(now_ns, tag, sequence, start, end);
-        } else {
-            self.waiting.push_back(Waiting { tag, sequence, submitted_ns: now_ns, start, end });
+            return;
+        }
+        let overhead_ns = self.overhead_ns(Work::WriteHit);
+        let mut write = Waiting { tag, sequence, submitted_ns: now_ns, start, end, overhead_ns };
+        if !(self.waiting.is_empty() && self.cache(now_ns, &mut write)) {
+            self.waiting.push_back(write);
         }
     }
 
-    /// Takes a write into the cache, where there is room for it.
+    /// Takes as much of a write into the cache as there is room for, or will be once the head has
+    /// written what it is writing. Returns whether that is all: the command then completes when its
+    /// last part has crossed the link.
     #[inline]
-    fn cache(&mut self, now_ns: u64, tag: u32, sequence: u64, start: u64, end: u64) {
+    fn cache(&mut self, now_ns: u64, write: &mut Waiting) -> bool {
+        let &mut Waiting { tag, sequence, start, end, overhead_ns, .. } = write;
+        let part_end = end.min(start + self.write_cache.room(start));
+        if part_end == start {
+            return false;
+        }
+        let begins_ns = self.link_free_ns.max(now_ns) + overhead_ns;
+        self.link_free_ns = begins_ns + self.link_ns(part_end - start);
+        if self.write_cache.free() < part_end - start {
+            self.follow_head(begins_ns, part_end - start);
+        }
         let first = self.write_cache.is_empty();
-        self.write_cache.insert(&self.geometry, start, end);
+        self.write_cache.insert(&self.geometry, start, part_end);
         if self.settings.keep_written {
             let segment = self.read_cache.begin(start);
-            self.read_cache.grow(segment, end);
+            self.read_cache.grow(segment, part_end);
         }
-        self.transfer(now_ns, tag, sequence, end - start, self.overhead_ns(Work::WriteHit));
         if first {
-            self.cached_ns = self.link_free_ns;
+            // A write is written back in one piece, but one that fills the cache has to make room.
+            let fits = part_end == end && self.write_cache.free() > 0;
+            let piece = if fits { self.settings.destage_sectors } else { self.settings.block_sectors };
+            let behind = (part_end - start).saturating_sub(piece);
+            self.cached_ns = self.link_free_ns - self.link_ns(behind);
         }
+        (self.taken_end, write.start, write.overhead_ns) = (part_end, part_end, 0);
+        if part_end == end {
+            self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
+        }
+        part_end == end
+    }
+
+    /// So many sectors that would cross the link from `begins_ns` on need room that the head makes:
+    /// a sector crosses when another one has been written.
+    fn follow_head(&mut self, begins_ns: u64, nr_sectors: u64) {
+        let Some(chunk_start) = self.write_cache.chunk_start() else { return };
+        let passed_ns = |end| self.pass.passed_ns(&self.geometry, &self.spindle, end);
+        let free = self.write_cache.free();
+        let block = self.settings.block_sectors;
+        // Of both, the link and the head, the slower one counts from the first sector that waits on.
+        let waits_ns = (begins_ns + self.link_ns(free)).max(passed_ns(chunk_start + block));
+        let last_ns = passed_ns(chunk_start + self.write_cache.needed(nr_sectors));
+        self.link_free_ns = (waits_ns + self.link_ns(nr_sectors - free)).max(last_ns + self.link_ns(block));
     }
 
     /// Read segments no longer hold what is written.

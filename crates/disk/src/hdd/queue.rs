@@ -156,6 +156,15 @@ impl Queue {
         self.pending[index..].iter().position(within).map(|found| index + found)
     }
 
+    /// The write that needs the medium from sector `start` on, and is ready at `at_ns`.
+    #[inline]
+    pub(crate) fn next_write(&self, at_ns: u64, start: u64) -> Option<usize> {
+        if !self.may_start_within(start, start) {
+            return None;
+        }
+        self.pending.iter().position(|pending| pending.write && pending.start == start && pending.ready_ns <= at_ns)
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &Pending {
         &self.pending[index]

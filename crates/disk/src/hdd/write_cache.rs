@@ -95,16 +95,46 @@ impl WriteCache {
         self.dirty_sectors >= self.sectors_high || self.order.len() >= self.extents_high
     }
 
-    /// Whether a write of so many sectors can be taken now.
+    /// How many sectors can be taken of a write from `start` on, once the head has written what it
+    /// is writing. Sectors that continue the latest write need no further extent.
     #[inline]
-    pub(crate) fn has_room(&self, nr_sectors: u64) -> bool {
-        self.dirty_sectors + nr_sectors <= self.sectors_max && self.order.len() < self.extents_max
+    pub(crate) fn room(&self, start: u64) -> u64 {
+        let continues = || self.order.get(self.latest).is_some_and(|&id| self.continues(id, start));
+        if self.order.len() < self.extents_max || continues() {
+            self.sectors_max + self.chunk.map_or(0, |chunk| chunk.end - chunk.start) - self.dirty_sectors
+        } else {
+            0
+        }
     }
 
-    /// Whether a write of so many sectors is small enough to be taken at all.
+    /// How many sectors can be taken at once.
     #[inline]
-    pub(crate) fn takes(&self, nr_sectors: u64) -> bool {
-        nr_sectors <= self.sectors_max
+    pub(crate) fn free(&self) -> u64 {
+        self.sectors_max.saturating_sub(self.dirty_sectors)
+    }
+
+    /// How many sectors have to be written before so many can be taken.
+    pub(crate) fn needed(&self, nr_sectors: u64) -> u64 {
+        (self.dirty_sectors + nr_sectors).saturating_sub(self.sectors_max)
+    }
+
+    /// Where what is on its way to the medium begins.
+    pub(crate) fn chunk_start(&self) -> Option<u64> {
+        self.chunk.map(|chunk| chunk.start)
+    }
+
+    /// Whether the extent `id` grows by what is written from `start` on.
+    #[inline]
+    fn continues(&self, id: u16, start: u64) -> bool {
+        let extent = &self.extents[id as usize];
+        extent.end == start && extent.epoch == self.epoch
+    }
+
+    /// Where the extent at `position` begins.
+    #[inline]
+    pub(crate) fn start(&self, position: usize) -> (u64, HeadPosition) {
+        let Extent { start, place, .. } = self.extents[self.order[position] as usize];
+        (start, place)
     }
 
     #[inline]
@@ -138,7 +168,7 @@ impl WriteCache {
     /// Takes a write for which there is room.
     #[inline]
     pub(crate) fn insert(&mut self, geometry: &Geometry, start: u64, end: u64) {
-        debug_assert!(start < end && self.has_room(end - start));
+        debug_assert!(start < end && end - start <= self.room(start));
         if let Some(&latest) = self.order.get(self.latest) {
             let next = self.at(self.latest + 1).map_or(u64::MAX, |next| next.start);
             let extent = &mut self.extents[latest as usize];
@@ -269,8 +299,12 @@ impl WriteCache {
             emptied += 1;
         }
         self.order.drain(position..position + emptied);
-        // The extent that was written last may have moved: look it up again at the next write.
-        self.latest = usize::MAX;
+        self.latest = match self.latest.checked_sub(position) {
+            // It goes to the medium: the next write looks for its place.
+            Some(behind) if behind < emptied => usize::MAX,
+            Some(_) if self.latest != usize::MAX => self.latest - emptied,
+            _ => self.latest,
+        };
         let chunk = Chunk { start, end: reached, place };
         self.chunk = Some(chunk);
         chunk
@@ -359,7 +393,7 @@ mod tests {
             let mut epoch = 0;
             for step in steps {
                 match step {
-                    Step::Write(start, length) if cache.has_room(length as u64) => {
+                    Step::Write(start, length) if length as u64 <= cache.room(start as u64) => {
                         cache.insert(&geometry, start as u64, (start + length) as u64);
                         for sector in &mut sectors[start..start + length] {
                             sector.dirty.get_or_insert(epoch);
