@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use iosched::Op;
-use iosched_trace::{Columns, Format, Gap, ReadOptions, TimeUnit, TraceReader, TraceRequest};
+use iosched_trace::{Columns, Format, Gap, ReadOptions, TimeUnit, TraceReader, TraceRequest, summarize};
 
 fn read_with(columns: &str, data: &'static [u8]) -> Vec<TraceRequest> {
     let options = ReadOptions { columns: Some(Columns::parse(columns).unwrap()), ..ReadOptions::default() };
@@ -61,6 +61,20 @@ fn systor_17_is_recognised_by_its_heading() {
     assert_eq!(arrivals(&requests), [(0, Some(8_407_658)), (574_589, Some(15_105_479))]);
     assert_eq!((requests[1].op, requests[1].sector, requests[1].nr_sectors), (Op::Read, 16, 128));
     assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn rounded_latencies_do_not_put_two_requests_in_flight() {
+    // One request at a time; latencies are rounded to 10 us.
+    let text = "TIME(s)     COMM   PID    DISK    T SECTOR     BYTES  LAT(ms)\n\
+                0.008633    mysqld 42     sda     R 8          4096      8.63\n\
+                0.017038    mysqld 42     sda     R 16         4096      8.41\n\
+                0.025444    mysqld 42     sda     R 24         4096      8.41\n\
+                0.033851    mysqld 42     sda     R 32         4096      8.41\n";
+    let summary = summarize(&mut open(text.as_bytes()).unwrap()).unwrap();
+    let json = serde_json::to_value(&summary).unwrap();
+    let most: Vec<_> = json["over_time"].as_array().unwrap().iter().map(|bin| &bin["depth_max"]).collect();
+    assert!(most.iter().all(|most| **most == 1), "{json}");
 }
 
 #[test]
@@ -134,6 +148,25 @@ fn refusals_name_the_likely_cause() {
             "some of its lines are records of spc, but line 2 is not",
         ),
         ("<!DOCTYPE html>\n<html>\n", "it is a page or document"),
+        (
+            "1;usr;0;Read;4096;512;41\n2;usr;0;Write;8192;512;42\n",
+            "it looks like msr with semicolons in place of commas; convert it with tr ';' ','",
+        ),
+        ("1,28E+17,R,8,9\n1,28E+17,W,8,9\n", "a spreadsheet has rounded its numbers"),
+        ("mysqld(42): W   /srv/a\nmysqld(42): RO   /srv/b\n", "it is the output of fatrace"),
+        (
+            "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n8 16 sdb 1 2 3 4 5 6 7 8 9 10 11\n",
+            "it has the counters of /proc/diskstats",
+        ),
+        ("3;fio-3.33;t;0;0;4194304;69905\n", "it is a result of fio, not a trace"),
+        ("t: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=libaio, iodepth=16\n", "it is a result of fio"),
+        ("usr sys idl wai stl| read  writ| recv  send\n  1   1  90   8   0| 480k 2400k|   0     0\n", "dstat"),
+        ("       total merged sectors      ms  total merged sectors\nsda 1 2 3 4 5 6 7 8 9 0\n", "vmstat -d"),
+        ("PID    COMM   D MAJ MIN DISK  I/O  Kbytes  AVGms\n14501  cksum  R 202 1 xvda1 361 28832 3.39\n", "biotop"),
+        ("TIME     COMM  PID  T BYTES OFF_KB LAT(ms) FILENAME\n06:35:01 cron 1 R 1249 0 16.05 a\n", "ext4slower"),
+        ("   ALL   MIN   AVG   MAX   N\nQ2Q 0.000001000 0.001 0.1 1000\n", "it is the output of btt"),
+        ("[OVERALL], RunTime(ms), 10110\n[READ], Operations, 501\n", "it is the result of YCSB"),
+        ("Smart Log for NVME device:nvme0n1 namespace-id:ffffffff\ntemperature : 38 C\n", "the health of a disk"),
         ("{\"jobs\": []}\n", "it is JSON"),
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
         (
@@ -149,6 +182,43 @@ fn refusals_name_the_likely_cause() {
     ] {
         let message = cause(text.as_bytes());
         assert!(message.lines().next().unwrap().contains(expected), "{expected}: {message}");
+    }
+}
+
+#[test]
+fn numbers_are_read_as_spreadsheets_and_pages_write_them() {
+    let heading = "time_s;op;offset_bytes;length_bytes\r\n";
+    for text in [
+        format!("{heading}1,5;R;1 024 000;4 096\r\n3,75;W;0;512\r\n"),
+        format!("sep=;\r\n{heading}1,500;R;1,024,000;4,096\r\n3,750;W;0;512\r\n"),
+        format!("{heading}1.5;R;1\u{a0}024\u{a0}000;4\u{a0}096\r\n3.75;W;0;512\r\n"),
+        "time_ms,op,offset_bytes,length_bytes\n\"1,500\",R,\"1,024,000\",\"4,096\"\n\"3,750.0\",W,0,512\n".to_owned(),
+        "time_s\top\toffset_bytes\tlength_bytes\n1,5\tR\t1'024'000\t4'096\n3,75\tW\t0\t512\n".to_owned(),
+        "| time_s | op | offset_bytes | length_bytes |\n|---|:--:|---:|---:|\n| 1.5 | R | 1,024,000 | 4,096 |\n\
+         | 3.75 | W | 0 | 512 |\n"
+            .to_owned(),
+        "+--------+----+--------------+--------------+\n| time_s | op | offset_bytes | length_bytes |\n\
+         +--------+----+--------------+--------------+\n| 1.5 | R | 1024000 | 4096 |\n| 3.75 | W | 0 | 512 |\n\
+         +--------+----+--------------+--------------+\n"
+            .to_owned(),
+    ] {
+        let mut reader = open(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        let places: Vec<_> = read.iter().map(|r| (r.arrival.as_ns(), r.op, r.sector, r.nr_sectors)).collect();
+        assert_eq!(places, [(0, Op::Read, 2_000, 8), (2_250_000_000, Op::Write, 0, 1)], "{text}");
+        assert!(reader.warnings().kept().is_empty(), "{text}: {:?}", reader.warnings().kept());
+    }
+}
+
+#[test]
+fn a_comma_that_may_mean_two_things_is_refused() {
+    for (text, found) in [
+        ("time_ms\top\tsector\tnr_sectors\n1,234\tR\t8\t8\n", "1,234"),
+        ("time_s;op;offset_bytes;length_bytes\n1;R;4096,5;512\n", "4096,5"),
+        ("time_s;op;offset_bytes;length_bytes\n1.234,5;R;4096;512\n", "1.234,5"),
+    ] {
+        let problem = open(text.as_bytes()).unwrap().find_map(Result::err).unwrap().to_string();
+        assert!(problem.contains(&format!("found {found:?}")), "{problem}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::columns::{Columns, DELIMITERS, Delimiter, Fields};
-use super::detect::{LINES_MAX, is_passed_over};
+use super::detect::{LINES_MAX, is_passed_over, with_commas};
 use super::{csv, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
@@ -22,6 +22,14 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     }
     if let Some(known) = likely_text(head) {
         return known.into();
+    }
+    for (byte, name, written) in [(b';', "semicolons", ";"), (b'\t', "tabs", "\\t")] {
+        if let Some(format) = with_commas(whole_lines(head), byte).filter(|_| table(head).is_some()) {
+            return format!(
+                "it looks like {format} with {name} in place of commas; convert it with tr '{written}' ','"
+            )
+            .into();
+        }
     }
     if let Some(problem) = csv::lacking(head) {
         let table = "it is a table, but its heading does not name all columns that are needed";
@@ -57,6 +65,11 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
                  --input-format, or the columns with --columns"
             .into(),
     }
+}
+
+/// Without a last line that is not whole.
+fn whole_lines(head: &[u8]) -> &[u8] {
+    head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..=end])
 }
 
 fn first_line(head: &[u8]) -> Option<&[u8]> {
@@ -133,6 +146,31 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     {
         return Some(known);
     }
+    let has_most = |is_such: fn(&[u8]) -> bool| {
+        let (all, such) =
+            lines().take(LINES_MAX).fold((0, 0), |(all, such), line| (all + 1, such + usize::from(is_such(line))));
+        such > 1 && 2 * such >= all
+    };
+    if has_most(has_rounded_number) {
+        return Some(
+            "a spreadsheet has rounded its numbers (such as 1.28E+17), so digits are lost; export the table again \
+             with whole numbers, or use the original file",
+        );
+    }
+    if has_most(is_file_access) {
+        return Some(
+            "it is the output of fatrace, which names files and no requests; record requests with `iosched record`",
+        );
+    }
+    if has_most(is_disk_statistics) {
+        return Some(
+            "it has the counters of /proc/diskstats, which hold no requests; run iostat -x 1 60, or record requests \
+             with `iosched record`",
+        );
+    }
+    if lines().take(LINES_MAX).any(is_fio_result) {
+        return Some("it is a result of fio, not a trace; give the job file to `iosched compare --workload`");
+    }
     let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
     let is_action = |word: &&[u8]| {
         [&b"add"[..], b"open", b"close", b"read", b"write", b"trim", b"sync", b"datasync"].contains(word)
@@ -169,17 +207,65 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Two words of the headings of tools that print no requests, and the remedy.
-const OTHER_TOOLS: [([&str; 2], &str); 7] = [
+const OTHER_TOOLS: [([&str; 2], &str); 18] = [
     (["usecs", "distribution"], HISTOGRAM),
     (["msecs", "distribution"], HISTOGRAM),
     (["nsecs", "distribution"], HISTOGRAM),
     (["swpd", "bi"], "it is the table of vmstat, which has sums of all disks; record requests with `iosched record`"),
     (["IO>", "COMMAND"], "it is the table of iotop, which has rates; record requests with `iosched record`"),
     (["kB_rd/s", "kB_wr/s"], "it is the table of pidstat, which has rates; record requests with `iosched record`"),
-    (["read", "writ"], "it is the table of dstat, which has sums of all disks; record requests with `iosched record`"),
+    (["read", "writ"], DSTAT),
+    (["idl", "wai"], DSTAT),
+    (["merged", "sectors"], "it is the table of vmstat -d, which has counters; record requests with `iosched record`"),
+    (["DISK", "AVGms"], "it is the table of biotop, which has sums of processes; use biosnoop, or `iosched record`"),
+    (["OFF_KB", "FILENAME"], SLOWER),
+    (["TIME", "FILENAME"], SLOWER),
+    (["rtps", "wtps"], "it is the table of sar -b, which has sums of all disks; run sar -d, or use `iosched record`"),
+    (["AVG", "MAX"], "it is the output of btt, which has times of stages; give the files of blktrace themselves"),
+    (["[OVERALL],", "RunTime(ms),"], "it is the result of YCSB, not a trace; record requests with `iosched record`"),
+    (["Smart", "Log"], HEALTH),
+    (["smartctl", "local"], HEALTH),
+    (["Copyright", "www.smartmontools.org"], HEALTH),
 ];
+const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
+const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
+                      biosnoop of bcc, or `iosched record`";
+const HEALTH: &str = "it has the health of a disk (smartctl, nvme smart-log), and holds no requests; record requests \
+                      with `iosched record`";
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
                          bcc, or `iosched record`";
+
+/// Whether a field is a number with a positive exponent, as spreadsheets write large ones.
+fn has_rounded_number(line: &[u8]) -> bool {
+    line.split(|b| b",;\t|\" ".contains(b)).any(|field| {
+        let mut parts = field.splitn(2, |b| b.eq_ignore_ascii_case(&b'e'));
+        let (Some(number), Some(exponent)) = (parts.next(), parts.next()) else { return false };
+        let number: Vec<u8> = number.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
+        decimal(&number, 1).is_some()
+            && exponent.strip_prefix(b"+").is_some_and(|digits| decimal(digits, 1).is_some_and(|power| power > 0))
+    })
+}
+
+/// `name(pid): RW   /path`
+fn is_file_access(line: &[u8]) -> bool {
+    let mut words = Words::new(line);
+    let (Some(process), Some(letters), Some(path)) = (words.next(), words.next(), words.next()) else { return false };
+    process.ends_with(b"):") && letters.iter().all(|b| b"RWCODM<>+".contains(b)) && path.starts_with(b"/")
+}
+
+/// `8 0 sda` and eleven counters or more.
+fn is_disk_statistics(line: &[u8]) -> bool {
+    let words: Vec<&[u8]> = Words::new(line).take(32).collect();
+    let is_number = |at: usize| words.get(at).is_some_and(|word| decimal(word, 1).is_some());
+    words.len() >= 14 && is_number(0) && is_number(1) && !is_number(2) && (3..words.len()).all(is_number)
+}
+
+/// A line of fio's results for people, or for programs (`--minimal`).
+fn is_fio_result(line: &[u8]) -> bool {
+    let has = |part: &[u8]| line.windows(part.len()).any(|found| found == part);
+    (has(b"(g=") && has(b"ioengine="))
+        || (matches!(line.first(), Some(b'2'..=b'5')) && line.get(1..6) == Some(b";fio-"))
+}
 
 /// Recognises `name(arguments) = result`, possibly after a process and a time.
 fn is_call(line: &[u8]) -> bool {

@@ -179,6 +179,24 @@ impl Column {
     pub fn of_name(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
     }
+
+    /// Whether it takes numbers only.
+    const fn is_number(self) -> bool {
+        self.has_fraction() || matches!(self, Self::Sector | Self::Sectors | Self::OffsetBytes | Self::LengthBytes)
+    }
+
+    /// Whether its numbers may have a fraction.
+    const fn has_fraction(self) -> bool {
+        matches!(
+            self,
+            Self::Arrival(_)
+                | Self::Completion(_)
+                | Self::Latency(_)
+                | Self::Queued(_)
+                | Self::Offset(_)
+                | Self::Length(_)
+        )
+    }
 }
 
 /// The columns of a table of requests, in the order of a line.
@@ -255,6 +273,16 @@ impl Columns {
         }
         let (_, op) = self.op_words.iter().find(|(word, _)| *word == *value)?;
         Some(vec![op.letter() as u8].into())
+    }
+
+    /// A field of a line as [`Columns::value`] gives it. Numbers may have separators of thousands, or
+    /// a decimal comma. `None`: the field is not among the words, or it is no clear number.
+    pub(crate) fn of_field<'v>(&self, column: Column, field: &'v [u8], delimiter: Delimiter) -> Option<Cow<'v, [u8]>> {
+        let value = unquoted(field)?;
+        if !column.is_number() || value.iter().all(|&b| b.is_ascii_digit() || b == b'.') {
+            return self.value(column, value);
+        }
+        plain_number(&value, column, delimiter).map(Cow::Owned)
     }
 
     /// Returns the words for operations, for messages, or `None` for the usual ones.
@@ -421,8 +449,8 @@ impl Columns {
             _ => None,
         });
         let resolutions = parts.map(|(at, unit_ns)| {
-            let field = fields.get(at)?;
-            decimal(field, unit_ns)?;
+            let field = self.of_field(self.columns[at], fields.get(at)?, delimiter)?;
+            decimal(&field, unit_ns)?;
             let digits = field.iter().position(|&b| b == b'.').map_or(0, |dot| field.len() - dot - 1);
             Some((0..digits).fold(unit_ns, |ns, _| ns / 10).max(1))
         });
@@ -538,6 +566,39 @@ impl<'a> Iterator for Fields<'a> {
         });
         Some(rest[..end.unwrap_or(rest.len())].trim_ascii())
     }
+}
+
+/// A number without separators of thousands, and with a decimal point for a decimal comma; as it is
+/// if it has none of these. `None` if the comma may be both.
+fn plain_number(text: &[u8], column: Column, delimiter: Delimiter) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(text);
+    // Blanks, also the ones that keep a number together, and the apostrophe are between thousands only.
+    let number = without_thousands(&text, |c| matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\'' | '\u{2019}'));
+    let commas = number.matches(',').count();
+    let joined = without_thousands(&number, |c| c == ',');
+    let is_grouped = joined.len() < number.len();
+    let number = match (commas, column.has_fraction()) {
+        (0, _) => number,
+        (1, true) if delimiter != Delimiter::Byte(b',') && !number.contains('.') => {
+            // A semicolon between columns goes with the decimal comma.
+            (delimiter == Delimiter::Byte(b';') || !is_grouped).then(|| number.replace(',', "."))?
+        }
+        _ => joined,
+    };
+    Some(number.into_bytes())
+}
+
+/// A number without what is between its groups of three digits; the text as it is if the groups are
+/// others.
+fn without_thousands(text: &str, is_between: fn(char) -> bool) -> String {
+    let whole = &text[..text.find('.').unwrap_or(text.len())];
+    let whole = if is_between(',') { whole } else { &whole[..whole.find(',').unwrap_or(whole.len())] };
+    let mut groups = whole.split(is_between);
+    let first = groups.next().unwrap_or("");
+    let is_grouped = (1..=3).contains(&first.len())
+        && !first.starts_with('0')
+        && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
+    if is_grouped { whole.replace(is_between, "") + &text[whole.len()..] } else { text.to_owned() }
 }
 
 /// Returns a field without its quotes, or `None` if they do not match.

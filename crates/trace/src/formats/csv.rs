@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use iosched::Flags;
 
 use super::Times;
-use super::columns::{Column, Columns, Delimiter, Fields, unquoted};
-use super::detect::{is_passed_over, is_preamble};
+use super::columns::{Column, Columns, Delimiter, Fields};
+use super::detect::{is_passed_over, is_preamble, is_rule};
 use super::row::{TableRow, flag_letters, ioprio_text};
 use crate::blktrace::ProcessName;
 use crate::input::excerpt;
@@ -47,7 +47,7 @@ impl Csv {
     fn request(&self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
         let mut row = TableRow::default();
-        let mut take = |column: Column, field| row.take(column, &columns.value(column, unquoted(field)?)?, names);
+        let mut take = |column, field| row.take(column, &columns.of_field(column, field, delimiter)?, names);
         if delimiter == Delimiter::Blanks {
             let fields = columns.fields(line, delimiter);
             (fields.len() == columns.columns.len()).then_some(())?;
@@ -80,7 +80,7 @@ impl LineFormat for Csv {
                 // fio's log has no heading.
                 return self.request(line, names).map_or(Line::Other, Line::Request);
             }
-            return if line.starts_with(b"#") || is_preamble(line) { Line::Other } else { Line::Bad };
+            return if line.starts_with(b"#") || is_preamble(line) || is_rule(line) { Line::Other } else { Line::Bad };
         };
         if self.delimiter.is_none() {
             if line.starts_with(b"#") {
@@ -94,7 +94,11 @@ impl LineFormat for Csv {
                 return Line::Other;
             }
         }
-        self.request(line, names).map_or(Line::Bad, Line::Request)
+        match self.request(line, names) {
+            Some(request) => Line::Request(request),
+            None if is_rule(line) => Line::Other,
+            None => Line::Bad,
+        }
     }
 
     fn wrong(&self, line: &[u8]) -> Option<(String, String)> {
@@ -107,7 +111,7 @@ impl LineFormat for Csv {
         }
         let (mut row, mut names) = (TableRow::default(), Names::default());
         for (number, ((name, column), field)) in (1..).zip(columns.iter().zip(fields)) {
-            let value = unquoted(field).and_then(|value| columns.value(column, value));
+            let value = columns.of_field(column, field, self.delimiter.unwrap_or(Delimiter::Byte(b',')));
             if value.and_then(|value| row.take(column, &value, &mut names)).is_none() {
                 let takes = columns.op_takes().filter(|_| column == Column::Op).unwrap_or_else(|| column.takes());
                 return Some((excerpt(field), format!("{takes} in column {number}, {name}")));

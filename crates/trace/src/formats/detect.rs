@@ -143,16 +143,27 @@ fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
 }
 
-/// Returns whether a line is blank, a comment, or a preamble of a tracing tool.
+/// Returns whether a line is blank, a comment, a rule of a table, or a preamble of a tracing tool.
 pub(super) fn is_passed_over(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    line.is_empty() || line.starts_with(b"#") || is_preamble(line)
+    line.is_empty() || line.starts_with(b"#") || is_preamble(line) || is_rule(line)
 }
 
 /// Returns whether a line is the first line of tools of perf-tools, bcc and
-/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`
+/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`,
+/// and of spreadsheets.
 pub(super) fn is_preamble(line: &[u8]) -> bool {
-    line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ")
+    line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ") || is_separator_mark(line)
+}
+
+/// A line between the rows of a table in Markdown or of a database: `|---|---:|` or `+----+----+`.
+pub(super) fn is_rule(line: &[u8]) -> bool {
+    line.iter().all(|b| b"|-:+= \t\r".contains(b)) && line.windows(3).any(|part| part == b"---" || part == b"===")
+}
+
+/// `sep=;`, as spreadsheets write it above a table.
+fn is_separator_mark(line: &[u8]) -> bool {
+    line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
 }
 
 /// Returns the reason for a format that is recognised by the shape of its
@@ -188,6 +199,12 @@ fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut 
     }
     let (number, line) = first_bad.or(first).unwrap_or((1, &[]));
     Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED, records })
+}
+
+/// The format that these lines would have with commas in place of `byte`.
+pub(super) fn with_commas(lines: &[u8], byte: u8) -> Option<Format> {
+    let lines: Vec<u8> = lines.iter().map(|&b| if b == byte { b',' } else { b }).collect();
+    TEXT_FORMATS.into_iter().find(|&format| misfit(format, &lines, None).is_none())
 }
 
 /// Returns the error that a file is in no known format, with the most likely

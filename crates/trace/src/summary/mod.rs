@@ -10,7 +10,7 @@ use iosched::{IoPriority, Op, SECTOR_BYTES, Sector, Time};
 use iosched_numbers::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::survey::Survey;
+use crate::survey::{Survey, decimal_grain};
 use crate::{Format, TraceError, TraceReader, TraceRequest};
 use timeline::Timeline;
 pub use timeline::{BINS_MAX, TimeBin};
@@ -217,7 +217,10 @@ pub struct Summarizer {
     sequential: u64,
     size_sectors: Sector,
     latencies: Histogram,
-    in_flight: BinaryHeap<Reverse<Time>>,
+    /// Greatest power of ten that divides all latencies, ns: they are not known better.
+    latency_grain_ns: Option<u64>,
+    /// Completion, and by how much it may be earlier, ns.
+    in_flight: BinaryHeap<Reverse<(Time, u64)>>,
     timeline: Timeline,
     survey: Survey,
 }
@@ -263,15 +266,30 @@ impl Summarizer {
         if let Some(latency_ns) = request.latency_ns {
             self.latencies.record(latency_ns);
             if self.in_flight.len() < IN_FLIGHT_MAX {
-                self.in_flight.push(Reverse(now + latency_ns));
+                let slack_ns = self.latency_slack_ns(latency_ns);
+                self.in_flight.push(Reverse((now + latency_ns, slack_ns)));
             }
             self.timeline.depth_reached(now.since(first), self.in_flight.len() as u64);
         }
     }
 
+    /// By how much a request of this latency may have ended earlier: latencies are rounded, so the
+    /// next request of a process may seem to begin before.
+    fn latency_slack_ns(&mut self, latency_ns: u64) -> u64 {
+        if latency_ns == 0 {
+            return 0;
+        }
+        let grain_ns = decimal_grain(latency_ns).min(self.latency_grain_ns.unwrap_or(u64::MAX));
+        self.latency_grain_ns = Some(grain_ns);
+        // A few round latencies do not show the resolution yet.
+        (grain_ns - 1).min(latency_ns / 8)
+    }
+
     /// Advances the time to `now`, with the completions before.
     fn pass_time(&mut self, now: Time, first: Time) {
-        while let Some(&Reverse(done)) = self.in_flight.peek().filter(|Reverse(done)| *done <= now) {
+        let is_done = |Reverse((done, slack_ns)): &&Reverse<(Time, u64)>| *done <= now + *slack_ns;
+        while let Some(&Reverse((done, _))) = self.in_flight.peek().filter(is_done) {
+            let done = done.min(now);
             self.timeline.depth_held(self.last.since(first), done.since(first), self.in_flight.len() as u64);
             self.last = self.last.max(done);
             self.in_flight.pop();
