@@ -202,6 +202,32 @@ fn a_recording_has_the_class_of_each_process() {
     let args = ["--device", "nvme", "--scheduler", "mq-deadline", "--scheduler", "bfq", "--runs", "1", "--json"];
     let compared = json(&here, &[&["compare", "--workload", "t.blktrace.0"][..], &args].concat());
     assert!(!compared["doubts"].to_string().contains("priorities_unknown"), "{:#}", compared["doubts"]);
+    let metrics = compared["metrics"].to_string();
+    for name in ["\"fio p99\"", "\"fio (idle) p99\"", "\"fio (be/2) p99\""] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+}
+
+#[test]
+fn processes_of_one_name_are_told_apart_by_their_priority() {
+    let here = directory("same-name");
+    let mut table = "arrival_ns,pid,op,sync,sector,nr_sectors,process\n".to_owned();
+    for number in 0..400 {
+        let pid = [1, 2, 2, 3][number % 4];
+        table += &format!("{},{pid},R,1,{},8,fio\n", number * 20_000, number * 7919 % 100_000 * 8);
+    }
+    fs::write(here.join("t.csv"), table).unwrap();
+    let compare = |more: &[&str]| {
+        let args = ["compare", "-w", "t.csv", "-d", "sata-ssd", "--scheduler", "none,mq-deadline", "--runs", "1"];
+        json(&here, &[&args[..], &["--json"], more].concat())["metrics"].to_string()
+    };
+    let joined = compare(&["--ionice", "*=none"]);
+    assert!(!joined.contains("fio"), "one row for all of them would be that of the device: {joined}");
+    // The usual level is that of no priority.
+    let apart = compare(&["--ionice", "2=idle", "--ionice", "3=best-effort:4", "--ionice", "*=none"]);
+    assert!(apart.contains("\"fio (2 processes) p99\"") && apart.contains("\"fio (idle) p99\""), "{apart}");
+    let goal = compare(&["--ionice", "2=idle", "--ionice", "*=none", "--goal", "p99(fio (idle))"]);
+    assert!(goal.contains("p99(fio (idle))"), "{goal}");
 }
 
 #[test]

@@ -455,6 +455,28 @@ impl Trace {
         }
     }
 
+    /// The names that its processes have in results, in order. The priority tells processes of one name apart if they
+    /// differ in it: `fio` and `fio (idle)`.
+    #[must_use]
+    pub fn names_in_results(&self) -> Vec<String> {
+        let usual = ["none".to_owned(), IoPriority::new(IoClass::BestEffort, LEVEL_DEFAULT).to_string()];
+        let priority = |process: &Process| {
+            let priority = process.ioprio.unwrap_or_default().to_string();
+            if usual.contains(&priority) { String::new() } else { priority }
+        };
+        let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for process in &self.processes {
+            known.entry(&process.name).or_default().insert(priority(process));
+        }
+        let name = |process: &Process| match priority(process) {
+            own if own.is_empty() || process.name.is_empty() || known[process.name.as_str()].len() == 1 => {
+                process.name.clone()
+            }
+            own => format!("{} ({own})", process.name),
+        };
+        self.processes.iter().map(name).collect()
+    }
+
     /// Its name, for people.
     #[must_use]
     pub fn name(&self) -> &str {

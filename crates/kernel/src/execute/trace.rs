@@ -88,13 +88,14 @@ impl<'t> PreparedTrace<'t> {
         let files = vec![self.ground.open(0, access)?];
         let bell = shared.inboxes[thread].bell();
         let engine = run.engine(true, UNDER_WAY_MAX, longest_io(trace), bell)?;
-        let task = |process: &iosched_workload::Process| TaskResult {
+        let task = |(process, name): (&iosched_workload::Process, String)| TaskResult {
             pid: process.pid,
-            name: process.name.clone(),
+            name,
             ioprio: process.ioprio.unwrap_or_default().to_string(),
             ..TaskResult::default()
         };
-        let tasks = trace.processes()[range.clone()].iter().map(task).collect();
+        let names = trace.names_in_results().into_iter();
+        let tasks = trace.processes().iter().zip(names).skip(range.start).take(range.len()).map(task).collect();
         let recorder = Recorder::new(tasks, shared.counted_from_ns, &shared.watch);
         let mode = match options.replay {
             Replay::Closed => Mode::Closed(Followers::new(trace, range.clone())),

@@ -285,9 +285,9 @@ pub(crate) fn run_trace<D: Device>(
     if trace.left_out() > 0 {
         core.notes.push(Note::LeftOut { requests: trace.left_out() });
     }
-    for process in trace.processes() {
+    for (process, name) in trace.processes().iter().zip(trace.names_in_results()) {
         let cgroup = process.cgroup.as_deref().map_or(CgroupId::ROOT, |name| cgroups[name]);
-        core.add_task(process.pid, &process.name, process.ioprio.unwrap_or_default(), cgroup);
+        core.add_task(process.pid, &name, process.ioprio.unwrap_or_default(), cgroup);
     }
     let result = match replay {
         Replay::Open { speed } => {
