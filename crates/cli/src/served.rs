@@ -336,13 +336,16 @@ pub(crate) fn end(served: Served) -> Result<()> {
     wait(served)
 }
 
+/// On a fast backing few requests wait. CFQ then waits for the next request of an export's turn, as long as this.
+const WITHIN: &str = "of clients that send the next request within 8 ms";
+
 /// A disk for people: what it is on, its size and its scheduler, and why it has that one if nobody named it.
 pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let Chosen { setting, depth, shows_depth, kept } = chosen;
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
     let why = match kept {
         // Async writes of all clients share few queues, so weights decide little among them.
-        Some(Shares::Weights) => " (keeps the declared weights; for writes, too, declare sync=all)".to_owned(),
+        Some(Shares::Weights) => format!(" (keeps the declared weights {WITHIN}; for writes, too, declare sync=all)"),
         Some(shares) => format!(" (keeps the declared {})", shares.declared()),
         None => String::new(),
     };

@@ -127,7 +127,10 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let classes = ["memory:1M", "--export", "db", "--export", "backup,class=idle"];
     let cfq = "memory, 1 MiB, cfq";
     let keeps = |depth: u32| {
-        format!(":slice_idle=0, depth {depth} (keeps the declared weights; for writes, too, declare sync=all)")
+        format!(
+            ":slice_idle=0, depth {depth} (keeps the declared weights of clients that send the next request within 8 \
+             ms; for writes, too, declare sync=all)"
+        )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
     // What is announced, what is warned of, and what is in force.

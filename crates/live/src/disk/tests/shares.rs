@@ -12,7 +12,7 @@ use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
 use crate::{Pool, Shares};
 
 const CAPACITY_BYTES: u64 = 4 << 30;
-/// From an answer to the client's next operation.
+/// From an answer to the client's next operation, if a test does not say otherwise.
 const TURNAROUND_NS: u64 = 30_000;
 /// What comes before is not counted.
 const WARM_UP: Time = Time::from_ns(iosched::SECOND_NS);
@@ -52,6 +52,7 @@ struct Run {
     /// When each operation was sent, by cookie.
     sent: Vec<(usize, Time)>,
     next: VecDeque<(Time, usize)>,
+    turnaround_ns: u64,
 }
 
 impl Run {
@@ -84,6 +85,7 @@ impl Run {
             next: next.collect(),
             device: profile.device(1),
             random: Random::new(7),
+            turnaround_ns: TURNAROUND_NS,
             sent: Vec::new(),
             disk,
             clients,
@@ -131,7 +133,7 @@ impl Run {
                 self.shares[client].bytes += u64::from(self.clients[client].1.bytes);
                 self.shares[client].latencies_ns.push(now.since(sent));
             }
-            self.next.push_back((now + TURNAROUND_NS, client));
+            self.next.push_back((now + self.turnaround_ns, client));
         }
     }
 
@@ -205,5 +207,32 @@ fn schedulers_ignore_the_shares_that_they_are_said_to_ignore() {
             let times = had[0].bytes as f64 / had[1].bytes.max(1) as f64;
             assert_eq!(times < 1.3, ignored, "{scheduler}, {shares:?}: {times:.2} times");
         }
+    }
+}
+
+#[test]
+fn weights_are_kept_on_a_fast_device_by_waiting_for_the_next_request() {
+    let end = Time::from_ns(2 * iosched::SECOND_NS);
+    let ioprio = IoPriority::default();
+    let load = |group| Load { group, action: Action::Read, bytes: 4096, depth: 16, ioprio };
+    let times = |tunables: &[(&str, &str)], turnaround_ns| {
+        let mut run = Run::new("nvme", "cfq", tunables, Some(8), &[load("a"), load("b")]);
+        run.disk.group("a", Some(800)).unwrap();
+        run.disk.group("b", Some(200)).unwrap();
+        run.turnaround_ns = turnaround_ns;
+        let had = run.until(end);
+        had[0].bytes as f64 / had[1].bytes as f64
+    };
+    // A request takes the device 80 us. Most requests of a client are on their way to it and back, and few wait.
+    for turnaround_us in [30, 100, 300, 1000, 3000] {
+        let kept = times(&[("slice_idle", "0")], turnaround_us * 1000);
+        assert!((3.0..=4.2).contains(&kept), "{turnaround_us} us: {kept:.2} times");
+    }
+    // Without the wait, or if a client takes longer, each client has as much as it asks for.
+    for (tunables, turnaround_us) in
+        [(&[("slice_idle", "0"), ("group_idle", "0")][..], 300), (&[("slice_idle", "0")], 20_000)]
+    {
+        let lost = times(tunables, turnaround_us * 1000);
+        assert!((0.9..=1.3).contains(&lost), "{tunables:?} {turnaround_us} us: {lost:.2} times");
     }
 }
