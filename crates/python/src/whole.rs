@@ -14,7 +14,9 @@ pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> 
         path.file_name().ok_or_else(|| wrong("path", format_args!("{}: is not the name of a file", path.display())))?;
     let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
     let failed = |error: io::Error| of_path(&error, path);
-    let written = File::create(&part).map_err(failed).and_then(write);
+    // A killed process with the same number may have left one. A link is removed, and never followed.
+    let _ = fs::remove_file(&part);
+    let written = File::create_new(&part).map_err(failed).and_then(write);
     let written = written.and_then(|found| fs::rename(&part, path).map(|()| found).map_err(failed));
     if written.is_err() {
         let _ = fs::remove_file(&part);

@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,12 +74,20 @@ fn directory() -> PathBuf {
     if directory.is_dir() { directory } else { std::env::temp_dir() }
 }
 
+/// Numbers of files that needed a name.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// Creates a file that no other process can find.
 fn nameless() -> io::Result<File> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(directory(), flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(file.into());
+    }
+    // The file system has no such files, or nothing can be made there, which is found now.
     let name = format!(".iosched-rows-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let path = directory().join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }
@@ -377,6 +385,17 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn a_temporary_file_has_no_name_that_others_can_take() {
+        let next = NUMBER.load(Ordering::Relaxed);
+        let taken = (next..next + 64).map(|n| directory().join(format!(".iosched-rows-{}-{n}", std::process::id())));
+        let taken: Vec<_> = taken.filter(|path| File::create_new(path).is_ok()).collect();
+        let file = nameless();
+        taken.iter().for_each(|path| fs::remove_file(path).unwrap());
+        let about = file.unwrap().metadata().unwrap();
+        assert_eq!((about.nlink(), about.mode() & 0o777), (0, 0o600));
+    }
 
     fn budget(limit_bytes: u64) -> &'static Budget {
         Box::leak(Budget::new(limit_bytes).into())

@@ -4,7 +4,7 @@
 //! are system calls of the disk's own thread: nothing there waits for a device, and io_uring would hand them to other
 //! threads.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -120,6 +120,14 @@ pub enum OpenError {
     },
 }
 
+/// Whether the open file is the one that was looked at: a user who may write its directory could have put a link to a
+/// disk in its place meanwhile.
+fn check_same(file: &File, looked_at: &Metadata) -> io::Result<()> {
+    let open = file.metadata()?;
+    let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
+    is_same.then_some(()).ok_or_else(|| io::Error::other("another file took its place while it was opened"))
+}
+
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -168,6 +176,7 @@ impl File {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => (open(0).map_err(failed)?, false),
             Err(error) => return Err(failed(error)),
         };
+        check_same(&file, &metadata).map_err(failed)?;
         if !is_device {
             lock(&file).map_err(failed)?;
         }
@@ -406,5 +415,23 @@ impl Backend for File {
             }
             None => self.go_on(id, ring, done),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_exchanged_while_it_was_opened_is_refused() {
+        let here = tempfile::tempdir().unwrap();
+        let [image, other] = ["image", "other"].map(|name| here.path().join(name));
+        for path in [&image, &other] {
+            std::fs::write(path, [0; 4096]).unwrap();
+        }
+        let looked_at = std::fs::metadata(&image).unwrap();
+        check_same(&File::open(&image).unwrap(), &looked_at).unwrap();
+        std::fs::rename(&other, &image).unwrap();
+        assert!(check_same(&File::open(&image).unwrap(), &looked_at).is_err());
     }
 }

@@ -111,7 +111,7 @@ fn open(path: &Path, replace: bool) -> Result<File, RecordError> {
     if found.file_type().is_block_device() {
         return Err(RecordError::IsADevice { path: path.to_owned() });
     }
-    if found.is_file() && found.len() > 0 {
+    if found.is_file() && (is_link || found.len() > 0) {
         if is_link || !replace {
             return Err(RecordError::Exists { path: path.to_owned() });
         }
@@ -362,6 +362,9 @@ mod tests {
             assert!(matches!(open(path, replace), Err(RecordError::Exists { .. })), "{}", path.display());
             assert_eq!(fs::read_to_string(&data).unwrap(), "precious");
         }
+        let to_empty = here.path().join("to-empty");
+        symlink(&empty, &to_empty).unwrap();
+        assert!(matches!(open(&to_empty, true), Err(RecordError::Exists { .. })), "no file is written through a link");
         assert!(open(&data, true).is_ok());
         assert_eq!(fs::read_to_string(&data).unwrap(), "");
     }
