@@ -6,7 +6,7 @@ use std::io;
 use iosched::Registry;
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::SettingsError;
-use iosched_lab::asked::{AttributeValue as Assignment, did_you_mean, settings_meant};
+use iosched_lab::request::{AttributeValue as Assignment, did_you_mean, settings_meant};
 use iosched_live::Shares;
 
 use crate::check::wrong_value;

@@ -3,7 +3,7 @@
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::{Declaration, ValueError};
-use iosched_lab::asked::{did_you_mean, is_scheduler_name};
+use iosched_lab::request::{did_you_mean, is_scheduler_name};
 use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;

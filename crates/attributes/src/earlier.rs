@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iosched_kernel::cgroup::CGROUP;
 use iosched_kernel::settings::{Before, Change};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
-use iosched_lab::asked::quoted;
+use iosched_lab::request::quoted;
 
 use crate::error::failed;
 use crate::{AttributesError, Disks, Named};

@@ -2,7 +2,7 @@
 
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
-use iosched_lab::asked::{AttributeValue, nearest};
+use iosched_lab::request::{AttributeValue, nearest};
 
 use crate::error::wrong;
 use crate::{AttributesError, Disks, Entry, Tree, TreeError};

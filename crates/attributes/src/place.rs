@@ -46,7 +46,7 @@ pub(crate) fn live(given: &Path) -> Result<Option<PathBuf>, AttributesError> {
     let found = directories().into_iter().map(|directory| directory.join(&file));
     found.into_iter().find(|path| iosched_live::control::is_socket(path)).map(Some).ok_or_else(|| {
         let there = lives();
-        let meant = iosched_lab::asked::nearest(name, there.iter().map(String::as_str));
+        let meant = iosched_lab::request::nearest(name, there.iter().map(String::as_str));
         wrong(match (meant, there.as_slice()) {
             (Some(meant), _) => format!("{LIVE}{name}: there is no such served disk; did you mean {LIVE}{meant}?"),
             (None, []) => {

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched_kernel::doctor::{Disk, Finding, Ioprio, Looks, Snapshot, Sure, Throttling, Weight, examine, load};
 use iosched_kernel::{BlockDevice, FindError, Roots};
-use iosched_lab::asked::nearest;
+use iosched_lab::request::nearest;
 use iosched_trace::{RATES_BYTES_MAX, rates_of, read_text};
 use serde::Serialize;
 

@@ -16,8 +16,8 @@ use iosched_kernel::directory::DirectoryError;
 use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError, Refusal};
 use iosched_lab::LabError;
-use iosched_lab::asked::{AskedError, did_you_mean, listed, nearest, profile_meant, quoted};
-use iosched_lab::verify::{RequestError, VerifyError};
+use iosched_lab::request::{RequestError, did_you_mean, listed, nearest, profile_meant, quoted};
+use iosched_lab::verify::{DeviceRequestError, VerifyError};
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
@@ -65,24 +65,24 @@ pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
 }
 
 /// What was asked for, and cannot be, as options have it.
-pub(crate) fn of_asked(error: AskedError) -> anyhow::Error {
+pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
     match error {
-        AskedError::Argument { .. } => usage(format_args!("--{error}")),
-        AskedError::Workload(error) => error.into(),
-        AskedError::Profile(error) => error.into(),
-        AskedError::Lab(error) => error.into(),
+        RequestError::Argument { .. } => usage(format_args!("--{error}")),
+        RequestError::Workload(error) => error.into(),
+        RequestError::Profile(error) => error.into(),
+        RequestError::Lab(error) => error.into(),
     }
 }
 
 /// An error of a request for runs on a real device.
-pub(crate) fn of_request(error: RequestError) -> anyhow::Error {
+pub(crate) fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
     match error {
-        RequestError::Asked(error) => of_asked(error),
-        RequestError::Lab(error) => error.into(),
-        RequestError::Directory(error) => error.into(),
-        RequestError::Find(error) => error.into(),
-        RequestError::Refusal(error) => error.into(),
-        RequestError::State(error) => error.into(),
+        DeviceRequestError::Request(error) => of_comparison(error),
+        DeviceRequestError::Lab(error) => error.into(),
+        DeviceRequestError::Directory(error) => error.into(),
+        DeviceRequestError::Find(error) => error.into(),
+        DeviceRequestError::Refusal(error) => error.into(),
+        DeviceRequestError::State(error) => error.into(),
         error => usage(error),
     }
 }

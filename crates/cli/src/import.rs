@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 use iosched_disk::io_cost::{Family, Spread};
-use iosched_lab::asked::quoted;
+use iosched_lab::request::quoted;
 
 use crate::fail::{of_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs, say};

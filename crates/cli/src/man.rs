@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 use console::Term;
-use iosched_lab::asked::did_you_mean;
+use iosched_lab::request::did_you_mean;
 
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};

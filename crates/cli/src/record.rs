@@ -12,8 +12,8 @@ use clap::{Args, ValueHint};
 use iosched::MILLISECOND_NS;
 use iosched_kernel::block::Mount;
 use iosched_kernel::{BlockDevice, Recorder, Roots, StateDirectory};
-use iosched_lab::asked::quoted;
 use iosched_lab::grouped;
+use iosched_lab::request::quoted;
 use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
 use crate::fail::FAILED;

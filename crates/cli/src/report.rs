@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_lab::asked::{did_you_mean, quoted};
+use iosched_lab::request::{did_you_mean, quoted};
 use iosched_lab::{LabError, RecordReader, Records};
 use iosched_report::NoPlot;
 

@@ -11,7 +11,7 @@ use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::record::{LeftTracer, restore_tracer};
 use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
-use iosched_lab::asked::quoted;
+use iosched_lab::request::quoted;
 
 use crate::fail::usage;
 use crate::output::{self, say};

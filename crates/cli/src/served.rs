@@ -13,7 +13,7 @@ use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
 use iosched_live::{Handle, OwnedListener, Shares, is_printable, reactor};
 
-use iosched_lab::asked::SettingTarget;
+use iosched_lab::request::SettingTarget;
 
 use crate::backing;
 use crate::fail::usage;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_attributes::{Disks, Earlier, Named, holds_root};
 use iosched_kernel::settings::RULES;
-use iosched_lab::asked::{AttributeValue as Assignment, did_you_mean};
+use iosched_lab::request::{AttributeValue as Assignment, did_you_mean};
 use iosched_live::Shares;
 
 use crate::fail::{is_usage, report, usage};

@@ -12,10 +12,10 @@ use iosched_advise::tune::{
     Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
 };
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, AttributeValue, CommandLine, SettingTarget};
+use iosched_lab::request::{self, AttributeValue, CommandLine, SettingTarget};
 use iosched_lab::{Control, Experiment, LabError};
 
-use crate::fail::{INTERRUPTED, of_asked, usage};
+use crate::fail::{INTERRUPTED, of_comparison, usage};
 use crate::options::{self, ReplayMode, VerdictArgs, or_cpus, speed};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
@@ -49,7 +49,7 @@ pub(crate) struct TuneArgs {
     reading: crate::options::Reading,
 
     /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml)
-    #[arg(short, long, value_name = "PROFILE|FILE", default_value = asked::DEVICE)]
+    #[arg(short, long, value_name = "PROFILE|FILE", default_value = request::DEVICE)]
     device: String,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
@@ -187,7 +187,7 @@ fn baseline(text: &str) -> Result<Setting, String> {
 fn schedulers(text: &str) -> Result<Vec<Setting>> {
     let registry = Registry::linux();
     let target = SettingTarget::Model(&registry);
-    let parsed = asked::listed_settings(text).into_iter().map(|text| target.parse(&text));
+    let parsed = request::listed_settings(text).into_iter().map(|text| target.parse(&text));
     parsed.collect::<Result<_, _>>().map_err(|problem| usage(format!("--scheduler {text}: {problem}")))
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
         let look = Look::of_standard_output().with_details(args.verdicts.details);
-        let input = options::sample(args.workload.is_none(), args.device == asked::DEVICE, "--device PROFILE");
+        let input = options::sample(args.workload.is_none(), args.device == request::DEVICE, "--device PROFILE");
         tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), input.as_deref(), look)
     });
     all_of([recorded].into_iter().chain(reported).chain([printed]))?;
@@ -245,7 +245,7 @@ impl TuneArgs {
 /// Everything is checked before anything runs, but for what only a run can tell.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
-    let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
+    let replay = request::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_comparison)?;
     let named: Vec<_> = args.schedulers.iter().map(|text| schedulers(text)).collect::<Result<_>>()?;
     let mut settings: Vec<Setting> = named.concat();
     if settings.is_empty() {
@@ -254,7 +254,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
             settings.push(Setting::defaults("adios"));
         }
     }
-    let machine = asked::machine(args.machine.as_deref(), &workload, &settings).map_err(of_asked)?;
+    let machine = request::machine(args.machine.as_deref(), &workload, &settings).map_err(of_comparison)?;
     let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     args.kernel.map_or(Ok(()), |kernel| experiment.set_kernel(kernel))?;

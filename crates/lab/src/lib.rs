@@ -5,7 +5,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | ask for a comparison in words, as the command does | [`asked`] |
+//! | request a comparison in words, as the command does | [`request`] |
 //! | plan runs in simulation, and make them | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
 //! | make the same runs on a real device | [`verify`](mod@verify) |
 //! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
@@ -25,7 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-pub mod asked;
 mod blktrace;
 mod cgroup;
 mod compare;
@@ -49,6 +48,7 @@ mod overview;
 pub mod pool;
 mod record;
 pub mod reproduce;
+pub mod request;
 mod results;
 pub use iosched_numbers::stat;
 pub mod sure;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
-use iosched_lab::asked;
+use iosched_lab::request;
 use iosched_lab::{
     EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Overview, Progress, RecordReader, RecordWriter,
     Records, Results, execute,
@@ -24,7 +24,7 @@ use crate::values::{one_or_more, stream};
 use crate::whole::write_whole;
 
 // What Python shows as defaults are literals.
-const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
+const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 
 /// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is:
 /// `iosched compare` in simulation.
@@ -161,13 +161,15 @@ impl Comparison {
             let mut rows = Vec::new();
             for (device, results) in &all {
                 for figure in &results.figures {
-                    let own = figure.settings.iter().enumerate();
-                    rows.extend(own.filter_map(|(number, own)| Some((*device, figure, number, own.as_ref()?))));
+                    let settings = figure.settings.iter().enumerate();
+                    rows.extend(
+                        settings.filter_map(|(number, setting)| Some((*device, figure, number, setting.as_ref()?))),
+                    );
                 }
             }
-            let compared = || rows.iter().map(|(.., own)| own.comparison.as_ref());
+            let compared = || rows.iter().map(|(.., row)| row.comparison.as_ref());
             let number = |of: fn(&iosched_lab::Comparison) -> Option<f64>| {
-                compared().map(|own| own.and_then(of)).collect::<Float64Array>()
+                compared().map(|row| row.and_then(of)).collect::<Float64Array>()
             };
             Columns::default()
                 .with("device", words(rows.iter().map(|row| row.0)))
@@ -177,13 +179,13 @@ impl Comparison {
                 .with("better", rows.iter().map(|row| row.1.figure.direction().better()).collect::<StringArray>())
                 .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.3.mean)))
                 .with("sd", rows.iter().map(|row| row.3.sd).collect::<Float64Array>())
-                .with("verdict", compared().map(|own| own.map(|own| own.verdict.id())).collect::<StringArray>())
-                .with("difference", number(|own| Some(own.difference)))
-                .with("low", number(|own| own.interval.map(|(low, _)| low)))
-                .with("high", number(|own| own.interval.map(|(_, high)| high)))
-                .with("percent", number(|own| own.percent))
-                .with("p", number(|own| own.p))
-                .with("runs_needed", compared().map(|own| own.and_then(|own| own.runs_needed)).collect::<UInt32Array>())
+                .with("verdict", compared().map(|row| row.map(|row| row.verdict.id())).collect::<StringArray>())
+                .with("difference", number(|row| Some(row.difference)))
+                .with("low", number(|row| row.interval.map(|(low, _)| low)))
+                .with("high", number(|row| row.interval.map(|(_, high)| high)))
+                .with("percent", number(|row| row.percent))
+                .with("p", number(|row| row.p))
+                .with("runs_needed", compared().map(|row| row.and_then(|row| row.runs_needed)).collect::<UInt32Array>())
                 .with(
                     "baseline",
                     rows.iter().map(|row| Some(row.2 == self.records.header.baseline)).collect::<BooleanArray>(),
@@ -265,11 +267,11 @@ impl Comparison {
         if device >= experiment.profiles().len() || run >= experiment.runs {
             let (devices, runs) = (experiment.profiles().len(), experiment.runs);
             let about = if device >= devices { "device" } else { "run" };
-            let told = format_args!(
+            let message = format_args!(
                 "there is no device {device} with run {run}: there are {devices} devices and \
              {runs} runs, counted from 0"
             );
-            return Err(usage(told).about(about));
+            return Err(usage(message).about(about));
         }
         run_watched(py, &experiment.plan(device, number, run), policies, true, false)
     }

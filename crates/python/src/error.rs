@@ -7,7 +7,7 @@ use std::path::Path;
 use iosched_advise::tune::{SpaceError, TuneError};
 use iosched_disk::ProfileError;
 use iosched_lab::LabError;
-use iosched_lab::asked::AskedError;
+use iosched_lab::request::RequestError;
 use iosched_sim::SimError;
 use iosched_trace::TraceError as OfTrace;
 use iosched_workload::WorkloadError as OfWorkload;
@@ -41,7 +41,8 @@ impl About for PyErr {
             let error = ours(py, self);
             let value = error.value(py);
             let name = intern!(py, "argument");
-            let is_open = value.is_instance_of::<IoschedError>() && value.getattr(name).is_ok_and(|own| own.is_none());
+            let is_open =
+                value.is_instance_of::<IoschedError>() && value.getattr(name).is_ok_and(|value| value.is_none());
             match is_open.then(|| value.setattr(name, argument)) {
                 Some(Err(failed)) => failed,
                 _ => error,
@@ -59,9 +60,9 @@ impl<T> About for PyResult<T> {
 /// An error of a class of this package, if it is one of types or values.
 fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     let text = || error.value(py).to_string();
-    let known = |made: PyErr| {
-        made.set_cause(py, Some(error.clone_ref(py)));
-        made
+    let known = |exception: PyErr| {
+        exception.set_cause(py, Some(error.clone_ref(py)));
+        exception
     };
     if error.is_instance_of::<IoschedError>(py) {
         error
@@ -88,14 +89,14 @@ where
 }
 
 /// What the system says of a file.
-pub(crate) fn of_io(error: &io::Error, told: impl Display) -> PyErr {
+pub(crate) fn of_io(error: &io::Error, message: impl Display) -> PyErr {
     // What a file of Python's raised is raised again.
     if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
         return Python::attach(|py| raised.clone_ref(py));
     }
     match error.kind() {
-        io::ErrorKind::NotFound => MissingFileError::new_err(told.to_string()),
-        _ => FileError::new_err(told.to_string()),
+        io::ErrorKind::NotFound => MissingFileError::new_err(message.to_string()),
+        _ => FileError::new_err(message.to_string()),
     }
 }
 
@@ -161,14 +162,14 @@ pub(crate) fn of_lab(error: &LabError) -> PyErr {
     usage(error).about(about)
 }
 
-pub(crate) fn of_asked(error: &AskedError) -> PyErr {
+pub(crate) fn of_asked(error: &RequestError) -> PyErr {
     match error {
-        AskedError::Argument { argument: "input-format", .. } => usage(error).about("format"),
-        AskedError::Argument { argument, .. } => usage(error).about(argument),
-        AskedError::Workload(error) => of_workload(error),
-        AskedError::Profile(ProfileError::Unreadable { source, .. }) => of_io(source, error),
-        AskedError::Profile(_) => DeviceError::new_err(error.to_string()),
-        AskedError::Lab(error) => of_lab(error),
+        RequestError::Argument { argument: "input-format", .. } => usage(error).about("format"),
+        RequestError::Argument { argument, .. } => usage(error).about(argument),
+        RequestError::Workload(error) => of_workload(error),
+        RequestError::Profile(ProfileError::Unreadable { source, .. }) => of_io(source, error),
+        RequestError::Profile(_) => DeviceError::new_err(error.to_string()),
+        RequestError::Lab(error) => of_lab(error),
     }
 }
 

@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
-use iosched_lab::asked::nearest;
+use iosched_lab::request::nearest;
 use iosched_trace::{Column, Columns, Names, TableRow, TraceRequest};
 use iosched_workload::Trace;
 use pyo3::prelude::*;
@@ -77,10 +77,10 @@ pub(crate) fn trace(
     }
     py.detach(|| rows.order(on_error))?;
     rows.warn(py)?;
-    let made = Trace::collect(name, 1, rows.requests.iter().map(|(request, _)| Ok(*request)));
-    let mut made = made.map_err(|error| of_workload(&error)).about("table")?;
-    made.name_processes(|pid| rows.processes.get(&pid).cloned());
-    Ok(made)
+    let trace = Trace::collect(name, 1, rows.requests.iter().map(|(request, _)| Ok(*request)));
+    let mut trace = trace.map_err(|error| of_workload(&error)).about("table")?;
+    trace.name_processes(|pid| rows.processes.get(&pid).cloned());
+    Ok(trace)
 }
 
 /// The columns of a table. A time that has its unit in its type may be called `time`, and a latency `latency`.
@@ -91,16 +91,18 @@ fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns>
         .iter()
         .any(|field| field.name() == "time" || matches!(Column::of_name(field.name()), Some(Column::Arrival(_))));
     for field in schema.fields() {
-        let own = field.name().as_str();
-        let meant = match own {
-            "time" | "latency" | "queue" if has_unit(field.data_type()) => format!("{own}_ns"),
-            "completed" | "end" if has_unit(field.data_type()) && !has_arrivals => format!("{own}_ns"),
+        let field_name = field.name().as_str();
+        let meant = match field_name {
+            "time" | "latency" | "queue" if has_unit(field.data_type()) => format!("{field_name}_ns"),
+            "completed" | "end" if has_unit(field.data_type()) && !has_arrivals => format!("{field_name}_ns"),
             "time" | "latency" => {
-                let unit =
-                    format!("has type {}, which has no unit; rename it to {own}_ns, _us, _ms or _s", field.data_type());
-                return Err(TraceError::new_err(format!("{name}: column {own} {unit}"))).about("table");
+                let unit = format!(
+                    "has type {}, which has no unit; rename it to {field_name}_ns, _us, _ms or _s",
+                    field.data_type()
+                );
+                return Err(TraceError::new_err(format!("{name}: column {field_name} {unit}"))).about("table");
             }
-            _ => own.to_owned(),
+            _ => field_name.to_owned(),
         };
         names.push(meant);
     }
@@ -108,11 +110,11 @@ fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns>
         .map_err(|error| TraceError::new_err(format!("{name}: {error}")))
         .about("table")?;
     let known = ["pid", "process", "device", "sync", "flags", "latency_ns", "latency_us", "latency_ms", "latency_s"];
-    for (own, _) in columns.iter().filter(|(_, column)| *column == Column::Unknown) {
-        let lower = own.to_lowercase();
+    for (field_name, _) in columns.iter().filter(|(_, column)| *column == Column::Unknown) {
+        let lower = field_name.to_lowercase();
         let near = known.contains(&lower.as_str()).then_some(lower.as_str()).or_else(|| nearest(&lower, known));
         if let Some(near) = near.filter(|near| !names.iter().any(|name| name == near)) {
-            warn(py, &format!("{name}: column {own:?} is unknown and was ignored; did you mean {near}?"))?;
+            warn(py, &format!("{name}: column {field_name:?} is unknown and was ignored; did you mean {near}?"))?;
         }
     }
     Ok(columns)
@@ -186,26 +188,27 @@ impl<'n> Rows<'n> {
             found: prepared.found(at),
             expected,
         };
-        let mut made = TableRow::default();
+        let mut parsed = TableRow::default();
         for prepared in columns {
             text.clear();
             prepared.cells.write(at, prepared.column, text);
             let value = self.columns.value(prepared.column, text.as_slice().into());
-            if value.and_then(|value| made.take(prepared.column, &value, &mut self.names)).is_none() {
+            if value.and_then(|value| parsed.take(prepared.column, &value, &mut self.names)).is_none() {
                 let words = self.columns.op_takes().filter(|_| prepared.column == Column::Op);
                 return Err(fault(prepared, words.unwrap_or_else(|| prepared.column.takes())));
             }
         }
-        let request = made.request(&mut self.names).map_err(|expected| {
-            let values: Vec<String> = columns.iter().map(|own| format!("{} {}", own.name, own.found(at))).collect();
+        let request = parsed.request(&mut self.names).map_err(|expected| {
+            let values: Vec<String> =
+                columns.iter().map(|column| format!("{} {}", column.name, column.found(at))).collect();
             Fault { row, column: None, found: values.join(", "), expected: expected.to_owned() }
         })?;
-        let length = columns.iter().find(|own| matches!(own.column, Column::Sectors | Column::LengthBytes));
+        let length = columns.iter().find(|column| matches!(column.column, Column::Sectors | Column::LengthBytes));
         if let Some(length) = length.filter(|_| request.op.has_data() && request.nr_sectors == 0) {
             return Err(fault(length, "a length above 0; only a flush has length 0".to_owned()));
         }
-        if !made.process().is_empty() {
-            self.processes.insert(request.pid, String::from_utf8_lossy(made.process()).into_owned());
+        if !parsed.process().is_empty() {
+            self.processes.insert(request.pid, String::from_utf8_lossy(parsed.process()).into_owned());
         }
         Ok(request)
     }

@@ -105,16 +105,16 @@ impl Failure {
     }
 }
 
-/// What the entry of a policy in a registry makes.
-struct Made {
+/// The Python factory of a policy in a registry, and where its failure is kept.
+struct PolicyFactory {
     factory: Py<PyAny>,
     failure: Arc<Failure>,
 }
 
-/// An entry lives as long as the process: it is used again when nobody runs what it made.
+/// A registry entry. It lives as long as the process, and is used again when no run uses its policy.
 #[derive(Clone, Copy)]
 struct Place {
-    made: &'static Mutex<Option<Made>>,
+    policy: &'static Mutex<Option<PolicyFactory>>,
     build: &'static Build,
 }
 
@@ -127,10 +127,11 @@ impl Place {
         if let Some(free) = locked(&FREE).pop() {
             return free;
         }
-        let made: &'static Mutex<Option<Made>> = Box::leak(Box::default());
+        let policy: &'static Mutex<Option<PolicyFactory>> = Box::leak(Box::default());
         let build = move |env: &Env| -> Box<dyn Elevator> {
             Python::attach(|py| {
-                let held = locked(made).as_ref().map(|own| (own.factory.clone_ref(py), Arc::clone(&own.failure)));
+                let held =
+                    locked(policy).as_ref().map(|policy| (policy.factory.clone_ref(py), Arc::clone(&policy.failure)));
                 let Some((factory, failure)) = held else {
                     // Nobody builds it who does not hold it.
                     return Box::new(Policy::idle(env.now, Arc::default()));
@@ -142,7 +143,7 @@ impl Place {
                 Box::new(policy)
             })
         };
-        Self { made, build: Box::leak(Box::new(build)) }
+        Self { policy, build: Box::leak(Box::new(build)) }
     }
 }
 
@@ -168,8 +169,8 @@ pub(crate) struct Policies {
 impl Drop for Policies {
     fn drop(&mut self) {
         for place in self.places.drain(..) {
-            let made = locked(place.made).take();
-            drop(made);
+            let policy = locked(place.policy).take();
+            drop(policy);
             locked(&FREE).push(place);
         }
     }
@@ -218,7 +219,7 @@ impl Policies {
     /// The setting that is meant.
     pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
         let text = self.text(given)?;
-        iosched_lab::asked::SettingTarget::Model(&self.registry)
+        iosched_lab::request::SettingTarget::Model(&self.registry)
             .parse(&text)
             .map_err(|problem| wrong("scheduler", format_args!("{text}: {problem}")))
     }
@@ -235,7 +236,8 @@ impl Policies {
             locked(&FREE).push(place);
             return Err(usage(format_args!("{error}; change the attribute `name` of the class")));
         }
-        *locked(place.made) = Some(Made { factory: factory.clone().unbind(), failure: Arc::clone(&self.failure) });
+        *locked(place.policy) =
+            Some(PolicyFactory { factory: factory.clone().unbind(), failure: Arc::clone(&self.failure) });
         self.places.push(place);
         self.given.push((factory.clone().unbind(), entry.name));
         Ok(entry.name)
@@ -284,8 +286,8 @@ impl Entry {
         // What functools.partial wraps.
         let class = factory.getattr_opt("func")?.unwrap_or_else(|| factory.clone());
         let attribute = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            let own = factory.getattr_opt(name)?.filter(|value| !value.is_none());
-            Ok(own.or(class.getattr_opt(name)?.filter(|value| !value.is_none())))
+            let value = factory.getattr_opt(name)?.filter(|value| !value.is_none());
+            Ok(value.or(class.getattr_opt(name)?.filter(|value| !value.is_none())))
         };
         let name = match attribute("name")? {
             Some(name) => name.extract::<String>()?,
@@ -353,7 +355,7 @@ impl Policy {
         let policy = factory.call0()?;
         let base = factory.py().import("iosched")?.getattr("Elevator")?;
         // What the base class has stands for what is not there.
-        let own = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+        let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let is_default = match policy.get_type().getattr_opt(name)? {
                 Some(method) => method.is(&base.getattr(name)?),
                 None => false,
@@ -361,7 +363,7 @@ impl Policy {
             let method = if is_default { None } else { policy.getattr_opt(name)? };
             Ok(method.map(Bound::unbind))
         };
-        self.calls = match (own("batch")?, own("insert")?, own("dispatch")?) {
+        self.calls = match (method("batch")?, method("insert")?, method("dispatch")?) {
             (Some(batch), ..) => Calls::Batch { batch },
             (None, Some(insert), Some(dispatch)) => Calls::Single { insert, dispatch },
             _ => {
@@ -371,7 +373,7 @@ impl Policy {
                 )));
             }
         };
-        self.complete = own("complete")?;
+        self.complete = method("complete")?;
         self.policy = Some(policy.unbind());
         Ok(())
     }
@@ -397,12 +399,12 @@ impl Policy {
         };
         let error = PolicyError::new_err(format!("{shown}: {method} at {at_ms:.6} ms {problem}; {left}"));
         let value = error.value(py);
-        let told = value
+        let written = value
             .setattr("time_ns", now_ns)
             .and_then(|()| value.setattr("method", method))
             .and_then(|()| value.setattr("queued", queued))
             .and_then(|()| value.setattr("policy", policy));
-        error.set_cause(py, cause.or(told.err()));
+        error.set_cause(py, cause.or(written.err()));
         self.give_up(error);
     }
 
@@ -433,8 +435,8 @@ impl Policy {
             ));
         };
         let id = request.get().id;
-        let own = self.queued.get_mut(id.index()).filter(|own| own.as_ref().is_some_and(|own| own.is(request)));
-        let Some(taken) = own.and_then(Option::take) else {
+        let slot = self.queued.get_mut(id.index()).filter(|slot| slot.as_ref().is_some_and(|slot| slot.is(request)));
+        let Some(taken) = slot.and_then(Option::take) else {
             return Err(format!(
                 "returned {}, which is not queued: it was already dispatched, or is from another run",
                 shown(returned)
@@ -535,16 +537,16 @@ impl Elevator for Policy {
     fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
         self.changed = true;
         self.dispatch(env).or_else(|| {
-            let queued = self.queued.iter_mut().filter(|own| own.is_some());
-            let first = queued.min_by_key(|own| own.as_ref().map(|own| own.get().number));
+            let queued = self.queued.iter_mut().filter(|slot| slot.is_some());
+            let first = queued.min_by_key(|slot| slot.as_ref().map(|slot| slot.get().number));
             first.and_then(Option::take).map(|request| request.get().id)
         })
     }
 
     fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
         // It names no neighbours, so that two of its requests never become one.
-        if let Some(own) = self.queued.get_mut(absorbed.index()) {
-            *own = None;
+        if let Some(slot) = self.queued.get_mut(absorbed.index()) {
+            *slot = None;
         }
     }
 

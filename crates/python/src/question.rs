@@ -3,7 +3,7 @@
 use iosched::{KernelVersion, Registry, UnknownKernel};
 use iosched_advise::tune::Goal;
 use iosched_lab::Experiment;
-use iosched_lab::asked::{self, Asked, ReplayMode};
+use iosched_lab::request::{self, ComparisonRequest, ReplayMode};
 use pyo3::prelude::*;
 
 use crate::error::{About as _, of_asked, wrong};
@@ -34,7 +34,7 @@ impl Question<'_, '_> {
     pub(crate) fn experiment(self, by: &str) -> PyResult<Experiment> {
         let workload = Workload::from_any(self.workload).about("workload")?;
         let devices: Vec<Device> = match self.device {
-            None => vec![Device::named(asked::DEVICE.as_ref())?],
+            None => vec![Device::named(request::DEVICE.as_ref())?],
             Some(given) => {
                 one_or_more(given).and_then(|all| all.iter().map(Device::from_any).collect()).about("device")?
             }
@@ -42,12 +42,12 @@ impl Question<'_, '_> {
         within("equal_within", self.equal_within, 0.01..=100.0, "per cent")?;
         check_length(self.warm_up, self.run_for, self.speed)?;
         let is_linux = self.registry.elevators().len() == Registry::linux().elevators().len();
-        let asked = Asked {
+        let request = ComparisonRequest {
             workload: workload.path.clone(),
             reading: workload.reading.clone(),
             devices: devices
                 .iter()
-                .map(|own| own.named.clone().unwrap_or_else(|| own.profile.name().to_owned()))
+                .map(|device| device.named.clone().unwrap_or_else(|| device.profile.name().to_owned()))
                 .collect(),
             machine: self.machine,
             registry: self.registry,
@@ -64,12 +64,13 @@ impl Question<'_, '_> {
             run_for_s: self.run_for,
             no_fairness: self.no_fairness,
         };
-        let profiles = devices.iter().map(|own| own.profile.clone()).collect();
-        let mut experiment = asked.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
-        for (number, own) in devices.iter().enumerate().filter(|(_, own)| own.named.is_none()) {
-            experiment.keep_profile_text(number, own.to_toml_text().to_owned());
+        let profiles = devices.iter().map(|device| device.profile.clone()).collect();
+        let mut experiment =
+            request.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
+        for (number, device) in devices.iter().enumerate().filter(|(_, device)| device.named.is_none()) {
+            experiment.keep_profile_text(number, device.to_toml_text().to_owned());
         }
-        if !is_linux || !workload.is_named() || devices.iter().any(|own| own.named.is_none()) {
+        if !is_linux || !workload.is_named() || devices.iter().any(|device| device.named.is_none()) {
             // No command line has what Python has made.
             experiment.command = format!("iosched.{by}({}, …)", workload.inner.name());
         }

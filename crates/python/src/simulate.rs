@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{BooleanArray, UInt32Array, UInt64Array};
 use iosched::{Decision, Flags, Setting};
-use iosched_lab::asked::{self, replay};
+use iosched_lab::request::{self, replay};
 use iosched_lab::{Figure, decision_json};
 use iosched_sim::{Observer, Plan, RunResult, SimError, Submitted, run};
 use iosched_workload::Workload as Inner;
@@ -61,16 +61,16 @@ pub(crate) fn simulate(
     let workload = Workload::from_any(workload).about("workload")?;
     let device = match device {
         Some(device) => Device::from_any(device).about("device")?,
-        None => Device::named(asked::DEVICE.as_ref())?,
+        None => Device::named(request::DEVICE.as_ref())?,
     };
     let mut policies = Policies::default();
     let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given));
     let setting = setting.about("scheduler")?;
     let mode = replay.as_deref().map(replay_mode).transpose()?;
     let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
-    let machine = asked::machine(machine.as_deref(), &workload.inner, std::slice::from_ref(&setting))
+    let machine = request::machine(machine.as_deref(), &workload.inner, std::slice::from_ref(&setting))
         .map_err(|error| of_asked(&error))?;
-    let limits = iosched_lab::verify::Limits { warm_up_ns: asked::ns(warm_up), run_for_ns: run_for.map(asked::ns) };
+    let limits = iosched_lab::verify::Limits { warm_up_ns: request::ns(warm_up), run_for_ns: run_for.map(request::ns) };
     let plan = Plan {
         seed,
         replay: replayed,
@@ -177,12 +177,12 @@ impl Reasons {
             _ => {}
         }
         let kind = kind.finish();
-        if let Some(&(_, known)) = self.known.iter().find(|(own, _)| *own == kind) {
+        if let Some(&(_, known)) = self.known.iter().find(|(known_kind, _)| *known_kind == kind) {
             self.last = known;
             return;
         }
         let name = decision_json(decision)["ev"].as_str().unwrap_or_default().to_owned();
-        let number = self.names.iter().position(|own| *own == name).unwrap_or_else(|| {
+        let number = self.names.iter().position(|known_name| *known_name == name).unwrap_or_else(|| {
             self.names.push(name);
             self.names.len() - 1
         });
@@ -220,10 +220,10 @@ impl Watch {
                 founder = further;
             }
             let Some(&mut Row { dispatched_ns, reason, .. }) = self.row(founder) else { continue };
-            let own = &mut self.rows[number];
-            own.request = founder;
-            if own.dispatched_ns.is_none() {
-                (own.dispatched_ns, own.reason) = (dispatched_ns, reason);
+            let row = &mut self.rows[number];
+            row.request = founder;
+            if row.dispatched_ns.is_none() {
+                (row.dispatched_ns, row.reason) = (dispatched_ns, reason);
             }
         }
         for number in 0..self.rows.len() {
@@ -397,10 +397,10 @@ impl Run {
             return Err(wrong("decisions", "were not kept in this run; write simulate(..., decisions=True)"));
         };
         decisions.table(py, |decisions| {
-            let told: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();
+            let values: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();
             let event = |value: &serde_json::Value| value["ev"].as_str().unwrap_or_default().to_owned();
-            let events: Vec<_> = told.iter().map(event).collect();
-            let texts = told.iter().map(|value| Some(value.to_string())).collect::<arrow_array::StringArray>();
+            let events: Vec<_> = values.iter().map(event).collect();
+            let texts = values.iter().map(|value| Some(value.to_string())).collect::<arrow_array::StringArray>();
             Columns::default()
                 .with("time_ns", UInt64Array::from_iter_values(decisions.iter().map(|(now_ns, _)| *now_ns)))
                 .with("event", words(events.iter().map(String::as_str)))
@@ -410,10 +410,10 @@ impl Run {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
-        let (own, py) = (slf.get(), slf.py());
-        let result = serde_json::to_string(&own.result).map_err(|error| RunError::new_err(error.to_string()))?;
-        let requests = own.requests.as_ref().map(|_| own.requests(py)).transpose()?;
-        let decisions = own.decisions.as_ref().map(|_| own.decisions(py)).transpose()?;
+        let (this, py) = (slf.get(), slf.py());
+        let result = serde_json::to_string(&this.result).map_err(|error| RunError::new_err(error.to_string()))?;
+        let requests = this.requests.as_ref().map(|_| this.requests(py)).transpose()?;
+        let decisions = this.decisions.as_ref().map(|_| this.decisions(py)).transpose()?;
         Ok((slf.get_type().getattr("_again")?, (result, requests, decisions)))
     }
 

@@ -17,18 +17,18 @@ pub(crate) struct Stream {
     /// How much of the chunk was handed on.
     taken: usize,
     /// Whether it is closed at the end.
-    own: bool,
+    closes_file: bool,
 }
 
 impl Stream {
     /// Of somebody who closes it himself.
     pub(crate) const fn borrowed(file: Py<PyAny>) -> Self {
-        Self { file, chunk: None, taken: 0, own: false }
+        Self { file, chunk: None, taken: 0, closes_file: false }
     }
 
     /// Closed when it is dropped.
     pub(crate) const fn owned(file: Py<PyAny>) -> Self {
-        Self { file, chunk: None, taken: 0, own: true }
+        Self { file, chunk: None, taken: 0, closes_file: true }
     }
 
     /// What fsspec opens.
@@ -42,8 +42,8 @@ impl Stream {
             let read = self.file.bind(py).call_method1("read", (CHUNK_BYTES,))?;
             read.extract().map_err(|_| {
                 let kind = read.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-                let told = format!("the file must be open in binary mode: it returns {kind}, not bytes");
-                ArgumentTypeError::new_err(told).about("source")
+                let message = format!("the file must be open in binary mode: it returns {kind}, not bytes");
+                ArgumentTypeError::new_err(message).about("source")
             })
         })
     }
@@ -65,7 +65,7 @@ impl Read for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.own {
+        if self.closes_file {
             // What was read is there: that it cannot be closed changes nothing.
             Python::attach(|py| drop(self.file.call_method0(py, "close")));
         }

@@ -31,7 +31,7 @@ type Refused = (String, String);
 fn of_sweep(error: &SweepError) -> PyErr {
     match error {
         SweepError::Io { source, .. } => of_io(source, error),
-        SweepError::Asked(error) => of_asked(error),
+        SweepError::Request(error) => of_asked(error),
         SweepError::Lab(error) => of_lab(error),
         SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
         _ => IoschedError::new_err(error.to_string()),
@@ -98,14 +98,14 @@ impl SweepPlan {
             Ok(listed.into_iter().map(|(url, identity, bytes)| Found::at_url(url, identity, bytes)).collect())
         };
         let units = self.plan.units(found);
-        let refused = units.refused.into_iter().map(|own| (own.workload, own.problem)).collect();
+        let refused = units.refused.into_iter().map(|refusal| (refusal.workload, refusal.problem)).collect();
         Ok((units.units.into_iter().map(SweepUnit).collect(), refused))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, String, String))> {
-        let own = slf.get();
-        let directory = own.plan.directory().display().to_string();
-        Ok((slf.get_type().getattr("_again")?, (own.text.clone(), "plan".to_owned(), directory)))
+        let plan = slf.get();
+        let directory = plan.plan.directory().display().to_string();
+        Ok((slf.get_type().getattr("_again")?, (plan.text.clone(), "plan".to_owned(), directory)))
     }
 
     #[staticmethod]
@@ -196,9 +196,9 @@ impl SweepUnit {
             self.0.make(workload, &control).map_err(|error| of_sweep(&error))
         };
         let stop = || (0..2).for_each(|_| control.interrupt());
-        let made = interruptible(py, carry_out, stop)??;
-        let made = made.ok_or_else(|| pyo3::exceptions::PyKeyboardInterrupt::new_err(()))?;
-        Ok((PyBytes::new(py, &made.runs), PyBytes::new(py, &made.verdicts)))
+        let results = interruptible(py, carry_out, stop)??;
+        let results = results.ok_or_else(|| pyo3::exceptions::PyKeyboardInterrupt::new_err(()))?;
+        Ok((PyBytes::new(py, &results.runs), PyBytes::new(py, &results.verdicts)))
     }
 
     fn __repr__(&self) -> String {
@@ -214,7 +214,7 @@ impl SweepUnit {
 /// The workload of a unit, as `read` gives it.
 fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
     let Some(read) = read else { return unit.open(None).map_err(|error| error.to_string()) };
-    let told = |error: PyErr| Python::attach(|py| error.value(py).to_string());
+    let message = |error: PyErr| Python::attach(|py| error.value(py).to_string());
     let given = Python::attach(|py| -> PyResult<Result<Stream, Inner>> {
         let given = read.bind(py).call0()?;
         Ok(if given.hasattr("read")? {
@@ -223,7 +223,7 @@ fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
             Err(Workload::from_any(Some(&given))?.inner)
         })
     });
-    match given.map_err(told)? {
+    match given.map_err(message)? {
         Ok(stream) => unit.open(Some(Box::new(stream))).map_err(|error| error.to_string()),
         Err(workload) => Ok(workload),
     }
@@ -239,7 +239,7 @@ pub(crate) fn estimate<'py>(
     read: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let units: Vec<Unit> = units.iter().map(|unit| unit.0.clone()).collect();
-    let told = py.detach(|| {
+    let estimate = py.detach(|| {
         iosched_sweep::estimate(&units, |unit| {
             let reader = read.as_ref().and_then(|read| {
                 Python::attach(|py| {
@@ -250,7 +250,7 @@ pub(crate) fn estimate<'py>(
             opened(unit, reader.as_ref()).map_err(SweepError::Summary)
         })
     });
-    let Estimate { units, runs, bytes, core_s, memory_bytes, unreadable, .. } = told;
+    let Estimate { units, runs, bytes, core_s, memory_bytes, unreadable, .. } = estimate;
     let all = PyDict::new(py);
     all.set_item("units", units)?;
     all.set_item("runs", runs)?;
@@ -322,15 +322,15 @@ impl FleetSummary {
             iosched_sweep::Choice::CannotTell => "cannot_tell",
         };
         Columns::default()
-            .with("workload", words(all.iter().map(|own| own.workload.as_str())))
-            .with("device", words(all.iter().map(|own| own.device.as_str())))
-            .with("baseline", words(all.iter().map(|own| own.baseline.as_str())))
-            .with("chosen", words(all.iter().map(|own| own.chosen.as_str())))
+            .with("workload", words(all.iter().map(|volume| volume.workload.as_str())))
+            .with("device", words(all.iter().map(|volume| volume.device.as_str())))
+            .with("baseline", words(all.iter().map(|volume| volume.baseline.as_str())))
+            .with("chosen", words(all.iter().map(|volume| volume.chosen.as_str())))
             .with("choice", words(all.iter().map(choice)))
-            .with("maybe", all.iter().map(|own| own.maybe.as_deref()).collect::<StringArray>())
-            .with("percent", all.iter().map(|own| own.percent).collect::<Float64Array>())
-            .with("runs", UInt64Array::from_iter_values(all.iter().map(|own| own.runs as u64)))
-            .with("ios", UInt64Array::from_iter_values(all.iter().map(|own| own.ios)))
+            .with("maybe", all.iter().map(|volume| volume.maybe.as_deref()).collect::<StringArray>())
+            .with("percent", all.iter().map(|volume| volume.percent).collect::<Float64Array>())
+            .with("runs", UInt64Array::from_iter_values(all.iter().map(|volume| volume.runs as u64)))
+            .with("ios", UInt64Array::from_iter_values(all.iter().map(|volume| volume.ios)))
             .table()
     }
 
@@ -353,12 +353,12 @@ impl FleetSummary {
         };
         Columns::default()
             .with("strategy", words(all.iter().map(strategy)))
-            .with("settings", all.iter().map(|own| Some(settings(own))).collect::<StringArray>())
-            .with("percent", Float64Array::from_iter_values(all.iter().map(|own| own.percent)))
-            .with("low", all.iter().map(|own| own.interval.map(|own| own.0)).collect::<Float64Array>())
-            .with("high", all.iter().map(|own| own.interval.map(|own| own.1)).collect::<Float64Array>())
-            .with("total_percent", all.iter().map(|own| own.total_percent).collect::<Float64Array>())
-            .with("volumes", UInt64Array::from_iter_values(all.iter().map(|own| own.volumes as u64)))
+            .with("settings", all.iter().map(|gain| Some(settings(gain))).collect::<StringArray>())
+            .with("percent", Float64Array::from_iter_values(all.iter().map(|gain| gain.percent)))
+            .with("low", all.iter().map(|gain| gain.interval.map(|(low, _)| low)).collect::<Float64Array>())
+            .with("high", all.iter().map(|gain| gain.interval.map(|(_, high)| high)).collect::<Float64Array>())
+            .with("total_percent", all.iter().map(|gain| gain.total_percent).collect::<Float64Array>())
+            .with("volumes", UInt64Array::from_iter_values(all.iter().map(|gain| gain.volumes as u64)))
             .table()
     }
 

@@ -102,8 +102,8 @@ impl Table {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().0.column_by_name(name).is_none() {
             let known = slf.get().column_names().join(", ");
-            let told = format!("there is no column {name:?}; available: {known}");
-            return Err(ColumnError::new_err(told).about("name"));
+            let message = format!("there is no column {name:?}; available: {known}");
+            return Err(ColumnError::new_err(message).about("name"));
         }
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method1("column", (name,))
     }
@@ -119,8 +119,8 @@ impl Table {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Vec<Packed<'py>>,))> {
-        let own = &slf.get().0;
-        let columns = own.schema_ref().fields().iter().zip(own.columns());
+        let batch = &slf.get().0;
+        let columns = batch.schema_ref().fields().iter().zip(batch.columns());
         let packed = columns.map(|(field, values)| pack(slf.py(), field, values)).collect::<PyResult<_>>()?;
         Ok((slf.get_type().getattr("_again")?, (packed,)))
     }

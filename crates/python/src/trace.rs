@@ -187,8 +187,8 @@ pub(crate) fn priorities(ionice: &[String]) -> PyResult<Vec<Ionice>> {
 fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) -> PyResult<Trace> {
     let py = source.py();
     if source.hasattr("read")? {
-        let own: Option<String> = source.getattr("name").ok().and_then(|name| name.extract().ok());
-        let name = name.map(str::to_owned).or(own).unwrap_or_else(|| "trace".to_owned());
+        let file_name: Option<String> = source.getattr("name").ok().and_then(|name| name.extract().ok());
+        let name = name.map(str::to_owned).or(file_name).unwrap_or_else(|| "trace".to_owned());
         let stream = Stream::borrowed(source.clone().unbind());
         return py.detach(|| Trace::read(&name, stream, options));
     }
@@ -316,8 +316,12 @@ impl Trace {
         info.set_item("end_bytes", self.inner.end_sector() * 512)?;
         info.set_item("devices", self.inner.devices())?;
         info.set_item("knows_completions", self.inner.knows_completions())?;
-        let processes: Vec<_> =
-            self.inner.processes().iter().map(|own| (own.pid, own.name.clone(), own.requests)).collect();
+        let processes: Vec<_> = self
+            .inner
+            .processes()
+            .iter()
+            .map(|process| (process.pid, process.name.clone(), process.requests))
+            .collect();
         info.set_item("processes", processes)?;
         info.set_item("missing", self.missing())?;
         info.set_item("left_out", self.inner.left_out())?;
@@ -352,10 +356,10 @@ impl Trace {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
-        let own = slf.get();
+        let trace = slf.get();
         // The flag as it is: reads are synchronous without it.
-        let table = slf.py().detach(|| own.table(|entry| entry.flags().contains(Flags::SYNC)))?;
-        Ok((slf.get_type().getattr("_again")?, (own.inner.name().to_owned(), table, own.inner.resolution_ns())))
+        let table = slf.py().detach(|| trace.table(|entry| entry.flags().contains(Flags::SYNC)))?;
+        Ok((slf.get_type().getattr("_again")?, (trace.inner.name().to_owned(), table, trace.inner.resolution_ns())))
     }
 
     #[staticmethod]

@@ -109,34 +109,35 @@ pub(crate) fn space<'py>(
     also: Option<&Bound<'py, PyAny>>,
     fix: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let device =
-        device.map_or_else(|| Device::named(iosched_lab::asked::DEVICE.as_ref()), Device::from_any).about("device")?;
+    let device = device
+        .map_or_else(|| Device::named(iosched_lab::request::DEVICE.as_ref()), Device::from_any)
+        .about("device")?;
     let mut policies = Policies::default();
     let mut settings = Vec::new();
     for given in one_or_more(scheduler).about("scheduler")? {
         let text = policies.text(&given).about("scheduler")?;
         let refused = |problem: String| wrong("scheduler", format_args!("{text}: {problem}"));
-        let target = iosched_lab::asked::SettingTarget::Model(policies.registry());
+        let target = iosched_lab::request::SettingTarget::Model(policies.registry());
         settings.extend(target.parse_all(&text).map_err(refused)?);
     }
     let config = BlockLayer::default().queue_config(&device.profile, None);
     let space =
         Space::of(&settings, &selection(vary, also, fix)?, &config).map_err(|error| of_tuning(&error.into()))?;
-    let told = space.elevators.iter().map(|own| {
-        let dimensions = own.dimensions.iter().map(|dimension| {
-            let told = PyDict::new(py);
-            told.set_item("name", &dimension.name)?;
-            told.set_item("unit", &dimension.unit)?;
-            told.set_item("values", dimension.values.clone())?;
-            told.set_item("default", dimension.values[dimension.default])?;
-            Ok(told)
+    let elevators = space.elevators.iter().map(|elevator| {
+        let dimensions = elevator.dimensions.iter().map(|dimension| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", &dimension.name)?;
+            dict.set_item("unit", &dimension.unit)?;
+            dict.set_item("values", dimension.values.clone())?;
+            dict.set_item("default", dimension.values[dimension.default])?;
+            Ok(dict)
         });
-        let told = PyDict::new(py);
-        told.set_item("setting", own.defaults.to_string())?;
-        told.set_item("dimensions", dimensions.collect::<PyResult<Vec<_>>>()?)?;
-        Ok(told)
+        let dict = PyDict::new(py);
+        dict.set_item("setting", elevator.defaults.to_string())?;
+        dict.set_item("dimensions", dimensions.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(dict)
     });
-    told.collect()
+    elevators.collect()
 }
 
 /// Searches, among the values that declarations call worth trying, for the settings that serve a workload best on a
@@ -257,9 +258,9 @@ impl Search {
     /// unconfirmed.
     #[getter]
     fn finding(&self) -> PyResult<String> {
-        let told =
+        let identifier =
             serde_json::to_value(self.results().finding).map_err(|error| RunError::new_err(error.to_string()))?;
-        Ok(told.as_str().unwrap_or_default().to_owned())
+        Ok(identifier.as_str().unwrap_or_default().to_owned())
     }
 
     /// What was found, in a sentence.
@@ -291,9 +292,9 @@ impl Search {
             let rows: Vec<_> = results
                 .standings
                 .iter()
-                .flat_map(|own| {
-                    let figures = own.figures.iter().enumerate();
-                    figures.filter_map(move |(number, figure)| Some((own, number, figure.as_ref()?)))
+                .flat_map(|trial| {
+                    let figures = trial.figures.iter().enumerate();
+                    figures.filter_map(move |(number, figure)| Some((trial, number, figure.as_ref()?)))
                 })
                 .collect();
             let compared = || rows.iter().map(|row| row.2.comparison);
@@ -305,13 +306,21 @@ impl Search {
                 .with("goal", rows.iter().map(|row| Some(row.1 < results.header.goals)).collect::<BooleanArray>())
                 .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.2.mean)))
                 .with("sd", rows.iter().map(|row| row.2.sd).collect::<Float64Array>())
-                .with("verdict", compared().map(|own| own.map(|own| own.verdict.id())).collect::<StringArray>())
-                .with("percent", compared().map(|own| own?.percent).collect::<Float64Array>())
-                .with("low_percent", compared().map(|own| Some(own?.interval_percent?.0)).collect::<Float64Array>())
-                .with("high_percent", compared().map(|own| Some(own?.interval_percent?.1)).collect::<Float64Array>())
+                .with("verdict", compared().map(|comparison| Some(comparison?.verdict.id())).collect::<StringArray>())
+                .with("percent", compared().map(|comparison| comparison?.percent).collect::<Float64Array>())
+                .with(
+                    "low_percent",
+                    compared().map(|comparison| Some(comparison?.interval_percent?.0)).collect::<Float64Array>(),
+                )
+                .with(
+                    "high_percent",
+                    compared().map(|comparison| Some(comparison?.interval_percent?.1)).collect::<Float64Array>(),
+                )
                 .with(
                     "allowed",
-                    rows.iter().map(|row| Some(row.0.constraints.iter().all(|own| own.kept))).collect::<BooleanArray>(),
+                    rows.iter()
+                        .map(|row| Some(row.0.constraints.iter().all(|constraint| constraint.kept)))
+                        .collect::<BooleanArray>(),
                 )
                 .table()
         })

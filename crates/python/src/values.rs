@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use iosched::Registry;
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, RUN_SECONDS, SPEEDS, is_warm_up};
+use iosched_lab::request::{self, RUN_SECONDS, SPEEDS, is_warm_up};
 use iosched_trace::{Columns, Format, ReadOptions};
 use iosched_workload::{TaskSet, Workload as Inner};
 use pyo3::prelude::*;
@@ -102,7 +102,7 @@ impl Device {
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        given.map_or_else(|| Self::named(asked::DEVICE.as_ref()), Self::from_any).about("given")
+        given.map_or_else(|| Self::named(request::DEVICE.as_ref()), Self::from_any).about("given")
     }
 
     /// A profile written as TOML.
@@ -172,10 +172,10 @@ impl Device {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
-        let own = slf.get();
-        let make = slf.get_type().getattr(if own.named.is_some() { "_again" } else { "from_toml" })?;
-        let second = own.named.clone().unwrap_or_else(|| own.profile.name().to_owned());
-        Ok((make, (own.text.clone(), second)))
+        let device = slf.get();
+        let make = slf.get_type().getattr(if device.named.is_some() { "_again" } else { "from_toml" })?;
+        let second = device.named.clone().unwrap_or_else(|| device.profile.name().to_owned());
+        Ok((make, (device.text.clone(), second)))
     }
 
     /// One that was named, where its file may not be.
@@ -231,7 +231,7 @@ impl Setting {
             written.push(if written.contains(':') { ',' } else { ':' });
             written.push_str(&format!("{name}={}", value_text(&value)?));
         }
-        asked::SettingTarget::Model(&iosched::Registry::linux())
+        request::SettingTarget::Model(&iosched::Registry::linux())
             .parse(&written)
             .map(Self)
             .map_err(|problem| usage(format_args!("setting {written}: {problem}")).about("text"))
@@ -353,7 +353,7 @@ impl Workload {
 
     fn open(py: Python<'_>, path: PathBuf, words: Reading) -> PyResult<Self> {
         let reading = words.options()?;
-        let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
+        let inner = py.detach(|| request::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
         if let Inner::Trace(trace) = &inner {
             warn_of_gaps(py, trace)?;
         }
@@ -369,7 +369,7 @@ impl Workload {
     fn text(kind: &'static str, text: &str, name: &str) -> PyResult<Self> {
         let inner = match kind {
             "job" => {
-                let job = iosched_workload::fio::JobFile::parse(name, text.as_bytes(), &asked::ProcessEnvironment);
+                let job = iosched_workload::fio::JobFile::parse(name, text.as_bytes(), &request::ProcessEnvironment);
                 job.map(|file| Inner::Jobs(iosched_workload::fio::Jobs::new(file))).map_err(Into::into)
             }
             _ => TaskSet::parse(name, text).map(|set| Inner::Tasks(set.into())),
@@ -412,7 +412,7 @@ impl Workload {
     /// The recorded run of pgbench that comes with iosched.
     #[staticmethod]
     fn sample() -> PyResult<Self> {
-        let inner = asked::sample().map_err(|error| of_workload(&error))?;
+        let inner = request::sample().map_err(|error| of_workload(&error))?;
         Ok(Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Sample })
     }
 

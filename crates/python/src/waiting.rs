@@ -26,12 +26,12 @@ pub(crate) fn interruptible<T: Send>(
         });
         let mut raised = None;
         while raised.is_none() {
-            let (again, told) = py.detach(move || {
-                let told = done.recv_timeout(TICK);
-                (done, told)
+            let (again, message) = py.detach(move || {
+                let message = done.recv_timeout(TICK);
+                (done, message)
             });
             done = again;
-            match told {
+            match message {
                 Err(RecvTimeoutError::Timeout) => raised = py.check_signals().err(),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }

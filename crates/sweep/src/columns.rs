@@ -100,31 +100,31 @@ impl Values {
     fn read(&mut self, column: ColumnReader, rows: usize) -> Result<(), ParquetError> {
         let other = || ParquetError::General("a column is of another type than its schema says".to_owned());
         match (self, column) {
-            (Self::Text(all), ColumnReader::ByteArrayColumnReader(mut own)) => {
+            (Self::Text(all), ColumnReader::ByteArrayColumnReader(mut reader)) => {
                 let text = |bytes: ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
                 read(
                     all,
                     rows,
-                    |values, levels| own.read_records(rows, Some(levels), None, values).map(|read| read.0),
+                    |values, levels| reader.read_records(rows, Some(levels), None, values).map(|read| read.0),
                     text,
                 )
             }
-            (Self::Whole(all), ColumnReader::Int64ColumnReader(mut own)) => read(
+            (Self::Whole(all), ColumnReader::Int64ColumnReader(mut reader)) => read(
                 all,
                 rows,
-                |values, levels| own.read_records(rows, Some(levels), None, values).map(|read| read.0),
+                |values, levels| reader.read_records(rows, Some(levels), None, values).map(|read| read.0),
                 |whole| whole as u64,
             ),
-            (Self::Number(all), ColumnReader::DoubleColumnReader(mut own)) => read(
+            (Self::Number(all), ColumnReader::DoubleColumnReader(mut reader)) => read(
                 all,
                 rows,
-                |values, levels| own.read_records(rows, Some(levels), None, values).map(|read| read.0),
+                |values, levels| reader.read_records(rows, Some(levels), None, values).map(|read| read.0),
                 |number| number,
             ),
-            (Self::Truth(all), ColumnReader::BoolColumnReader(mut own)) => read(
+            (Self::Truth(all), ColumnReader::BoolColumnReader(mut reader)) => read(
                 all,
                 rows,
-                |values, levels| own.read_records(rows, Some(levels), None, values).map(|read| read.0),
+                |values, levels| reader.read_records(rows, Some(levels), None, values).map(|read| read.0),
                 |truth| truth,
             ),
             _ => Err(other()),
@@ -216,7 +216,7 @@ impl Table {
     }
 
     fn column(&self, name: &str) -> Option<&Values> {
-        self.columns.iter().find(|(own, _)| own == name).map(|(_, values)| values)
+        self.columns.iter().find(|(column, _)| column == name).map(|(_, values)| values)
     }
 
     /// As a Parquet file: the same table gives the same bytes.
@@ -294,12 +294,12 @@ impl Table {
         if self.columns.len() != other.columns.len() {
             return Err(format!("has {} columns, but other files have {}", other.columns.len(), self.columns.len()));
         }
-        for ((name, own), (other_name, values)) in self.columns.iter_mut().zip(other.columns) {
-            match (own, values) {
-                (Values::Text(own), Values::Text(values)) if *name == other_name => own.extend(values),
-                (Values::Whole(own), Values::Whole(values)) if *name == other_name => own.extend(values),
-                (Values::Number(own), Values::Number(values)) if *name == other_name => own.extend(values),
-                (Values::Truth(own), Values::Truth(values)) if *name == other_name => own.extend(values),
+        for ((name, mine), (other_name, values)) in self.columns.iter_mut().zip(other.columns) {
+            match (mine, values) {
+                (Values::Text(mine), Values::Text(values)) if *name == other_name => mine.extend(values),
+                (Values::Whole(mine), Values::Whole(values)) if *name == other_name => mine.extend(values),
+                (Values::Number(mine), Values::Number(values)) if *name == other_name => mine.extend(values),
+                (Values::Truth(mine), Values::Truth(values)) if *name == other_name => mine.extend(values),
                 _ => {
                     return Err(format!(
                         "has the column {other_name} where other files have {name}, or its type differs"

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::columns::Table;
 use crate::error::SweepError;
 use crate::summary::{Gathering, Summary};
-use crate::unit::{Made, Unit};
+use crate::unit::{Unit, UnitTables};
 
 /// The tables of a dataset.
 pub const RUNS: &str = "runs";
@@ -108,9 +108,9 @@ impl Directory {
     /// As [`Self::each`], or files have other columns than others.
     pub fn table(&self, table: &str) -> Result<Table, SweepError> {
         let mut all = Table::default();
-        self.each(table, |own| {
+        self.each(table, |part| {
             let problem = |problem| SweepError::Dataset { file: self.root.join(table).display().to_string(), problem };
-            all.append(own).map_err(problem)
+            all.append(part).map_err(problem)
         })?;
         Ok(all)
     }
@@ -137,9 +137,9 @@ impl Directory {
     ///
     /// # Errors
     /// One cannot be written.
-    pub fn put(&self, unit: &Unit, made: &Made) -> Result<(), SweepError> {
-        self.write(&place(VERDICTS, unit), &made.verdicts)?;
-        self.write(&place(RUNS, unit), &made.runs)
+    pub fn put(&self, unit: &Unit, results: &UnitTables) -> Result<(), SweepError> {
+        self.write(&place(VERDICTS, unit), &results.verdicts)?;
+        self.write(&place(RUNS, unit), &results.runs)
     }
 
     /// A file at `place`, whole or not at all.

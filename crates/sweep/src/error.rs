@@ -3,7 +3,7 @@
 use std::io;
 
 use iosched_lab::LabError;
-use iosched_lab::asked::AskedError;
+use iosched_lab::request::RequestError;
 
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum SweepError {
     },
     /// What a unit is to compare.
     #[error(transparent)]
-    Asked(#[from] AskedError),
+    Request(#[from] RequestError),
     /// A comparison.
     #[error(transparent)]
     Lab(#[from] LabError),

@@ -64,7 +64,7 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
     let mut tried = Vec::new();
     for unit in chosen {
         match probe(unit, &open) {
-            Ok(own) => tried.push(own),
+            Ok(trial) => tried.push(trial),
             Err(_) => unreadable += 1,
         }
     }
@@ -72,7 +72,8 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
     workloads.sort_unstable();
     workloads.dedup();
     let largest = units.iter().map(Unit::bytes).max().unwrap_or(0);
-    let requests_a_byte = tried.iter().map(|own| own.requests as f64 / own.bytes.max(1) as f64).fold(0.0, f64::max);
+    let requests_a_byte =
+        tried.iter().map(|trial| trial.requests as f64 / trial.bytes.max(1) as f64).fold(0.0, f64::max);
     let memory_bytes = memory_bytes(largest, requests_a_byte);
     Estimate {
         units: units.len(),
@@ -93,7 +94,7 @@ fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
 
 /// Time of a unit, by that of the tried one whose workload is nearest in size, in proportion.
 fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
-    let distance = |own: &&Tried| own.bytes.abs_diff(unit.bytes());
+    let distance = |trial: &&Tried| trial.bytes.abs_diff(unit.bytes());
     let Some(near) = tried.iter().min_by_key(distance) else { return 0.0 };
     let larger = unit.bytes().max(1) as f64 / near.bytes.max(1) as f64;
     (near.read_s + near.run_s * (unit.runs() as f64 + near.alone) / near.runs) * larger

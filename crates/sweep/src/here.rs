@@ -33,11 +33,11 @@ pub enum Event<'a> {
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Units that were done before.
+    /// Units that the dataset had before.
     pub before: usize,
-    /// Units that were made.
-    pub made: usize,
-    /// What could not be made, by name.
+    /// Units that this call finished.
+    pub finished: usize,
+    /// Units that failed.
     pub failed: Vec<Failed>,
     /// Units of the dataset that are not of this plan, or of another version.
     pub others: usize,
@@ -132,13 +132,13 @@ pub fn run(
         for (unit, said) in said {
             let observed = match said {
                 Said::Done => {
-                    outcome.made += 1;
-                    observe(Event::Done(unit), outcome.made, of)
+                    outcome.finished += 1;
+                    observe(Event::Done(unit), outcome.finished, of)
                 }
                 Said::Failed(problem) => {
                     let (workload, device) = (unit.workload().to_owned(), Some(unit.device().to_owned()));
                     let failed = Failed { workload, device, id: Some(unit.id().to_owned()), problem };
-                    let observed = observe(Event::Failed(&failed), outcome.made, of);
+                    let observed = observe(Event::Failed(&failed), outcome.finished, of);
                     outcome.failed.push(failed);
                     observed
                 }
@@ -167,7 +167,7 @@ fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &
         Err(problem) => return Said::Failed(problem),
     };
     match unit.make(workload, control) {
-        Ok(Some(made)) => directory.put(unit, &made).map_or_else(Said::Halt, |()| Said::Done),
+        Ok(Some(results)) => directory.put(unit, &results).map_or_else(Said::Halt, |()| Said::Done),
         Ok(None) => Said::Ended,
         Err(error) => Said::Failed(error.to_string()),
     }

@@ -40,5 +40,5 @@ pub use found::{Found, find};
 pub use here::{Event, Outcome, Sweeping, run};
 pub use plan::{Failed, Plan, Units, is_url};
 pub use summary::{Choice, Gain, Gathering, Strategy, Summary, Volume};
-pub use unit::{Made, Unit};
+pub use unit::{Unit, UnitTables};
 pub use workloads::Workloads;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, AskedError, RUN_SECONDS, SPEEDS, is_warm_up};
+use iosched_lab::request::{self, RUN_SECONDS, RequestError, SPEEDS, is_warm_up};
 use iosched_trace::{Columns, Format, Ionice, TimeUnit};
 use serde::{Deserialize, Serialize};
 
@@ -172,13 +172,13 @@ impl Plan {
             for named in &cross.workloads {
                 let mut question = cross.question.clone();
                 let workloads = match named {
-                    Named::Command(own) => Ok(vec![Found::command(&own.command)]),
+                    Named::Command(command) => Ok(vec![Found::command(&command.command)]),
                     Named::Path(path) => found.entry(path.clone()).or_insert_with(|| find(path)).clone(),
-                    Named::Read(own) => {
-                        question.read_as(own.format.as_deref(), own.columns.as_deref(), own.partial);
-                        question.time_unit = own.time_unit;
-                        question.ionice.clone_from(&own.ionice);
-                        found.entry(own.path.clone()).or_insert_with(|| find(&own.path)).clone()
+                    Named::Read(trace) => {
+                        question.read_as(trace.format.as_deref(), trace.columns.as_deref(), trace.partial);
+                        question.time_unit = trace.time_unit;
+                        question.ionice.clone_from(&trace.ionice);
+                        found.entry(trace.path.clone()).or_insert_with(|| find(&trace.path)).clone()
                     }
                 };
                 match workloads {
@@ -217,18 +217,18 @@ impl Named {
     fn pattern(&self) -> &str {
         match self {
             Self::Path(path) => path,
-            Self::Read(own) => &own.path,
-            Self::Command(own) => &own.command,
+            Self::Read(trace) => &trace.path,
+            Self::Command(command) => &command.command,
         }
     }
 
     fn check(&self) -> Result<(), String> {
-        let Self::Read(own) = self else { return Ok(()) };
-        if let Some(name) = own.format.as_deref().filter(|name| Format::from_name(name).is_none()) {
-            return Err(format!("{}: there is no format {name}; available: {}", own.path, Format::names()));
+        let Self::Read(trace) = self else { return Ok(()) };
+        if let Some(name) = trace.format.as_deref().filter(|name| Format::from_name(name).is_none()) {
+            return Err(format!("{}: there is no format {name}; available: {}", trace.path, Format::names()));
         }
-        if let Some(columns) = &own.columns {
-            Columns::parse(columns).map_err(|problem| format!("{}: columns {columns}: {problem}", own.path))?;
+        if let Some(columns) = &trace.columns {
+            Columns::parse(columns).map_err(|problem| format!("{}: columns {columns}: {problem}", trace.path))?;
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl Axes {
         }
         let devices = devices.iter().map(|name| Device::load(name, directory)).collect::<Result<_, _>>()?;
         let registry = iosched::Registry::linux();
-        let target = asked::SettingTarget::Model(&registry);
+        let target = request::SettingTarget::Model(&registry);
         let mut settings = Vec::new();
         for text in self.schedulers.unwrap_or_default().to_vec() {
             settings.extend(target.parse_all(&text).map_err(|problem| format!("schedulers {text}: {problem}"))?);
@@ -299,14 +299,14 @@ impl Axes {
         if !labels.contains(&baseline) {
             labels.insert(0, baseline.clone());
         }
-        let runs = self.runs.unwrap_or(asked::RUNS);
+        let runs = self.runs.unwrap_or(request::RUNS);
         if !(1..=RUNS_MAX).contains(&runs) {
             return Err(format!("runs is {runs}; it must be from 1 to {RUNS_MAX}"));
         }
         if let Some(machine) = &self.machine {
             iosched_lab::MachineProfile::load(machine).map_err(|error| error.to_string())?;
         }
-        if let Some(replay) = self.replay.as_deref().filter(|own| !["open", "closed"].contains(own)) {
+        if let Some(replay) = self.replay.as_deref().filter(|mode| !["open", "closed"].contains(mode)) {
             return Err(format!("replay is {replay:?}; it must be \"closed\" or \"open\""));
         }
         let within = |name: &str, value: Option<f64>, range: RangeInclusive<f64>| match value {
@@ -348,7 +348,7 @@ impl Device {
     fn load(name: &str, directory: &Path) -> Result<Self, String> {
         let path =
             if iosched_disk::is_path(name) { directory.join(name).display().to_string() } else { name.to_owned() };
-        let profile = Profile::load(&path).map_err(|error| AskedError::from(error).to_string())?;
+        let profile = Profile::load(&path).map_err(|error| RequestError::from(error).to_string())?;
         let text = profile.to_toml().map_err(|error| error.to_string())?;
         Ok(Self { name: profile.name().to_owned(), profile: text })
     }
@@ -375,7 +375,7 @@ fn check_fields(text: &str) -> Result<(), String> {
     let check = |table: &toml::Table, more: &str| {
         let unknown = table.keys().find(|name| !FIELDS.contains(&name.as_str()) && *name != more);
         unknown.map_or(Ok(()), |name| {
-            let meant = asked::did_you_mean(name, FIELDS.iter().copied());
+            let meant = request::did_you_mean(name, FIELDS.iter().copied());
             Err(format!("a plan has no field {name}{meant}; available: {}", FIELDS.join(", ")))
         })
     };

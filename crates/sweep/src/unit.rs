@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use iosched_disk::Profile;
-use iosched_lab::asked::{self, Asked, AskedError, ReplayMode};
+use iosched_lab::request::{self, ComparisonRequest, ReplayMode, RequestError};
 use iosched_lab::{Comparison, Control, Experiment, Finished, Records, Results, execute};
 use iosched_trace::{Columns, Format, Ionice, ReadOptions, TimeUnit};
 use iosched_workload::Workload;
@@ -78,12 +78,12 @@ pub struct Unit {
     question: Question,
 }
 
-/// What a unit gave: the files of a dataset.
+/// The results of a unit: files of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// A row for each figure of each run, as Parquet.
+pub struct UnitTables {
+    /// A row for each metric of each run, as Parquet.
     pub runs: Vec<u8>,
-    /// A row for each figure of each setting, as Parquet.
+    /// A row for each metric of each setting, as Parquet.
     pub verdicts: Vec<u8>,
 }
 
@@ -153,9 +153,9 @@ impl Unit {
 
     /// The same with so many runs, under the same name: to be tried.
     pub(crate) fn with_runs(&self, runs: u32) -> Self {
-        let mut own = self.clone();
-        own.question.runs = runs;
-        own
+        let mut unit = self.clone();
+        unit.question.runs = runs;
+        unit
     }
 
     /// As it is handed to another machine.
@@ -191,52 +191,52 @@ impl Unit {
     pub fn open(&self, content: Option<Box<dyn Read + Send>>) -> Result<Workload, SweepError> {
         let reading = self.question.reading();
         Ok(match content {
-            Some(content) => asked::read_workload(&self.workload, content, &reading)?,
-            None => asked::open_workload(Some(Path::new(&self.place)), &reading)?,
+            Some(content) => request::read_workload(&self.workload, content, &reading)?,
+            None => request::open_workload(Some(Path::new(&self.place)), &reading)?,
         })
     }
 
-    fn asked(&self) -> Asked {
-        let own = &self.question;
+    fn request(&self) -> ComparisonRequest {
+        let question = &self.question;
         let mode = |text: &str| if text == "open" { ReplayMode::Open } else { ReplayMode::Closed };
-        let usual = Asked::default();
-        Asked {
+        let usual = ComparisonRequest::default();
+        ComparisonRequest {
             workload: Some(self.place.clone().into()),
-            reading: own.reading(),
+            reading: question.reading(),
             devices: vec![self.device.clone()],
-            machine: own.machine.clone(),
-            schedulers: own.schedulers.clone(),
-            baseline: Some(own.baseline.clone()),
-            runs: own.runs,
+            machine: question.machine.clone(),
+            schedulers: question.schedulers.clone(),
+            baseline: Some(question.baseline.clone()),
+            runs: question.runs,
             seed: self.seed,
-            replay: own.replay.as_deref().map(mode),
-            speed: own.speed,
-            equal_within_percent: own.equal_within_percent.unwrap_or(usual.equal_within_percent),
-            warm_up_s: own.warm_up_s.unwrap_or(0.0),
-            run_for_s: own.run_for_s,
-            no_fairness: own.no_fairness,
+            replay: question.replay.as_deref().map(mode),
+            speed: question.speed,
+            equal_within_percent: question.equal_within_percent.unwrap_or(usual.equal_within_percent),
+            warm_up_s: question.warm_up_s.unwrap_or(0.0),
+            run_for_s: question.run_for_s,
+            no_fairness: question.no_fairness,
             ..usual
         }
     }
 
     pub(crate) fn experiment(&self, workload: Workload) -> Result<Experiment, SweepError> {
-        let profile = Profile::parse(&self.device, &self.profile).map_err(AskedError::from)?;
-        let mut asked = self.asked();
+        let profile = Profile::parse(&self.device, &self.profile).map_err(RequestError::from)?;
+        let mut request = self.request();
         // A sweep may name applications and others in one plan: machines are for those.
         if !matches!(workload, Workload::Application(_)) {
-            asked.machine = None;
+            request.machine = None;
         }
         if !matches!(workload, Workload::Trace(_)) {
-            (asked.replay, asked.speed) = (None, None);
+            (request.replay, request.speed) = (None, None);
         }
-        Ok(asked.experiment_of(workload, vec![profile])?)
+        Ok(request.experiment_of(workload, vec![profile])?)
     }
 
     /// Makes it; `None` if `control` ended it before.
     ///
     /// # Errors
     /// The workload cannot be put on the device, a setting is not possible on it, or a run fails.
-    pub fn make(&self, workload: Workload, control: &Control) -> Result<Option<Made>, SweepError> {
+    pub fn make(&self, workload: Workload, control: &Control) -> Result<Option<UnitTables>, SweepError> {
         let experiment = self.experiment(workload)?;
         let Finished { records, interrupted } = execute(&experiment, control, |_| Ok(()))?;
         if interrupted {
@@ -245,7 +245,7 @@ impl Unit {
         let Some(on) = records.devices().next() else { return Ok(None) };
         let results = Results::of(on);
         let file = || format!("unit {} of {}", self.id, self.workload);
-        Ok(Some(Made {
+        Ok(Some(UnitTables {
             runs: self.run_rows(&experiment, &records, &results).to_parquet(&file())?,
             verdicts: self.verdict_rows(&records, &results).to_parquet(&file())?,
         }))
@@ -264,8 +264,8 @@ impl Unit {
     fn run_rows(&self, experiment: &Experiment, records: &Records, results: &Results) -> Table {
         let mut rows = Vec::new();
         for figure in &results.figures {
-            for (number, own) in figure.settings.iter().enumerate() {
-                let values = own.iter().flat_map(|own| own.values.iter().enumerate());
+            for (number, setting) in figure.settings.iter().enumerate() {
+                let values = setting.iter().flat_map(|setting| setting.values.iter().enumerate());
                 rows.extend(values.map(|(run, &value)| (figure.figure, number, run as u32, value)));
             }
         }
@@ -282,8 +282,8 @@ impl Unit {
     fn verdict_rows(&self, records: &Records, results: &Results) -> Table {
         let mut rows = Vec::new();
         for figure in &results.figures {
-            let own = figure.settings.iter().enumerate();
-            rows.extend(own.filter_map(|(number, own)| Some((figure.figure, number, own.as_ref()?))));
+            let settings = figure.settings.iter().enumerate();
+            rows.extend(settings.filter_map(|(number, setting)| Some((figure.figure, number, setting.as_ref()?))));
         }
         let label = |number: usize| records.header.settings[number].label.clone();
         let number = |of: fn(&Comparison) -> Option<f64>| -> Values {
@@ -307,11 +307,11 @@ impl Unit {
             .with("sd", rows.iter().map(|row| row.2.sd).collect())
             .with("baseline", rows.iter().map(|row| Some(row.1 == records.header.baseline)).collect())
             .with("verdict", rows.iter().map(|row| Some(compared(row)?.verdict.id().to_owned())).collect())
-            .with("difference", number(|own| Some(own.difference)))
-            .with("low", number(|own| own.interval.map(|(low, _)| low)))
-            .with("high", number(|own| own.interval.map(|(_, high)| high)))
-            .with("percent", number(|own| own.percent))
-            .with("p", number(|own| own.p))
+            .with("difference", number(|comparison| Some(comparison.difference)))
+            .with("low", number(|comparison| comparison.interval.map(|(low, _)| low)))
+            .with("high", number(|comparison| comparison.interval.map(|(_, high)| high)))
+            .with("percent", number(|comparison| comparison.percent))
+            .with("p", number(|comparison| comparison.p))
             .with("runs_needed", rows.iter().map(|row| Some(u64::from(compared(row)?.runs_needed?))).collect())
             .with("ios", Values::Whole(vec![Some(ios / runs.max(1)); count]))
             .with("answer", Values::Text(vec![Some(answer); count]))

@@ -4,7 +4,7 @@ use iosched_numbers::SplitMix64;
 use iosched_sweep::{Choice, Strategy, Summary, Table, Values};
 
 /// A volume: its workload, device, and by setting the mean of a figure, the noise of its runs, and its verdict.
-struct Made {
+struct TestVolume {
     workload: String,
     device: &'static str,
     settings: Vec<(&'static str, f64, &'static str)>,
@@ -13,7 +13,7 @@ struct Made {
 
 const RUNS: u64 = 10;
 
-fn tables(volumes: &[Made], noise: f64, seed: u64) -> (Table, Table) {
+fn tables(volumes: &[TestVolume], noise: f64, seed: u64) -> (Table, Table) {
     let mut random = SplitMix64::new(seed);
     let (mut workload, mut device, mut scheduler, mut run, mut value) = (vec![], vec![], vec![], vec![], vec![]);
     let mut verdict_rows = Vec::new();
@@ -56,21 +56,24 @@ fn tables(volumes: &[Made], noise: f64, seed: u64) -> (Table, Table) {
     (runs, verdicts)
 }
 
-fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &'static str)]) -> Made {
-    Made { workload: format!("v{number}"), device, settings: settings.to_vec(), ios: 1_000 }
+fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &'static str)]) -> TestVolume {
+    TestVolume { workload: format!("v{number}"), device, settings: settings.to_vec(), ios: 1_000 }
 }
 
 #[test]
 fn gains_are_what_settings_are_worth() {
     // On disks bfq halves it, on flash it doubles it: one for all gains nothing, one for each device a lot.
-    let mut volumes: Vec<Made> = (0..20)
+    let mut volumes: Vec<TestVolume> = (0..20)
         .map(|n| volume(n, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "better")]))
         .chain((20..40).map(|n| volume(n, "flash", &[("none", 1.0, ""), ("bfq", 2.0, "worse")])))
         .collect();
     volumes[0].ios = 1_000_000;
     let (runs, verdicts) = tables(&volumes, 0.02, 1);
     let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
-    assert_eq!([Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|own| summary.count(own)), [20, 20, 0]);
+    assert_eq!(
+        [Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|choice| summary.count(choice)),
+        [20, 20, 0]
+    );
     assert_eq!(summary.chosen(), [("bfq", 20), ("none", 20)]);
     assert_eq!(summary.choices(), [("bfq", Choice::Better, 20), ("none", Choice::NothingBetter, 20)]);
     let [common, device, each] = &summary.gains[..] else { panic!("{:?}", summary.gains) };
@@ -80,13 +83,13 @@ fn gains_are_what_settings_are_worth() {
     );
     assert!(common.percent.abs() < 2.0, "{common:?}");
     // Half of the volumes at a half: the geometric mean is the root of a half.
-    for own in [device, each] {
-        assert!((own.percent - (0.5_f64.sqrt() - 1.0) * 100.0).abs() < 1.0, "{own:?}");
-        let (low, high) = own.interval.unwrap();
-        assert!(low < own.percent && own.percent < high);
+    for gain in [device, each] {
+        assert!((gain.percent - (0.5_f64.sqrt() - 1.0) * 100.0).abs() < 1.0, "{gain:?}");
+        let (low, high) = gain.interval.unwrap();
+        assert!(low < gain.percent && gain.percent < high);
         // The one volume with nearly all I/Os is on a disk.
-        assert!(own.total_percent.unwrap() < -45.0, "{own:?}");
-        assert!(own.is_gain);
+        assert!(gain.total_percent.unwrap() < -45.0, "{gain:?}");
+        assert!(gain.is_gain);
     }
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
@@ -104,10 +107,10 @@ fn chance_is_no_gain() {
     let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut settings: Vec<(&str, f64, &str)> = labels.iter().map(|label| (*label, 10.0, "cannot_tell")).collect();
     settings[0].2 = "";
-    let volumes: Vec<Made> = (0..200).map(|n| volume(n, "disk", &settings)).collect();
+    let volumes: Vec<TestVolume> = (0..200).map(|n| volume(n, "disk", &settings)).collect();
     let (runs, verdicts) = tables(&volumes, 0.2, 7);
     let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
-    let each = summary.gains.iter().find(|own| own.strategy == Strategy::PerVolume).unwrap();
+    let each = summary.gains.iter().find(|gain| gain.strategy == Strategy::PerVolume).unwrap();
     let (low, high) = each.interval.unwrap();
     assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
     // And of each it is said that it cannot be told; the baseline stays.

@@ -79,14 +79,14 @@ fn a_dataset_is_the_same_however_many_work_on_it() {
     let units = fleet.units(PLAN);
     assert_eq!(units.units.len(), 8);
     let outcome = sweep(&units, &fleet.path("one"), 1);
-    assert_eq!((outcome.made, outcome.before, outcome.failed.len()), (8, 0, 0));
+    assert_eq!((outcome.finished, outcome.before, outcome.failed.len()), (8, 0, 0));
     sweep(&units, &fleet.path("two"), 3);
     let one = files(&fleet.path("one"));
     assert_eq!(one.len(), 2 * 8 + 1);
     assert_eq!(one, files(&fleet.path("two")));
     // Nothing is made twice, and nothing is changed.
     let again = sweep(&units, &fleet.path("one"), 2);
-    assert_eq!((again.made, again.before), (0, 8));
+    assert_eq!((again.finished, again.before), (0, 8));
     assert_eq!(one, files(&fleet.path("one")));
 }
 
@@ -151,9 +151,9 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
     assert_eq!(units.refused.len(), 2);
     let root = fleet.path("out");
     let outcome = sweep(&units, &root, 2);
-    assert_eq!(outcome.made, 2);
+    assert_eq!(outcome.finished, 2);
     let failed: Vec<(&str, &str)> =
-        outcome.failed.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect();
+        outcome.failed.iter().map(|failure| (failure.workload.as_str(), failure.problem.as_str())).collect();
     assert_eq!(failed.len(), 2 * 2 + 2, "{failed:?}");
     assert!(failed.iter().any(|(name, problem)| *name == "vol0.csv" && problem.contains("line 3")), "{failed:?}");
     assert!(
@@ -167,7 +167,7 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
         fs::write(fleet.path(&format!("vol{number}.csv")), trace(number)).unwrap();
     }
     let outcome = sweep(&fleet.units(PLAN), &root, 2);
-    assert_eq!((outcome.made, outcome.before, outcome.failed.len()), (4, 2, 0));
+    assert_eq!((outcome.finished, outcome.before, outcome.failed.len()), (4, 2, 0));
     assert_eq!(fs::read_to_string(root.join(FAILED)).unwrap(), "[]\n");
 }
 
@@ -188,15 +188,15 @@ fn rows_are_those_of_the_comparison() {
     sweep(&units, &root, 1);
     let directory = Directory::at(&root);
     let (runs, verdicts) = (directory.table(RUNS).unwrap(), directory.table(VERDICTS).unwrap());
-    let asked = iosched_lab::asked::Asked {
+    let request = iosched_lab::request::ComparisonRequest {
         workload: Some(fleet.path("vol0.csv")),
         schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
         baseline: Some("mq-deadline".to_owned()),
         runs: 2,
-        ..iosched_lab::asked::Asked::default()
+        ..iosched_lab::request::ComparisonRequest::default()
     };
     let control = iosched_lab::Control::new(1);
-    let finished = iosched_lab::execute(&asked.experiment().unwrap(), &control, |_| Ok(())).unwrap();
+    let finished = iosched_lab::execute(&request.experiment().unwrap(), &control, |_| Ok(())).unwrap();
     for record in &finished.records.runs {
         let label = &finished.records.header.settings[record.setting].label;
         for &figure in iosched_lab::Figure::ALL {
@@ -236,11 +236,11 @@ fn files_of_several_cpus_are_one_workload() {
 fn what_a_plan_takes_is_told_before() {
     let fleet = Fleet::new(6);
     let units = fleet.units(PLAN);
-    let told = estimate(&units.units, |unit| unit.open(None));
-    assert_eq!((told.units, told.runs, told.unreadable), (12, 12 * 4, 0));
-    assert!(told.core_s.is_some_and(|core_s| core_s > 0.0));
-    assert_eq!(told.bytes, (0..6).map(|number| trace(number).len() as u64).sum::<u64>());
-    assert!(told.memory_bytes > 0);
+    let estimate = estimate(&units.units, |unit| unit.open(None));
+    assert_eq!((estimate.units, estimate.runs, estimate.unreadable), (12, 12 * 4, 0));
+    assert!(estimate.core_s.is_some_and(|core_s| core_s > 0.0));
+    assert_eq!(estimate.bytes, (0..6).map(|number| trace(number).len() as u64).sum::<u64>());
+    assert!(estimate.memory_bytes > 0);
 }
 
 #[test]
@@ -260,14 +260,14 @@ fn crosses_have_what_is_their_own() {
         baseline = "mq-deadline"
     "#;
     let units = fleet.units(plan);
-    let told: Vec<(String, String, u64, u64)> = units
+    let found: Vec<(String, String, u64, u64)> = units
         .units
         .iter()
         .map(|unit| (unit.workload().to_owned(), unit.device().to_owned(), unit.seed(), unit.runs()))
         .collect();
-    assert_eq!(told.len(), 3 + 3 * 2, "{told:?}");
-    assert_eq!(told[2], ("vol0.csv".to_owned(), "sata-7200".to_owned(), 3, 6));
-    assert_eq!(told[3], ("vol1.csv".to_owned(), "sata-ssd".to_owned(), 1, 6), "the baseline is one more");
+    assert_eq!(found.len(), 3 + 3 * 2, "{found:?}");
+    assert_eq!(found[2], ("vol0.csv".to_owned(), "sata-7200".to_owned(), 3, 6));
+    assert_eq!(found[3], ("vol1.csv".to_owned(), "sata-ssd".to_owned(), 1, 6), "the baseline is one more");
     let outcome = sweep(&units, &fleet.path("out"), 2);
     assert_eq!(outcome.failed, []);
 }

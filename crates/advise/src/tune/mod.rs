@@ -5,7 +5,7 @@
 //! function of what was run: the same plan and seed give the same records, whatever the number of threads.
 
 mod adapter;
-mod beside;
+mod controllers;
 mod decision;
 mod history;
 mod judge;
@@ -18,7 +18,7 @@ mod shares;
 mod space;
 mod words;
 
-pub use beside::Controller;
+pub use controllers::Controller;
 pub use iosched_lab::goal::{
     Bound, BoundUnit, Constraint, Goal, GoalError, Kind, Measure, MeasureRecord, Statistic, Whose, Wish,
 };

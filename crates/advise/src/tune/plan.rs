@@ -9,7 +9,7 @@ use iosched_lab::{Control, Experiment, Figure, LabError};
 use iosched_numbers::SplitMix64;
 use iosched_sim::{Plan, RunResult, run};
 
-use super::beside::{self, Controller};
+use super::controllers::{self, Controller};
 use super::history::History;
 use super::record::{ConstraintRecord, TuneHeader, TuneRecord, TuneRun};
 use super::run::{Halt, Progress, Runner};
@@ -238,7 +238,7 @@ fn beside(
     let more_disks = experiment.more_disks(baseline);
     let plan = Plan { scheduler: baseline.clone(), more_disks: &more_disks, ..experiment.plan(0, 0, 0) };
     let run = settled(|| baseline.to_string(), 0, plan.seed, || run(&plan, ()))?.ok_or(LabError::NothingRun)?;
-    let is_possible = |own: &Controller| *own == Controller::Wbt || beside::has_cgroups(&run);
+    let is_possible = |own: &Controller| *own == Controller::Wbt || controllers::has_cgroups(&run);
     let (beside, left_out): (Vec<Controller>, Vec<Controller>) =
         selection.beside.iter().copied().partition(is_possible);
     if !left_out.is_empty() && !selection.beside_if_possible {
@@ -247,7 +247,7 @@ fn beside(
         return Err(TuneError::NoCgroups { controllers: controllers.join(", "), workload });
     }
     let profile = experiment.profiles().next();
-    let dimensions = profile.map_or_else(Vec::new, |profile| beside::dimensions(&beside, &run, profile));
+    let dimensions = profile.map_or_else(Vec::new, |profile| controllers::dimensions(&beside, &run, profile));
     Ok((dimensions, left_out))
 }
 

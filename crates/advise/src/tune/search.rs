@@ -13,7 +13,7 @@ use iosched_lab::LabError;
 use iosched_numbers::SplitMix64;
 
 use super::adapter;
-use super::beside::Controller;
+use super::controllers::Controller;
 use super::history::History;
 use super::judge::Judge;
 use super::record::{Phase, TuneRun};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Span, Spec, Time};
 use serde::{Deserialize, Serialize};
 
-use super::beside::Controller;
+use super::controllers::Controller;
 
 /// More values than this in steps of two, and steps are of four.
 const VALUES_MAX: usize = 11;

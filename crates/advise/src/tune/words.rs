@@ -2,10 +2,10 @@
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
-use iosched_lab::asked::quoted;
+use iosched_lab::request::quoted;
 use iosched_lab::{Comparison, Doubt, RUNS_WORTH, listed, significant};
 
-use super::beside::Controller;
+use super::controllers::Controller;
 use super::results::{Finding, Standing, TuneResults};
 
 impl TuneResults<'_> {

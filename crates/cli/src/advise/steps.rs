@@ -13,7 +13,7 @@ use iosched_kernel::facts::MachineFacts;
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
-use iosched_lab::asked::{self, CommandLine};
+use iosched_lab::request::{self, CommandLine};
 use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, open_target, scheduled_disk, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, workload_record};
 use iosched_sim::Replay;
@@ -23,7 +23,7 @@ use super::AdviseArgs;
 use super::directory::AdviceDirectory;
 use super::found::Found;
 use crate::calibrate::{check_room, measure_watched};
-use crate::fail::{of_asked, of_request, usage};
+use crate::fail::{of_comparison, of_device_request, usage};
 use crate::options;
 use crate::watched::{RUNS, Watched};
 
@@ -52,7 +52,7 @@ impl<'a> Plan<'a> {
     pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
         let (roots, state) = (Roots::default(), StateDirectory::usual()?);
         let workload = options::open_workload(Some(&args.workload), &args.reading)?;
-        let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
+        let replay = request::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_comparison)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
         let (goals, constraints) = args.wanted()?;
         if goals.iter().any(|own| fairness(&own.measure)) || constraints.iter().any(|own| fairness(&own.measure)) {
@@ -61,8 +61,9 @@ impl<'a> Plan<'a> {
             ));
         }
         let work = Work::Workload(workload.clone());
-        let target = open_target(&roots, &state, &args.on, args.destroy_data.as_deref(), &work).map_err(of_request)?;
-        let disk = scheduled_disk(&target, &args.on.display().to_string(), Some(&work)).map_err(of_request)?;
+        let target =
+            open_target(&roots, &state, &args.on, args.destroy_data.as_deref(), &work).map_err(of_device_request)?;
+        let disk = scheduled_disk(&target, &args.on.display().to_string(), Some(&work)).map_err(of_device_request)?;
         if args.profile.is_none() {
             let trace = if let Workload::Trace(trace) = &workload { Some(trace.as_ref()) } else { None };
             check_room(&target, args.file_size, trace, ", or a model of the device: --profile FILE")?;
@@ -82,7 +83,7 @@ impl<'a> Plan<'a> {
 
     fn target(&self) -> Result<Target> {
         open_target(&self.roots, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
-            .map_err(of_request)
+            .map_err(of_device_request)
     }
 
     /// How much of the target a model is made of.
@@ -224,7 +225,7 @@ fn model(
 /// What is searched on a model.
 fn tuning(plan: &Plan<'_>, profile: &Profile, present: &Recorded) -> Result<Tuning> {
     let args = plan.args;
-    let machine = asked::machine(args.machine.as_deref(), &plan.workload, &plan.schedulers).map_err(of_asked)?;
+    let machine = request::machine(args.machine.as_deref(), &plan.workload, &plan.schedulers).map_err(of_comparison)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if let Some(kernel) = plan.kernel {

@@ -20,7 +20,7 @@ use iosched_advise::calibrate::{
 use iosched_disk::Profile;
 use iosched_disk::io_cost::Family;
 
-use iosched_lab::asked::{CommandLine, quoted};
+use iosched_lab::request::{CommandLine, quoted};
 pub(crate) use real::{FILE_SIZE_MIB, Place, check_room, open_device};
 
 use crate::fail::{FAILED, INTERRUPTED, usage};

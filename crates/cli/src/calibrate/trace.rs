@@ -9,8 +9,8 @@ use anyhow::Result;
 use iosched_advise::calibrate::{TraceFit, fit_trace};
 use iosched_disk::disksim::service_times;
 use iosched_disk::{Model, Profile};
-use iosched_lab::asked::CommandLine;
 use iosched_lab::grouped;
+use iosched_lab::request::CommandLine;
 use iosched_lab::validate::Closeness;
 use serde_json::json;
 

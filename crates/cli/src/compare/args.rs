@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use iosched::KernelVersion;
-use iosched_lab::asked::DEVICE;
 use iosched_lab::goal::{Goal, Wish};
+use iosched_lab::request::DEVICE;
 
 use super::RealArgs;
 use crate::options::{Reading, ReplayMode, VerdictArgs, sample, speed, whole};

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use iosched_lab::asked::quoted;
+use iosched_lab::request::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
 use crate::fail::INTERRUPTED;

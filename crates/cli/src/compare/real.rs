@@ -8,15 +8,15 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_kernel::{Roots, StateDirectory};
-use iosched_lab::asked::{CommandLine, replay};
 use iosched_lab::goal::Measure;
+use iosched_lab::request::{CommandLine, replay};
 use iosched_lab::verify::{
     ForeignCommand, RealComparison, Work, named_baseline, named_settings, open_target, scheduled_disk,
 };
 use iosched_lab::{Control, Figure};
 
 use super::{CompareArgs, Comparing, Written, outputs};
-use crate::fail::{of_asked, of_request, usage};
+use crate::fail::{of_comparison, of_device_request, usage};
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use crate::watched::on_interrupt;
 
@@ -73,12 +73,12 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
-    let target = open_target(&roots, &state, on, real.destroy_data.as_deref(), &work).map_err(of_request)?;
-    let device = scheduled_disk(&target, &on.display().to_string(), Some(&work)).map_err(of_request)?;
-    let settings = named_settings(&args.schedulers, &device).map_err(of_request)?;
-    let baseline = named_baseline(args.baseline.as_deref(), &settings, &device).map_err(of_request)?;
+    let target = open_target(&roots, &state, on, real.destroy_data.as_deref(), &work).map_err(of_device_request)?;
+    let device = scheduled_disk(&target, &on.display().to_string(), Some(&work)).map_err(of_device_request)?;
+    let settings = named_settings(&args.schedulers, &device).map_err(of_device_request)?;
+    let baseline = named_baseline(args.baseline.as_deref(), &settings, &device).map_err(of_device_request)?;
     let replay = match &work {
-        Work::Workload(workload) => replay(args.replay.map(Into::into), args.speed, workload).map_err(of_asked)?,
+        Work::Workload(workload) => replay(args.replay.map(Into::into), args.speed, workload).map_err(of_comparison)?,
         Work::Command(_) => iosched_sim::Replay::Closed,
     };
     let command = command(args, on, &settings, baseline);
@@ -112,7 +112,7 @@ fn work(args: &CompareArgs) -> Result<Work> {
         }
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
         let command = ForeignCommand { words, prepare };
-        command.check().map_err(of_request)?;
+        command.check().map_err(of_device_request)?;
         return Ok(Work::Command(command));
     }
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use iosched_lab::asked::Asked;
+use iosched_lab::request::ComparisonRequest;
 use iosched_lab::{Control, Experiment, execute};
 use iosched_workload::Workload;
 
 use super::{CompareArgs, Comparing, OutputFormat, Written, outputs};
 use crate::blktrace;
-use crate::fail::{of_asked, usage};
+use crate::fail::{of_comparison, usage};
 use crate::options::{open_workload, or_cpus};
 use crate::watched::on_interrupt;
 
@@ -41,7 +41,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
-    let asked = Asked {
+    let asked = ComparisonRequest {
         registry: iosched::Registry::linux(),
         workload: args.workload.clone(),
         reading: args.reading.options(),
@@ -64,5 +64,5 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
         return Err(usage("--output-format fio-json is only for fio jobs: give a job file (*.fio) with --workload"));
     }
-    asked.experiment_on(workload).map_err(of_asked)
+    asked.experiment_on(workload).map_err(of_comparison)
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueHint};
-use iosched_lab::asked::ProcessEnvironment;
+use iosched_lab::request::ProcessEnvironment;
 use iosched_workload::fio::CheckedJobs;
 
 use crate::show::{self, Look};

@@ -1,7 +1,7 @@
 //! How long runs are.
 
 use clap::Args;
-use iosched_lab::asked::{CommandLine, ns};
+use iosched_lab::request::{CommandLine, ns};
 use iosched_lab::verify::Limits;
 
 use super::{seconds, seconds_above_0};

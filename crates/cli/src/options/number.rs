@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use iosched_lab::asked::{RUN_SECONDS, SPEEDS, is_warm_up};
+use iosched_lab::request::{RUN_SECONDS, SPEEDS, is_warm_up};
 
 /// How well differences are to be known if nothing else is said, per cent.
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";

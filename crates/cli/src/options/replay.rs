@@ -1,7 +1,7 @@
 //! How a trace's times are used.
 
 use clap::ValueEnum;
-use iosched_lab::asked;
+use iosched_lab::request;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
@@ -13,7 +13,7 @@ pub(crate) enum ReplayMode {
     Open,
 }
 
-impl From<ReplayMode> for asked::ReplayMode {
+impl From<ReplayMode> for request::ReplayMode {
     fn from(mode: ReplayMode) -> Self {
         match mode {
             ReplayMode::Closed => Self::Closed,

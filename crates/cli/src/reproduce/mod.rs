@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_lab::asked::CommandLine;
 use iosched_lab::reproduce::{
     CaseRun, Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, read,
     reproduce,
 };
+use iosched_lab::request::CommandLine;
 use iosched_lab::{Control, grouped};
 
 use crate::compare::next;

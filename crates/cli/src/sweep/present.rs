@@ -14,7 +14,7 @@ use iosched_sweep::{
 use serde::Serialize;
 
 use super::SweepArgs;
-use crate::fail::{INTERRUPTED, of_asked, of_file, usage};
+use crate::fail::{INTERRUPTED, of_comparison, of_file, usage};
 use crate::options::or_cpus;
 use crate::output::{Kind, Outputs, all_of, said::say};
 use crate::show::left;
@@ -65,7 +65,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let text = if args.json {
         let told = Told {
             before: outcome.before,
-            made: outcome.made,
+            made: outcome.finished,
             failed: &outcome.failed,
             interrupted: outcome.interrupted,
             summary: summary.as_ref(),
@@ -85,7 +85,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
 fn of_sweep(error: SweepError) -> anyhow::Error {
     match error {
         SweepError::Io { ref source, .. } => of_file(error.to_string(), source),
-        SweepError::Asked(error) => of_asked(error),
+        SweepError::Request(error) => of_comparison(error),
         SweepError::Lab(error) => error.into(),
         SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
         SweepError::NoDirectory { .. } => usage(format_args!("--output {error}")),
@@ -163,7 +163,7 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
     }
     text += &format!(
         "{} comparisons ran in {:.1} s, {} existed already, {} failed\n",
-        grouped(outcome.made as u64),
+        grouped(outcome.finished as u64),
         elapsed.as_secs_f64(),
         grouped(outcome.before as u64),
         grouped(outcome.failed.len() as u64),
@@ -176,7 +176,7 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
         ));
     }
     if outcome.interrupted {
-        let missing = units.units.len() - outcome.before - outcome.made;
+        let missing = units.units.len() - outcome.before - outcome.finished;
         text.push_str(&format!(
             "stopped: {} are missing; to continue, run the same command\n",
             grouped(missing as u64)

@@ -18,7 +18,7 @@ use iosched_advise::battery::{
 use iosched_advise::calibrate::{Measurer, Target};
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
-use iosched_lab::asked::{CommandLine, ns};
+use iosched_lab::request::{CommandLine, ns};
 use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
 use iosched_lab::{
     Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,

@@ -5,11 +5,11 @@ use iosched_sim::Replay;
 
 use super::{Criterion, Evidence, Starving};
 use crate::answer::Answer;
-use crate::asked::quoted;
 use crate::doubt::Doubt;
 use crate::figure::{Figure, TaskFigure};
 use crate::goal::Goal;
 use crate::record::{Header, OnDevice, WorkloadKind};
+use crate::request::quoted;
 use crate::results::{FigureResults, Results};
 
 impl Evidence {

@@ -19,10 +19,10 @@ use iosched_sim::{Limit, Replay, RunResult};
 use iosched_workload::Workload;
 
 use super::{Bench, VerifyError};
-use crate::asked::settings_meant;
 use crate::cgroup::unknown_cgroup;
 use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
+use crate::request::settings_meant;
 
 /// How long others are watched before the first run.
 const WATCH: Duration = Duration::from_millis(1000);

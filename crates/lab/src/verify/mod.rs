@@ -16,7 +16,7 @@ use iosched_sim::{Limit, Replay, RunResult, Timeline};
 
 pub use error::VerifyError;
 pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
-pub use request::{RealComparison, RequestError, named_baseline, named_settings, open_target, scheduled_disk};
+pub use request::{DeviceRequestError, RealComparison, named_baseline, named_settings, open_target, scheduled_disk};
 
 use crate::error::LabError;
 use crate::execute::{Finished, Progress, counts, knows};

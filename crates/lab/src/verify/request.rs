@@ -12,22 +12,22 @@ use iosched_sim::Replay;
 
 use super::kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
 use super::{Verification, VerifyError, verify};
-use crate::asked::{AskedError, SettingTarget, did_you_mean};
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
 use crate::execute::{Finished, Progress};
 use crate::goal::Goal;
 use crate::pool::Control;
 use crate::record::SettingRecord;
+use crate::request::{RequestError, SettingTarget, did_you_mean};
 use crate::{command_record, workload_record};
 
 /// An error of a request for runs on a real device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RequestError {
+pub enum DeviceRequestError {
     /// An argument is wrong.
     #[error(transparent)]
-    Asked(#[from] AskedError),
+    Request(#[from] RequestError),
     /// The request is wrong: another one would be right.
     #[error("{0}")]
     Wrong(String),
@@ -83,7 +83,7 @@ impl RealComparison {
             work,
             settings: settings.into_iter().map(for_records).collect(),
             baseline: 0,
-            runs: crate::asked::RUNS,
+            runs: crate::request::RUNS,
             seed: 1,
             replay: Replay::Closed,
             limits: Limits::default(),
@@ -148,8 +148,8 @@ pub fn open_target(
     on: &Path,
     destroy: Option<&Path>,
     work: &Work,
-) -> Result<Target, RequestError> {
-    let wrong = |problem| Err(AskedError::argument("destroy-data", "", problem).into());
+) -> Result<Target, DeviceRequestError> {
+    let wrong = |problem| Err(RequestError::argument("destroy-data", "", problem).into());
     if on.is_dir() {
         if destroy.is_some() {
             return wrong("is only for devices; in a directory, iosched writes only to files that it creates");
@@ -174,12 +174,12 @@ pub fn open_target(
 ///
 /// # Errors
 /// The work cannot run on the target, or the target is on no block device of this machine.
-pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Result<BlockDevice, RequestError> {
+pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Result<BlockDevice, DeviceRequestError> {
     if let Some(Work::Workload(workload)) = work {
         execute::check(workload, target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
     }
     target.block_device().map(BlockDevice::disk).ok_or_else(|| {
-        RequestError::Wrong(format!(
+        DeviceRequestError::Wrong(format!(
             "{name}: is not on a block device of this machine, so there is no scheduler to set; name a disk or a \
              directory on one"
         ))
@@ -190,13 +190,13 @@ pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Resul
 ///
 /// # Errors
 /// A text is not a setting, a setting is named twice, or the device has no scheduler.
-pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Setting>, RequestError> {
+pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Setting>, DeviceRequestError> {
     let offered = device.schedulers();
     let target = SettingTarget::Kernel(&offered);
     let all = ["all".to_owned()];
     let mut settings: Vec<Setting> = Vec::new();
     for text in if named.is_empty() { &all[..] } else { named } {
-        for setting in target.parse_all(text).map_err(|problem| AskedError::argument("scheduler", text, problem))? {
+        for setting in target.parse_all(text).map_err(|problem| RequestError::argument("scheduler", text, problem))? {
             if settings.contains(&setting) {
                 return Err(LabError::TwiceTheSame { label: setting.to_string() }.into());
             }
@@ -204,7 +204,7 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
         }
     }
     if settings.is_empty() {
-        return Err(RequestError::Wrong(format!("{}: has no scheduler of its own", device.name())));
+        return Err(DeviceRequestError::Wrong(format!("{}: has no scheduler of its own", device.name())));
     }
     Ok(settings)
 }
@@ -214,7 +214,11 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
 ///
 /// # Errors
 /// The text is not a setting, or the setting is not compared.
-pub fn named_baseline(named: Option<&str>, settings: &[Setting], device: &BlockDevice) -> Result<usize, RequestError> {
+pub fn named_baseline(
+    named: Option<&str>,
+    settings: &[Setting],
+    device: &BlockDevice,
+) -> Result<usize, DeviceRequestError> {
     let number = |setting: &Setting| settings.iter().position(|known| known == setting);
     let Some(named) = named else {
         let present = || device.scheduler().and_then(|name| number(&Setting::defaults(&name)));
@@ -222,7 +226,7 @@ pub fn named_baseline(named: Option<&str>, settings: &[Setting], device: &BlockD
     };
     let offered = device.schedulers();
     let setting = SettingTarget::Kernel(&offered).parse(named);
-    let setting = setting.map_err(|problem| AskedError::argument("baseline", named, problem))?;
+    let setting = setting.map_err(|problem| RequestError::argument("baseline", named, problem))?;
     let labels = || settings.iter().map(ToString::to_string).collect();
     let unknown = || LabError::UnknownBaseline { baseline: setting.to_string(), labels: labels() };
     Ok(number(&setting).ok_or_else(unknown)?)
@@ -233,14 +237,14 @@ impl ForeignCommand {
     ///
     /// # Errors
     /// There is none of that name. The message says which one is near.
-    pub fn check(&self) -> Result<(), RequestError> {
+    pub fn check(&self) -> Result<(), DeviceRequestError> {
         let Some(program) = self.words.first() else {
-            return Err(RequestError::Wrong("there is no command to run".to_owned()));
+            return Err(DeviceRequestError::Wrong("there is no command to run".to_owned()));
         };
         if program.contains('/') {
             return match Path::new(program).exists() {
                 true => Ok(()),
-                false => Err(RequestError::Wrong(format!("{program}: there is no such program"))),
+                false => Err(DeviceRequestError::Wrong(format!("{program}: there is no such program"))),
             };
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -254,7 +258,7 @@ impl ForeignCommand {
         // Of several that are as near, always the same one.
         known.sort();
         let meant = did_you_mean(program, known.iter().map(String::as_str));
-        Err(RequestError::Wrong(format!("{program}: there is no such program in $PATH{meant}")))
+        Err(DeviceRequestError::Wrong(format!("{program}: there is no such program in $PATH{meant}")))
     }
 }
 

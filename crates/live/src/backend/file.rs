@@ -4,7 +4,7 @@
 //! are system calls of the disk's own thread: nothing there waits for a device, and io_uring would hand them to other
 //! threads.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -122,7 +122,7 @@ pub enum OpenError {
 
 /// Whether the open file is the one that was looked at: a user who may write its directory could have put a link to a
 /// disk in its place meanwhile.
-fn check_same(file: &File, looked_at: &Metadata) -> io::Result<()> {
+fn check_same(file: &fs::File, looked_at: &Metadata) -> io::Result<()> {
     let open = file.metadata()?;
     let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
     is_same.then_some(()).ok_or_else(|| io::Error::other("another file took its place while it was opened"))
@@ -161,7 +161,7 @@ impl File {
     /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.
     pub fn open(path: &Path, shared: bool) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Io { path: path.to_owned(), error };
-        let metadata = std::fs::metadata(path).map_err(failed)?;
+        let metadata = fs::metadata(path).map_err(failed)?;
         let is_device = metadata.file_type().is_block_device();
         if !is_device && !metadata.is_file() {
             return Err(OpenError::Kind { path: path.to_owned() });
@@ -392,7 +392,7 @@ impl Backend for File {
     fn gone(&self) -> Option<PathBuf> {
         let ours = self.file.metadata().ok()?;
         let is_ours =
-            std::fs::metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
+            fs::metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
         (!is_ours).then(|| self.path.clone())
     }
 
@@ -427,11 +427,11 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let [image, other] = ["image", "other"].map(|name| here.path().join(name));
         for path in [&image, &other] {
-            std::fs::write(path, [0; 4096]).unwrap();
+            fs::write(path, [0; 4096]).unwrap();
         }
-        let looked_at = std::fs::metadata(&image).unwrap();
-        check_same(&File::open(&image).unwrap(), &looked_at).unwrap();
-        std::fs::rename(&other, &image).unwrap();
-        assert!(check_same(&File::open(&image).unwrap(), &looked_at).is_err());
+        let looked_at = fs::metadata(&image).unwrap();
+        check_same(&fs::File::open(&image).unwrap(), &looked_at).unwrap();
+        fs::rename(&other, &image).unwrap();
+        assert!(check_same(&fs::File::open(&image).unwrap(), &looked_at).is_err());
     }
 }

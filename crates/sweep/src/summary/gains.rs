@@ -61,20 +61,22 @@ impl Gain {
             (Strategy::PerVolume, _) => String::new(),
             (_, 0) => String::new(),
             (Strategy::Common, _) => {
-                format!(" ({})", self.settings.values().next().map_or_else(String::new, |own| marked(own)))
+                format!(" ({})", self.settings.values().next().map_or_else(String::new, |setting| marked(setting)))
             }
             _ => {
                 let each = self.settings.iter().map(|(device, label)| format!("{} on {device}", marked(label)));
                 format!(" ({})", each.collect::<Vec<_>>().join(", "))
             }
         };
-        let total = self.total_percent.map_or_else(String::new, |own| format!(", of the total {}", told(own)));
-        format!("{words}{settings}: {}{}{total}.", told(self.percent), between(self.interval))
+        let total = self
+            .total_percent
+            .map_or_else(String::new, |percent| format!(", of the total {}", signed_percent(percent)));
+        format!("{words}{settings}: {}{}{total}.", signed_percent(self.percent), between(self.interval))
     }
 }
 
 /// "12 % less".
-pub(super) fn told(percent: f64) -> String {
+pub(super) fn signed_percent(percent: f64) -> String {
     let shown = significant(percent.abs(), 2);
     match percent {
         _ if percent.abs() < 0.005 => "the same".to_owned(),
@@ -107,20 +109,20 @@ enum Half {
 
 impl Half {
     fn mean(self, values: &[f64]) -> f64 {
-        let own: Vec<f64> = match self {
+        let values: Vec<f64> = match self {
             Self::Even => values.iter().step_by(2).copied().collect(),
             Self::Odd => values.iter().skip(1).step_by(2).copied().collect(),
             Self::Both => values.to_vec(),
         };
-        stat::mean(&own)
+        stat::mean(&values)
     }
 }
 
 /// The logarithm of a setting's figure over the baseline's.
 fn ratio(volume: &Volume, label: &str, half: Half) -> Option<f64> {
-    let own = half.mean(volume.values.get(label)?);
+    let mean = half.mean(volume.values.get(label)?);
     let base = half.mean(volume.values.get(&volume.baseline)?);
-    (own > 0.0 && base > 0.0).then(|| (own / base).ln())
+    (mean > 0.0 && base > 0.0).then(|| (mean / base).ln())
 }
 
 /// Of several volumes, the setting that all of them have with the best mean of ratios.
@@ -134,7 +136,7 @@ fn best<'a>(volumes: &[&'a Volume], half: Half, higher_is_better: bool) -> Optio
     let rated = labels.filter_map(|label| Some((label.as_str(), mean(label)?)));
     let better = |a: f64, b: f64| if higher_is_better { b.total_cmp(&a) } else { a.total_cmp(&b) };
     // Of equal ones the baseline.
-    rated.min_by(|a, b| better(a.1, b.1).then((a.0 != first.baseline).cmp(&(b.0 != first.baseline)))).map(|own| own.0)
+    rated.min_by(|a, b| better(a.1, b.1).then((a.0 != first.baseline).cmp(&(b.0 != first.baseline)))).map(|rate| rate.0)
 }
 
 pub(super) fn all(volumes: &[Volume], higher_is_better: bool) -> Vec<Gain> {
@@ -142,7 +144,7 @@ pub(super) fn all(volumes: &[Volume], higher_is_better: bool) -> Vec<Gain> {
     let judged: Vec<&Volume> = volumes
         .iter()
         .filter(|volume| volume.runs >= 2)
-        .filter(|volume| volume.values.values().all(|own| own.iter().all(|&value| value > 0.0)))
+        .filter(|volume| volume.values.values().all(|values| values.iter().all(|&value| value > 0.0)))
         .collect();
     let strategies = [Strategy::Common, Strategy::PerDevice, Strategy::PerVolume];
     strategies.into_iter().filter_map(|strategy| gain(strategy, &judged, higher_is_better)).collect()
@@ -167,24 +169,24 @@ fn gain(strategy: Strategy, volumes: &[&Volume], higher_is_better: bool) -> Opti
     let mut ratios = Vec::new();
     let (mut total, mut base_total) = (0.0, 0.0);
     let mut settings = BTreeMap::new();
-    for (key, own) in &groups {
+    for (key, volumes) in &groups {
         if strategy != Strategy::PerVolume {
-            settings.insert(key.clone(), best(own, Half::Both, higher_is_better)?.to_owned());
+            settings.insert(key.clone(), best(volumes, Half::Both, higher_is_better)?.to_owned());
         }
         let chosen = [(Half::Even, Half::Odd), (Half::Odd, Half::Even)]
-            .map(|(by, judged_by)| Some((best(own, by, higher_is_better)?, judged_by)));
-        for volume in own {
+            .map(|(by, judged_by)| Some((best(volumes, by, higher_is_better)?, judged_by)));
+        for volume in volumes {
             let folds = chosen.iter().flatten().filter_map(|(label, by)| ratio(volume, label, *by));
             let folds: Vec<f64> = folds.collect();
             if folds.is_empty() {
                 continue;
             }
-            let own = stat::mean(&folds);
-            ratios.push(own);
+            let mean = stat::mean(&folds);
+            ratios.push(mean);
             let weight = volume.ios as f64;
             let base = Half::Both.mean(volume.values.get(&volume.baseline)?);
             base_total += weight * base;
-            total += weight * base * own.exp();
+            total += weight * base * mean.exp();
         }
     }
     if ratios.is_empty() {

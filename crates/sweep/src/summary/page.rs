@@ -6,7 +6,7 @@ use iosched_lab::{grouped, significant};
 use iosched_report::prose;
 use maud::{Markup, html};
 
-use super::gains::{Gain, between, told};
+use super::gains::{Gain, between, signed_percent};
 use super::volumes::{Choice, Volume};
 use super::{Strategy, Summary};
 
@@ -20,7 +20,7 @@ pub(super) fn page(summary: &Summary) -> String {
             h1 { (title) }
             @let decision = summary.decision();
             @if let Some(first) = decision.first() { p .lead { (prose(first)) } }
-            ul .decisions { @for own in decision.iter().skip(1) { li { (prose(own)) } } }
+            ul .decisions { @for line in decision.iter().skip(1) { li { (prose(line)) } } }
         }
         section id="gains" {
             h2 { "What the fleet gains" }
@@ -71,8 +71,8 @@ fn gains(all: &[Gain]) -> Markup {
                             tr {
                                 th scope="row" { (gain.strategy.words()) }
                                 td { (settings(gain)) }
-                                td { (told(gain.percent)) (between(gain.interval)) }
-                                td { (gain.total_percent.map_or_else(String::new, told)) }
+                                td { (signed_percent(gain.percent)) (between(gain.interval)) }
+                                td { (gain.total_percent.map_or_else(String::new, signed_percent)) }
                                 td { (grouped(gain.volumes as u64)) }
                             }
                         }
@@ -97,7 +97,7 @@ fn settings(gain: &Gain) -> String {
 fn chosen(summary: &Summary) -> Markup {
     let devices: BTreeSet<&str> = summary.volumes.iter().map(|volume| volume.device.as_str()).collect();
     let count = |label: &str, choice: Choice, device: &str| {
-        let wanted = |own: &&Volume| own.chosen == label && own.choice == choice && own.device == device;
+        let wanted = |volume: &&Volume| volume.chosen == label && volume.choice == choice && volume.device == device;
         summary.volumes.iter().filter(wanted).count() as u64
     };
     html! {
@@ -148,7 +148,7 @@ fn listed(summary: &Summary, choice: Choice) -> Markup {
 
 fn row(volume: &Volume) -> Markup {
     let other = volume.maybe.as_ref().unwrap_or(&volume.chosen);
-    let mean = |label: &str| volume.values.get(label).map(|own| iosched_lab::stat::mean(own));
+    let mean = |label: &str| volume.values.get(label).map(|values| iosched_lab::stat::mean(values));
     let (now, then) = (mean(&volume.baseline), mean(other));
     html! {
         tr {
@@ -159,7 +159,7 @@ fn row(volume: &Volume) -> Markup {
             td {
                 @if let (Some(now), Some(then)) = (now, then) {
                     (significant(now, 3)) " to " (significant(then, 3))
-                    @if now != 0.0 { ", " (told((then / now - 1.0) * 100.0)) }
+                    @if now != 0.0 { ", " (signed_percent((then / now - 1.0) * 100.0)) }
                 }
             }
             td { (grouped(volume.ios)) }

@@ -181,7 +181,7 @@ impl Gathering {
             return Err(SweepError::Summary(format!("metric {figure}: {problem}")));
         };
         let higher_is_better = Some(better.as_str()) == Direction::Higher.better();
-        let volumes = by_volume.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better));
+        let volumes = by_volume.into_iter().filter_map(|(key, rows)| rows.volume(key, higher_is_better));
         let volumes: Vec<Volume> = volumes.collect();
         Ok(Read { without: seen.len().saturating_sub(volumes.len()), volumes, unit, higher_is_better })
     }
@@ -192,29 +192,38 @@ impl Gathered {
         let baseline = self.judged.iter().find(|(_, judged)| judged.baseline).map(|(label, _)| label.clone())?;
         // Of runs that every setting has: they are paired.
         let of_baseline = self.values.get(&baseline)?;
-        let keys: Vec<(u64, u64)> =
-            of_baseline.keys().filter(|key| self.values.values().all(|own| own.contains_key(key))).copied().collect();
-        let values: BTreeMap<String, Vec<f64>> =
-            self.values.iter().map(|(label, own)| (label.clone(), keys.iter().map(|key| own[key]).collect())).collect();
+        let keys: Vec<(u64, u64)> = of_baseline
+            .keys()
+            .filter(|key| self.values.values().all(|values| values.contains_key(key)))
+            .copied()
+            .collect();
+        let values: BTreeMap<String, Vec<f64>> = self
+            .values
+            .iter()
+            .map(|(label, values)| (label.clone(), keys.iter().map(|key| values[key]).collect()))
+            .collect();
         if keys.is_empty() {
             return None;
         }
-        let mean = |label: &str| values.get(label).map(|own| stat::mean(own));
+        let mean = |label: &str| values.get(label).map(|values| stat::mean(values));
         let best_of = |wanted: &str| {
-            let all = |judged: &Judged| !judged.verdicts.is_empty() && judged.verdicts.iter().all(|own| own == wanted);
-            let own = self
+            let all = |judged: &Judged| {
+                !judged.verdicts.is_empty() && judged.verdicts.iter().all(|verdict| verdict == wanted)
+            };
+            let candidates = self
                 .judged
                 .iter()
                 .filter(|(_, judged)| all(judged))
                 .filter_map(|(label, _)| Some((label, mean(label)?)));
-            own.min_by(|a, b| if higher_is_better { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) })
+            candidates.min_by(|a, b| if higher_is_better { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) })
         };
         let base_mean = mean(&baseline)?;
         let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
         // Of several seeds: better in all of them, else it cannot be told; better on the whole and not sure is a
         // perhaps.
         let better = best_of("better");
-        let unsure = |judged: &Judged| judged.verdicts.iter().any(|own| own == "cannot_tell" || own == "better");
+        let unsure =
+            |judged: &Judged| judged.verdicts.iter().any(|verdict| verdict == "cannot_tell" || verdict == "better");
         let maybe = self
             .judged
             .iter()
@@ -229,7 +238,7 @@ impl Gathered {
             (None, None) if keys.len() < 2 && self.judged.len() > 1 => (baseline.clone(), Choice::CannotTell, None),
             (None, None) => (baseline.clone(), Choice::NothingBetter, None),
         };
-        let percent = mean(&chosen).filter(|_| base_mean != 0.0).map(|own| (own / base_mean - 1.0) * 100.0);
+        let percent = mean(&chosen).filter(|_| base_mean != 0.0).map(|mean| (mean / base_mean - 1.0) * 100.0);
         Some(Volume {
             workload,
             device,

@@ -1,6 +1,6 @@
-//! A comparison as people ask for it: names, texts and numbers, made into an [`Experiment`].
+//! Requests for comparisons: names, texts and numbers, from which an [`Experiment`] is built.
 //!
-//! The command and other languages ask in the same words, and get the same experiment, to the byte of its records.
+//! The command and the Python package use the same words, and get the same experiment, to the byte of its records.
 //! Nothing here prints.
 
 mod command_line;
@@ -52,7 +52,7 @@ const STANDARD_INPUT: &str = "-";
 
 /// What cannot be compared as asked.
 #[derive(Debug, thiserror::Error)]
-pub enum AskedError {
+pub enum RequestError {
     /// An argument has no such value, or none beside the others.
     #[error("{argument} {value}{}{problem}", if value.is_empty() { "" } else { ": " })]
     Argument {
@@ -91,7 +91,7 @@ pub fn profile_meant(error: &ProfileError) -> String {
     }
 }
 
-impl AskedError {
+impl RequestError {
     /// Of an argument whose value is not one.
     #[must_use]
     pub fn argument(argument: &'static str, value: impl Into<String>, problem: impl Into<String>) -> Self {
@@ -99,13 +99,13 @@ impl AskedError {
     }
 }
 
-impl From<TraceError> for AskedError {
+impl From<TraceError> for RequestError {
     fn from(error: TraceError) -> Self {
         Self::Workload(error.into())
     }
 }
 
-impl From<UnknownElevator> for AskedError {
+impl From<UnknownElevator> for RequestError {
     fn from(error: UnknownElevator) -> Self {
         let meant = did_you_mean(&error.name, error.known.iter().copied());
         Self::argument("scheduler", &error.name, format!("{error}{meant}"))
@@ -121,10 +121,10 @@ pub enum ReplayMode {
     Open,
 }
 
-/// A comparison in simulation, as it is asked for. [`Asked::default`] asks for what the command does if nothing is
-/// said.
+/// A request to compare settings in the simulator. [`ComparisonRequest::default`] is the request of the command without
+/// arguments.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ComparisonRequest {
     /// A file, `-` for standard input, or an application's command line; a recorded pgbench run if there is none.
     pub workload: Option<PathBuf>,
     /// How a trace is read.
@@ -161,7 +161,7 @@ pub struct Asked {
     pub no_fairness: bool,
 }
 
-impl Default for Asked {
+impl Default for ComparisonRequest {
     fn default() -> Self {
         Self {
             workload: None,
@@ -185,12 +185,12 @@ impl Default for Asked {
     }
 }
 
-impl Asked {
+impl ComparisonRequest {
     /// The workload; the sample if none is named.
     ///
     /// # Errors
     /// It is none, or options of traces are given to something else.
-    pub fn open_workload(&self) -> Result<Workload, AskedError> {
+    pub fn open_workload(&self) -> Result<Workload, RequestError> {
         open_workload(self.workload.as_deref(), &self.reading)
     }
 
@@ -198,7 +198,7 @@ impl Asked {
     ///
     /// # Errors
     /// What cannot be so, and what would be right.
-    pub fn experiment(&self) -> Result<Experiment, AskedError> {
+    pub fn experiment(&self) -> Result<Experiment, RequestError> {
         self.experiment_on(self.open_workload()?)
     }
 
@@ -206,7 +206,7 @@ impl Asked {
     ///
     /// # Errors
     /// As [`Self::experiment`].
-    pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, AskedError> {
+    pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, RequestError> {
         let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<_, _>>()?;
         self.experiment_of(workload, profiles)
     }
@@ -215,10 +215,10 @@ impl Asked {
     ///
     /// # Errors
     /// As [`Self::experiment`].
-    pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, AskedError> {
+    pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, RequestError> {
         let wrong = |argument, text: &str| {
             let text = text.to_owned();
-            move |problem: String| AskedError::argument(argument, text, problem)
+            move |problem: String| RequestError::argument(argument, text, problem)
         };
         let target = SettingTarget::Model(&self.registry);
         let mut named = Vec::new();
@@ -238,12 +238,12 @@ impl Asked {
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
             let problem = "needs runs of each process alone, which no-fairness skips; give only one of the two";
-            return Err(AskedError::argument("goal", "fairness", problem));
+            return Err(RequestError::argument("goal", "fairness", problem));
         }
         let replay = replay(self.replay, self.speed, &workload)?;
         let machine = machine(self.machine.as_deref(), &workload, &named)?;
         let mut profiles = profiles.into_iter();
-        let nothing = || AskedError::argument("device", "", "at least one device is needed");
+        let nothing = || RequestError::argument("device", "", "at least one device is needed");
         let mut experiment = Experiment::new(workload, profiles.next().ok_or_else(nothing)?, named)?;
         profiles.try_for_each(|profile| experiment.add_device(profile))?;
         machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
@@ -333,7 +333,7 @@ pub fn ns(seconds: f64) -> u64 {
 ///
 /// # Errors
 /// It is none, or `reading` has options of traces and it is something else.
-pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workload, AskedError> {
+pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workload, RequestError> {
     let workload = match path {
         Some(path) if path == Path::new(STANDARD_INPUT) => read_workload("standard input", std::io::stdin(), reading)?,
         Some(path) => Workload::open_as(path, &ProcessEnvironment, reading)?,
@@ -350,11 +350,11 @@ pub fn read_workload(
     name: &str,
     source: impl Read + Send + 'static,
     reading: &ReadOptions,
-) -> Result<Workload, AskedError> {
+) -> Result<Workload, RequestError> {
     of_its_kind(Workload::read(name, source, &ProcessEnvironment, reading)?, reading)
 }
 
-fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload, AskedError> {
+fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload, RequestError> {
     let changes = !(reading.cgroups.is_empty() && reading.priorities.is_empty());
     if let (Workload::Trace(trace), true) = (&mut workload, changes) {
         let trace = Arc::get_mut(trace).unwrap_or_else(|| unreachable!("nobody else has it yet"));
@@ -372,7 +372,7 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     };
     match workload {
         Workload::Trace(_) => Ok(workload),
-        _ => Err(AskedError::argument(given, "", "is only for traces, and the workload is not a trace")),
+        _ => Err(RequestError::argument(given, "", "is only for traces, and the workload is not a trace")),
     }
 }
 
@@ -381,8 +381,8 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
 ///
 /// # Errors
 /// It is no trace, or a speed is given to closed replay.
-pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, AskedError> {
-    let wrong = |argument, problem: &str| Err(AskedError::argument(argument, "", problem));
+pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, RequestError> {
+    let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
         let argument = if mode.is_some() { "replay" } else { "speed" };
         return wrong(argument, "is only for traces; other workloads define themselves when tasks submit");
@@ -413,7 +413,7 @@ pub fn machine(
     name: Option<&str>,
     workload: &Workload,
     settings: &[Setting],
-) -> Result<Option<MachineProfile>, AskedError> {
+) -> Result<Option<MachineProfile>, RequestError> {
     let of_today = || settings.iter().all(|setting| setting.registered().is_ok_and(|own| own.layer.is_multi_queue()));
     match (workload, name) {
         (Workload::Application(_), name) => {
@@ -426,7 +426,7 @@ pub fn machine(
         (_, Some(_)) => {
             let problem =
                 "is only for applications and for fio jobs with buffered I/O; other workloads use the device directly";
-            Err(AskedError::argument("machine", "", problem))
+            Err(RequestError::argument("machine", "", problem))
         }
         (_, None) => Ok(None),
     }
