@@ -1,9 +1,9 @@
-//! What clients are offered: an export as the protocol describes it.
+//! Exports as the protocol describes them to clients.
 
 use super::terms::Terms;
 use super::wire;
 
-/// Longest read or write if nothing else is announced, bytes: what clients that do not ask must assume.
+/// Longest read or write unless the server announces more, bytes. Clients that do not ask must assume this.
 pub const LENGTH_MAX: u32 = 32 << 20;
 
 /// An export as clients see it.
@@ -12,11 +12,11 @@ pub const LENGTH_MAX: u32 = 32 << 20;
 pub struct Offer {
     /// The name clients ask for; at most [`wire::STRING_BYTES_MAX`] bytes.
     pub name: String,
-    /// What a person should know of it; empty: nothing.
+    /// A description for people; may be empty.
     pub description: String,
     /// Size, bytes.
     pub size_bytes: u64,
-    /// Writes, trims and zeroes are refused.
+    /// The server refuses writes, trims and zeroes.
     pub read_only: bool,
     /// The disk rotates: clients may save seeks.
     pub rotational: bool,
@@ -24,8 +24,8 @@ pub struct Offer {
     pub trim: bool,
     /// WRITE_ZEROES is served.
     pub write_zeroes: bool,
-    /// Zeroes that may become a hole are written faster than data: FAST_ZERO is offered. Otherwise, and with NO_HOLE,
-    /// what asks for it gets ENOTSUP.
+    /// FAST_ZERO is offered: zeroes that may become a hole are written faster than data. Without it, and with NO_HOLE,
+    /// a request for fast zeroes gets ENOTSUP.
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
@@ -34,7 +34,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// A writable disk of `size_bytes` that serves everything, zeroes at the speed of data.
+    /// Returns the offer of a writable disk with TRIM and WRITE_ZEROES, without FAST_ZERO.
     #[must_use]
     pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Offer {
         }
     }
 
-    /// The transmission flags, `TRANS_*` of [`wire`].
+    /// Returns the transmission flags, `TRANS_*` of [`wire`].
     #[must_use]
     pub fn flags(&self, terms: Terms) -> u16 {
         let always = wire::TRANS_HAS_FLAGS
@@ -72,8 +72,7 @@ impl Offer {
     }
 }
 
-/// The one of `offers` that a client means by `name`: the one of that name; by the empty name also the only one there
-/// is.
+/// Finds the offer of this name. The empty name also means the only offer, if there is one only.
 #[must_use]
 pub fn find(offers: &[Offer], name: &str) -> Option<usize> {
     let named = offers.iter().position(|offer| offer.name == name);

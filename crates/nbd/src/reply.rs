@@ -1,12 +1,12 @@
-//! Replies: what goes before a read's data, and all of every other reply.
+//! Replies: the header before a read's data, and every other reply as a whole.
 
 use crate::handshake::ALLOCATION_ID;
 use crate::{ErrorCode, ReplyForm, Terms, wire};
 
-/// What a reply names its request by.
+/// The fields of a request that its reply repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyTo {
-    /// The request's.
+    /// The request's cookie.
     pub cookie: u64,
     /// The request's first byte on the export.
     pub offset: u64,
@@ -32,7 +32,7 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// For a connection.
+    /// Creates the writer for a connection.
     #[must_use]
     pub const fn new(terms: Terms) -> Self {
         Self { form: terms.form }
@@ -50,7 +50,7 @@ impl Replies {
         }
     }
 
-    /// Whatever else than a read has been done.
+    /// Writes the reply to a completed request that is not a read.
     #[inline]
     pub fn done(self, out: &mut Vec<u8>, to: ReplyTo) {
         if self.form == ReplyForm::Extended {
@@ -60,7 +60,7 @@ impl Replies {
         }
     }
 
-    /// A read has been done: `length` bytes of data, more than 0, as many as it asked for, are to follow.
+    /// Writes the header of the reply to a completed read. The caller sends its `length` bytes, at least 1, afterwards.
     #[inline]
     pub fn data(self, out: &mut Vec<u8>, to: ReplyTo, length: u64) {
         if self.may_come_in_pieces() {
@@ -70,15 +70,15 @@ impl Replies {
         }
     }
 
-    /// Whether the data of a read may come piece by piece ([`Self::piece`]), unless the client forbids it for that
-    /// read.
+    /// Whether the data of a read may be sent in pieces ([`Self::piece`]). A client can forbid it for one read
+    /// ([`Request::unfragmented`](crate::Request::unfragmented)).
     #[must_use]
     pub const fn may_come_in_pieces(self) -> bool {
         !matches!(self.form, ReplyForm::Simple)
     }
 
-    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. Not with
-    /// simple replies.
+    /// Writes the header of one piece of a read. The caller sends its `length` bytes, at least 1, afterwards. Simple
+    /// replies have no pieces.
     #[inline]
     pub fn piece(self, out: &mut Vec<u8>, to: ReplyTo, offset: u64, length: u64, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
@@ -86,14 +86,14 @@ impl Replies {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// Bytes that the reply which tells of `count` extents has at most.
+    /// Returns the greatest length of a reply with `count` extents, bytes.
     #[must_use]
     pub const fn extents_bytes_max(count: usize) -> usize {
         wire::EXTENDED_CHUNK_HEADER_BYTES + 8 + 16 * count
     }
 
-    /// What is allocated: `extents`, at least one, from the request's offset on, none longer than it. Not with simple
-    /// replies.
+    /// Writes the reply to a block status request: at least one extent, from the request's offset on. Simple replies
+    /// have no extents.
     pub fn extents(self, out: &mut Vec<u8>, to: ReplyTo, extents: impl ExactSizeIterator<Item = Extent>) {
         let (is_long, count) = (self.form == ReplyForm::Extended, extents.len() as u32);
         let (kind, length) = if is_long {
@@ -117,8 +117,8 @@ impl Replies {
         }
     }
 
-    /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing
-    /// with simple replies.
+    /// Writes the reply to a failed request, with at most [`wire::STRING_BYTES_MAX`] bytes of `message`. Simple replies
+    /// have no message.
     pub fn failed(self, out: &mut Vec<u8>, to: ReplyTo, code: ErrorCode, message: &str) {
         let error = code.number();
         if self.form == ReplyForm::Simple {

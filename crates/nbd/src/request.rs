@@ -1,8 +1,7 @@
-//! Requests out of a stream of bytes, as fast as they come: nothing is allocated, nothing copied but a request that
-//! arrives in pieces.
+//! A decoder for the requests of one connection. It allocates nothing, and copies only headers that arrive in pieces.
 //!
-//! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
-//! caller is handed it where it lies, or receives it straight into its own buffer and says so.
+//! The decoder checks each request against the export, and returns the answer to a request that fails the check. It
+//! returns a write's data as slices of the input. The caller can also receive the data into its own buffer.
 
 use crate::ErrorCode;
 use crate::offer::Offer;
@@ -10,22 +9,22 @@ use crate::reply::ReplyTo;
 use crate::terms::{ReplyForm, Terms};
 use crate::wire::{self, EXTENDED_REQUEST_BYTES, REQUEST_BYTES, RequestHeader};
 
-/// What a client asks for. A server must handle every kind, so a new kind is a breaking change.
+/// The kind of a request. A server must handle every kind, so a new kind is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
-    /// Bytes.
+    /// Reads bytes.
     Read,
-    /// To keep the bytes that follow.
+    /// Writes the bytes that follow.
     Write,
-    /// That everything answered so far is on the medium.
+    /// Writes all completed writes to the medium.
     Flush,
-    /// To forget what is there.
+    /// Discards bytes.
     Trim,
-    /// To write zeroes, which are not sent.
+    /// Writes zeroes, which are not sent.
     WriteZeroes,
-    /// To read bytes ahead, and not to send them: of many only the first.
+    /// Reads bytes ahead and does not send them. The decoder shortens a long request.
     Cache,
-    /// Which parts are allocated.
+    /// Reports which parts are allocated.
     BlockStatus,
 }
 
@@ -36,26 +35,26 @@ impl RequestKind {
     }
 }
 
-/// A request that can be carried out: the export has what it asks for and allows it.
+/// A valid request: it is within the export, and the export allows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// What is to be done.
+    /// The kind.
     pub kind: RequestKind,
-    /// Comes back in the reply.
+    /// The client's number of the request; the reply repeats it.
     pub cookie: u64,
     /// First byte on the export; 0 with [`RequestKind::Flush`].
     pub offset: u64,
     /// Bytes on the export: at least 1; at most [`Offer::length_max`] with [`RequestKind::Read`], [`RequestKind::Write`]
     /// and [`RequestKind::Cache`]; 0 with [`RequestKind::Flush`].
     pub length: u64,
-    /// Answered only once on the medium.
+    /// Complete only when the data is on the medium.
     pub fua: bool,
-    /// Of [`RequestKind::WriteZeroes`]: the room is to stay allocated.
+    /// Of [`RequestKind::WriteZeroes`]: keep the space allocated.
     pub no_hole: bool,
-    /// Of [`RequestKind::Read`]: its data is to come in one chunk.
+    /// Of [`RequestKind::Read`]: send the data in one chunk.
     pub unfragmented: bool,
-    /// Of [`RequestKind::BlockStatus`]: one extent is asked for.
+    /// Of [`RequestKind::BlockStatus`]: return one extent.
     pub one_extent: bool,
 }
 
@@ -67,37 +66,37 @@ impl Request {
         Self { offset, length, ..self }
     }
 
-    /// What its reply names it by.
+    /// Returns the fields of the request that its reply repeats.
     #[must_use]
     pub const fn reply_to(&self) -> ReplyTo {
         ReplyTo { cookie: self.cookie, offset: self.offset }
     }
 }
 
-/// A request that is not carried out, and what to answer ([`Replies::failed`](crate::Replies::failed)).
+/// The answer to a refused request. [`Replies::failed`](crate::Replies::failed) writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// Which request.
+    /// The request.
     pub to: ReplyTo,
     /// The error.
     pub code: ErrorCode,
-    /// What a person should know of it.
+    /// A message for people.
     pub message: &'static str,
 }
 
-/// What broke the stream of requests: where the next one begins is not known any more.
+/// An error after which the decoder cannot find the next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// Not a request where one is due.
+    /// The bytes where a request begins are not a request.
     #[error("expected the magic number of a request, {due:#010x}, found {magic:#010x}")]
     Magic {
-        /// What stands there.
+        /// The number that was found.
         magic: u32,
-        /// What ought to.
+        /// The number that a request has here.
         due: u32,
     },
-    /// More data than any request may have.
+    /// A request has more data than the announced maximum.
     #[error("the data has {length} bytes, but the announced maximum is {length_max}")]
     TooLong {
         /// Its length, bytes.
@@ -107,20 +106,20 @@ pub enum Broken {
     },
 }
 
-/// What comes next in the stream. A server must handle every event, so a new one is a breaking change.
+/// The next part of the stream of requests. A server must handle every event, so a new one is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
-    /// The input is used up; more is to be received.
+    /// The input is used up: receive more.
     NeedMore,
-    /// A request. After [`RequestKind::Write`] its data comes.
+    /// A valid request. After [`RequestKind::Write`] its data follows.
     Request(Request),
     /// The next bytes, at least one, of the data of the last write.
     Data(&'a [u8]),
-    /// A request to be answered with an error. If it was a write its data has been skipped.
+    /// A request that must be answered with an error. The data of a refused write has been skipped.
     Refused(Refusal),
-    /// The client goes, as it should: finish what it asked for, answer, and close. Every further call says the same.
+    /// The client disconnects in order: complete and answer its requests, then close. Later calls return the same.
     Disconnect,
-    /// To be closed. Every further call says the same.
+    /// The connection must be closed. Later calls return the same.
     Broken(Broken),
 }
 
@@ -131,7 +130,7 @@ enum Over {
     Broken(Broken),
 }
 
-/// Takes the requests of one connection out of what it sends.
+/// Decodes the requests of one connection.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     rules: Rules,
@@ -145,7 +144,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// For a connection that has chosen `offer`.
+    /// Creates a decoder for a connection that has chosen `offer`.
     #[must_use]
     pub fn new(offer: &Offer, terms: Terms) -> Self {
         Self {
@@ -158,7 +157,7 @@ impl Decoder {
         }
     }
 
-    /// What comes next; takes it from the front of `input`.
+    /// Takes the next part of the stream from the front of `input`.
     #[inline]
     pub fn advance<'a>(&mut self, input: &mut &'a [u8]) -> Event<'a> {
         if self.data_left > 0 {

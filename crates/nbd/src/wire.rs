@@ -1,7 +1,6 @@
-//! The numbers of the NBD protocol, and its messages of fixed size to and from bytes.
+//! The numbers of the NBD protocol, and conversions of its messages of fixed size to and from bytes.
 //!
-//! Nothing is decided here. Names are the protocol's without the `NBD_` that all of them begin with, figures are those
-//! of its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
+//! Names are the protocol's without their prefix `NBD_`. Numbers are those of its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
 //! big-endian on the wire.
 
 /// First magic of a server's greeting: `NBDMAGIC`.
@@ -21,39 +20,39 @@ pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
 /// The magic before a chunk of a reply with extended headers.
 pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
-/// Server's handshake flag: errors of options are told, not answered by closing.
+/// Server's handshake flag: the server answers wrong options with errors and keeps the connection.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
-/// Server's handshake flag: the padding after `OPT_EXPORT_NAME` can be left out.
+/// Server's handshake flag: the server can omit the padding after `OPT_EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
 /// Client's flag: answers [`FLAG_FIXED_NEWSTYLE`].
 pub const FLAG_C_FIXED_NEWSTYLE: u32 = 1 << 0;
 /// Client's flag: answers [`FLAG_NO_ZEROES`].
 pub const FLAG_C_NO_ZEROES: u32 = 1 << 1;
 
-/// Option: enter transmission with the named export; can be answered only by that or by closing.
+/// Option: enter transmission with the named export. The server can only do this or close the connection.
 pub const OPT_EXPORT_NAME: u32 = 1;
 /// Option: end the session.
 pub const OPT_ABORT: u32 = 2;
-/// Option: name all exports.
+/// Option: list all exports.
 pub const OPT_LIST: u32 = 3;
 /// Option, withdrawn from the protocol.
 pub const OPT_PEEK_EXPORT: u32 = 4;
-/// Option: go on inside TLS.
+/// Option: start TLS.
 pub const OPT_STARTTLS: u32 = 5;
-/// Option: tell about an export.
+/// Option: describe an export.
 pub const OPT_INFO: u32 = 6;
-/// Option: tell about an export and enter transmission with it.
+/// Option: describe an export and enter transmission with it.
 pub const OPT_GO: u32 = 7;
 /// Option: answer requests with structured replies.
 pub const OPT_STRUCTURED_REPLY: u32 = 8;
-/// Option: name the metadata contexts of an export.
+/// Option: list the metadata contexts of an export.
 pub const OPT_LIST_META_CONTEXT: u32 = 9;
 /// Option: choose metadata contexts for block status.
 pub const OPT_SET_META_CONTEXT: u32 = 10;
 /// Option: requests with 64-bit lengths.
 pub const OPT_EXTENDED_HEADERS: u32 = 11;
 
-/// Reply to an option: done.
+/// Reply to an option: the option succeeded.
 pub const REP_ACK: u32 = 1;
 /// Reply to an option: an export.
 pub const REP_SERVER: u32 = 2;
@@ -61,37 +60,37 @@ pub const REP_SERVER: u32 = 2;
 pub const REP_INFO: u32 = 3;
 /// Reply to an option: a metadata context.
 pub const REP_META_CONTEXT: u32 = 4;
-/// Set in every reply that is an error.
+/// Flag in the kind of every reply that is an error.
 pub const REP_FLAG_ERROR: u32 = 1 << 31;
-/// Error: no such option here.
+/// Error: the server does not support the option.
 pub const REP_ERR_UNSUP: u32 = REP_FLAG_ERROR + 1;
-/// Error: the server's configuration forbids it.
+/// Error: the server's configuration forbids the option.
 pub const REP_ERR_POLICY: u32 = REP_FLAG_ERROR + 2;
-/// Error: malformed.
+/// Error: the option is malformed.
 pub const REP_ERR_INVALID: u32 = REP_FLAG_ERROR + 3;
-/// Error: only inside TLS.
+/// Error: the server allows the option only inside TLS.
 pub const REP_ERR_TLS_REQD: u32 = REP_FLAG_ERROR + 5;
-/// Error: no such export.
+/// Error: the export does not exist.
 pub const REP_ERR_UNKNOWN: u32 = REP_FLAG_ERROR + 6;
-/// Error: the server is going away.
+/// Error: the server is shutting down.
 pub const REP_ERR_SHUTDOWN: u32 = REP_FLAG_ERROR + 7;
-/// Error: too long.
+/// Error: the option is too long.
 pub const REP_ERR_TOO_BIG: u32 = REP_FLAG_ERROR + 9;
-/// Error: not where extended headers are agreed on, or only there.
+/// Error: the option needs extended headers, or contradicts them.
 pub const REP_ERR_EXT_HEADER_REQD: u32 = REP_FLAG_ERROR + 10;
 
 /// Fact about an export: size and transmission flags.
 pub const INFO_EXPORT: u16 = 0;
-/// Fact about an export: the name it is declared with.
+/// Fact about an export: its canonical name.
 pub const INFO_NAME: u16 = 1;
-/// Fact about an export: what a person should know of it.
+/// Fact about an export: a description for people.
 pub const INFO_DESCRIPTION: u16 = 2;
 /// Fact about an export: smallest, preferred and largest block.
 pub const INFO_BLOCK_SIZE: u16 = 3;
 
-/// Transmission flag: the others mean something.
+/// Transmission flag: the other flags are valid.
 pub const TRANS_HAS_FLAGS: u16 = 1 << 0;
-/// Transmission flag: writes are refused.
+/// Transmission flag: the server refuses writes.
 pub const TRANS_READ_ONLY: u16 = 1 << 1;
 /// Transmission flag: [`CMD_FLUSH`] is served.
 pub const TRANS_SEND_FLUSH: u16 = 1 << 2;
@@ -105,7 +104,7 @@ pub const TRANS_SEND_TRIM: u16 = 1 << 5;
 pub const TRANS_SEND_WRITE_ZEROES: u16 = 1 << 6;
 /// Transmission flag: [`CMD_FLAG_DF`] is served.
 pub const TRANS_SEND_DF: u16 = 1 << 7;
-/// Transmission flag: a flush on one connection covers what was answered on all.
+/// Transmission flag: a flush on one connection covers the completed writes of all connections.
 pub const TRANS_CAN_MULTI_CONN: u16 = 1 << 8;
 /// Transmission flag: [`CMD_CACHE`] is served.
 pub const TRANS_SEND_CACHE: u16 = 1 << 10;
@@ -116,58 +115,58 @@ pub const TRANS_SEND_FAST_ZERO: u16 = 1 << 11;
 pub const CMD_READ: u16 = 0;
 /// Command: write; the data follows the request.
 pub const CMD_WRITE: u16 = 1;
-/// Command: the client goes; there is no reply.
+/// Command: disconnect; there is no reply.
 pub const CMD_DISC: u16 = 2;
-/// Command: everything answered so far is to be on the medium.
+/// Command: write all completed writes to the medium.
 pub const CMD_FLUSH: u16 = 3;
-/// Command: the client does not need the contents any more.
+/// Command: discard; the client does not need the contents any more.
 pub const CMD_TRIM: u16 = 4;
 /// Command: read ahead.
 pub const CMD_CACHE: u16 = 5;
 /// Command: write zeroes, which are not sent.
 pub const CMD_WRITE_ZEROES: u16 = 6;
-/// Command: tell about metadata.
+/// Command: report block status in the chosen metadata contexts.
 pub const CMD_BLOCK_STATUS: u16 = 7;
 /// Command, experimental: change the export's size.
 pub const CMD_RESIZE: u16 = 8;
 
-/// Command flag: answered only once on the medium.
+/// Command flag: complete only when the data is on the medium.
 pub const CMD_FLAG_FUA: u16 = 1 << 0;
-/// Command flag of [`CMD_WRITE_ZEROES`]: the room stays allocated.
+/// Command flag of [`CMD_WRITE_ZEROES`]: keep the space allocated.
 pub const CMD_FLAG_NO_HOLE: u16 = 1 << 1;
-/// Command flag of [`CMD_READ`]: the reply comes in one piece.
+/// Command flag of [`CMD_READ`]: do not fragment the reply.
 pub const CMD_FLAG_DF: u16 = 1 << 2;
-/// Command flag of [`CMD_BLOCK_STATUS`]: one extent.
+/// Command flag of [`CMD_BLOCK_STATUS`]: return one extent.
 pub const CMD_FLAG_REQ_ONE: u16 = 1 << 3;
-/// Command flag of [`CMD_WRITE_ZEROES`]: fail rather than write as slowly as data.
+/// Command flag of [`CMD_WRITE_ZEROES`]: fail if zeroes are not faster than data.
 pub const CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
-/// Command flag of extended headers: the length is that of data which follows the request.
+/// Command flag of extended headers: the length is that of the payload after the request.
 pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
-/// Flag of a chunk: the last one of the reply.
+/// Flag of a chunk: the reply ends with it.
 pub const REPLY_FLAG_DONE: u16 = 1 << 0;
-/// Set in the type of every chunk that is an error.
+/// Flag in the type of every chunk that is an error.
 pub const REPLY_TYPE_FLAG_ERROR: u16 = 1 << 15;
-/// Type of a chunk: nothing but its flags.
+/// Type of a chunk: no payload.
 pub const REPLY_TYPE_NONE: u16 = 0;
-/// Type of a chunk: an offset, and the data there.
+/// Type of a chunk: an offset and data.
 pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
-/// Type of a chunk: an offset, and how many zeroes are there.
+/// Type of a chunk: an offset and a number of zeroes.
 pub const REPLY_TYPE_OFFSET_HOLE: u16 = 2;
-/// Type of a chunk: a metadata context, and extents with their states in it.
+/// Type of a chunk: a metadata context and extents with their states in it.
 pub const REPLY_TYPE_BLOCK_STATUS: u16 = 5;
-/// Type of a chunk: the same with 64-bit numbers, and how many extents there are.
+/// Type of a chunk: a metadata context and extents with 64-bit numbers.
 pub const REPLY_TYPE_BLOCK_STATUS_EXT: u16 = 6;
-/// Type of a chunk: an error and what a person should know of it.
+/// Type of a chunk: an error and a message for people.
 pub const REPLY_TYPE_ERROR: u16 = REPLY_TYPE_FLAG_ERROR + 1;
-/// Type of a chunk: the same, and the offset where the error occurred.
+/// Type of a chunk: an error, a message for people, and the offset of the error.
 pub const REPLY_TYPE_ERROR_OFFSET: u16 = REPLY_TYPE_FLAG_ERROR + 2;
 
-/// The metadata context that tells what is allocated.
+/// The metadata context for allocation.
 pub const BASE_ALLOCATION: &str = "base:allocation";
-/// State in [`BASE_ALLOCATION`]: no room is allocated.
+/// State in [`BASE_ALLOCATION`]: no space is allocated.
 pub const STATE_HOLE: u64 = 1 << 0;
-/// State in [`BASE_ALLOCATION`]: it reads as zeroes.
+/// State in [`BASE_ALLOCATION`]: the extent reads as zeroes.
 pub const STATE_ZERO: u64 = 1 << 1;
 
 /// Longest string in the protocol (names, descriptions, messages), bytes.
@@ -191,7 +190,7 @@ pub const EXTENDED_CHUNK_HEADER_BYTES: usize = 32;
 /// Zeroes after the answer to [`OPT_EXPORT_NAME`] for clients without [`FLAG_C_NO_ZEROES`], bytes.
 pub const EXPORT_NAME_PADDING_BYTES: usize = 124;
 
-/// Integers from the front of bytes; `None` where the bytes end.
+/// Reads big-endian integers from the front of bytes; returns `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -202,22 +201,22 @@ impl<'a> Reader<'a> {
         Some(*array)
     }
 
-    /// The next 16-bit number.
+    /// Takes the next 16-bit number.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// The next 32-bit number.
+    /// Takes the next 32-bit number.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// The next 64-bit number.
+    /// Takes the next 64-bit number.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// The next `count` bytes.
+    /// Takes the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -230,26 +229,26 @@ pub(crate) fn length_of(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// An option as a client sends it, before its data.
+/// The header of an option, before its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OptionHeader {
-    /// Ought to be [`OPTION_MAGIC`].
+    /// Must be [`OPTION_MAGIC`]; the reader must check it.
     pub magic: u64,
-    /// Which option.
+    /// `OPT_*`.
     pub option: u32,
     /// Bytes of data that follow.
     pub length: u32,
 }
 
 impl OptionHeader {
-    /// From the first [`OPTION_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
+    /// Reads a header from the first [`OPTION_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         Some(Self { magic: reader.u64()?, option: reader.u32()?, length: reader.u32()? })
     }
 
-    /// As bytes.
+    /// Appends the header to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.magic.to_be_bytes());
         out.extend_from_slice(&self.option.to_be_bytes());
@@ -257,25 +256,25 @@ impl OptionHeader {
     }
 }
 
-/// A request as a client sends it, before a write's data.
+/// The header of a request, before a write's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestHeader {
-    /// Ought to be [`REQUEST_MAGIC`], or [`EXTENDED_REQUEST_MAGIC`].
+    /// Must be [`REQUEST_MAGIC`] or [`EXTENDED_REQUEST_MAGIC`]; the reader must check it.
     pub magic: u32,
     /// `CMD_FLAG_*`.
     pub flags: u16,
     /// `CMD_*`.
     pub command: u16,
-    /// Comes back in the reply.
+    /// A number of the client's choice; the reply repeats it.
     pub cookie: u64,
     /// First byte on the export.
     pub offset: u64,
-    /// Bytes on the export; without extended headers 32 bits of them.
+    /// Bytes on the export; at most `u32::MAX` without extended headers.
     pub length: u64,
 }
 
 impl RequestHeader {
-    /// From bytes.
+    /// Reads a compact header.
     #[must_use]
     #[inline]
     pub fn read(bytes: &[u8; REQUEST_BYTES]) -> Self {
@@ -283,7 +282,7 @@ impl RequestHeader {
         Self::read_parts(head, u32::from_be_bytes([l0, l1, l2, l3]).into())
     }
 
-    /// From bytes with extended headers.
+    /// Reads an extended header.
     #[must_use]
     #[inline]
     pub fn read_extended(bytes: &[u8; EXTENDED_REQUEST_BYTES]) -> Self {
@@ -305,7 +304,7 @@ impl RequestHeader {
         }
     }
 
-    /// As bytes; of the length what 32 bits hold.
+    /// Converts the header to its compact form. A length above `u32::MAX` loses its upper half.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; REQUEST_BYTES] {
         let extended = self.to_extended_bytes();
@@ -315,7 +314,7 @@ impl RequestHeader {
         bytes
     }
 
-    /// As bytes with extended headers.
+    /// Converts the header to its extended form.
     #[must_use]
     pub fn to_extended_bytes(&self) -> [u8; EXTENDED_REQUEST_BYTES] {
         let mut bytes = [0; EXTENDED_REQUEST_BYTES];
@@ -329,7 +328,7 @@ impl RequestHeader {
     }
 }
 
-/// The greeting of a fixed newstyle server.
+/// Returns the greeting of a fixed newstyle server.
 #[must_use]
 pub fn greeting() -> [u8; GREETING_BYTES] {
     let mut bytes = [0; GREETING_BYTES];
@@ -339,7 +338,7 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
     bytes
 }
 
-/// The server's handshake flags, `FLAG_*`, of a newstyle greeting; `None` if the bytes are another greeting.
+/// Reads the server's flags, `FLAG_*`, from a newstyle greeting; `None` if the bytes are another greeting.
 ///
 /// ```
 /// # use iosched_nbd::wire;
@@ -352,7 +351,7 @@ pub fn read_greeting(bytes: &[u8; GREETING_BYTES]) -> Option<u16> {
     reader.u16().filter(|_| is_newstyle)
 }
 
-/// A simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A read's data follows if it is 0.
+/// Returns a simple reply; `error` is 0 or [`ErrorCode::number`](crate::ErrorCode::number). A read's data follows if it is 0.
 #[must_use]
 #[inline]
 pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
@@ -363,7 +362,7 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
     bytes
 }
 
-/// A chunk of a structured reply, before its `length` bytes of payload; `flags` are [`REPLY_FLAG_DONE`] or none.
+/// Returns the header of a chunk of a structured reply, before its `length` bytes of payload; `flags` are [`REPLY_FLAG_DONE`] or none.
 #[must_use]
 #[inline]
 pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
@@ -376,7 +375,8 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     bytes
 }
 
-/// A chunk of a reply with extended headers, before its `length` bytes of payload; `offset` is the request's.
+/// Returns the header of a chunk with extended headers, before its `length` bytes of payload; `offset` is the
+/// request's.
 #[must_use]
 #[inline]
 pub fn extended_chunk_header(

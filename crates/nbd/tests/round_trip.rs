@@ -229,7 +229,7 @@ proptest! {
                 let _ = Payload::read(chunk.kind, input);
             }
         }
-        for kind in [kind, kind % 8, wire::REPLY_TYPE_FLAG_ERROR | kind % 4] {
+        for kind in [kind, kind % 8, wire::REPLY_TYPE_FLAG_ERROR | (kind % 4)] {
             let _ = Payload::read(kind, &bytes);
         }
     }

@@ -1,8 +1,7 @@
 //! The handshake: from the greeting to a client that has chosen an export, or is to be closed.
 //!
-//! Decides what each option is answered and what a client may say before TLS. How long a client may take is the
-//! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of
-//! data in all.
+//! This module answers each option, and says which options a client may send before TLS. A client can send at most
+//! [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data in all. The caller limits the time.
 
 mod option;
 
@@ -21,64 +20,64 @@ pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 
 const NO_SUCH_EXPORT: &str = "there is no export with this name; NBD_OPT_LIST lists the exports";
 
-/// What a server makes of TLS.
+/// The server's use of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum TlsMode {
-    /// There is none: `STARTTLS` gets `ERR_POLICY`.
+    /// The server has no TLS: `STARTTLS` gets `ERR_POLICY`.
     #[default]
     Off,
-    /// Clients may ask for it.
+    /// Clients may start TLS.
     Available,
-    /// Until a client has asked for it, every option but `STARTTLS` and `ABORT` gets `ERR_TLS_REQD`.
+    /// Clients must start TLS: before it, every option but `STARTTLS` and `ABORT` gets `ERR_TLS_REQD`.
     Required,
 }
 
-/// What became of a handshake.
+/// The result of a step of a handshake. A server must handle every one, so a new one is a breaking change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The input is used up; more is to be received.
+    /// The input is used up: receive more.
     NeedMore,
-    /// An option was answered. Call again; first send what is there, if there is much of it.
+    /// An option was answered. Call again; send the output first if there is much of it.
     Replied,
-    /// Send what is there, then go on inside TLS: what is left of the input is TLS already. From now on the handshake
-    /// takes what it is fed as having come through TLS.
+    /// Send the output, then start TLS: the rest of the input is TLS already. From now on, feed the handshake with
+    /// decrypted bytes.
     StartTls,
-    /// Send what is there; what is left of the input are requests.
+    /// Send the output. The rest of the input is requests.
     Negotiated(Negotiated),
-    /// Send what is there, and close. Every further call says the same.
+    /// Send the output and close the connection. Later calls return the same.
     Close(Closed),
 }
 
-/// What client and server agreed on.
+/// The agreement of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Negotiated {
-    /// Which of the offers.
+    /// The index of the chosen offer.
     pub offer: usize,
-    /// How requests and replies look.
+    /// The form of requests and replies.
     pub terms: Terms,
 }
 
-/// Why a handshake ended without transmission.
+/// The reason why a handshake ended without transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Closed {
-    /// The client asked for the end.
+    /// The client sent `ABORT`.
     #[error("the client ended the handshake")]
     Aborted,
-    /// The client's flags have a bit this server did not offer.
+    /// The client's flags have a bit that the server did not offer.
     #[error("the client set flags {flags:#x}, but only bits 0 and 1 were offered")]
     ClientFlags {
         /// The flags.
         flags: u32,
     },
-    /// Not an option where one is due.
+    /// The bytes where an option begins are not an option.
     #[error("expected the magic number of an option, IHAVEOPT, found {magic:#018x}")]
     OptionMagic {
-        /// What stands there.
+        /// The number that was found.
         magic: u64,
     },
-    /// A client that did not agree to fixed newstyle can only choose an export.
+    /// The client did not agree to fixed newstyle, and sent an option other than `EXPORT_NAME`.
     #[error(
         "the client sent option {option}, but without the fixed newstyle handshake it can only send \
      NBD_OPT_EXPORT_NAME"
@@ -87,10 +86,10 @@ pub enum Closed {
         /// The option.
         option: u32,
     },
-    /// Too many options.
+    /// The client sent more than [`OPTIONS_MAX`] options.
     #[error("the client sent more than {OPTIONS_MAX} options")]
     TooManyOptions,
-    /// Too much data in options.
+    /// The client's options have more than [`OPTION_BYTES_MAX`] bytes of data.
     #[error("the options of the client have more than {OPTION_BYTES_MAX} bytes of data")]
     TooMuchData,
     /// `EXPORT_NAME` without TLS; the protocol has no other answer.
@@ -126,7 +125,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake over `offers`; the greeting is appended to `out`.
+    /// Starts a handshake over `offers` and appends the greeting to `out`.
     #[must_use]
     pub fn new(offers: Arc<[Offer]>, tls: TlsMode, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&wire::greeting());
@@ -144,13 +143,13 @@ impl Handshake {
         }
     }
 
-    /// What the client chooses from.
+    /// Returns the exports that the client can choose.
     #[must_use]
     pub fn offers(&self) -> &[Offer] {
         &self.offers
     }
 
-    /// Takes what it can use from the front of `input`, at most one option, and appends the answer to `out`.
+    /// Takes at most one option from the front of `input` and appends the answer to `out`.
     pub fn advance(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Progress {
         loop {
             let progress = match self.stage {
