@@ -1,7 +1,9 @@
 //! Replies: the header before a read's data, and every other reply as a whole.
 
+use crate::error::ErrorCode;
 use crate::handshake::ALLOCATION_ID;
-use crate::{ErrorCode, ReplyForm, Terms, wire};
+use crate::terms::{ReplyForm, Terms};
+use crate::wire;
 
 /// The fields of a request that its reply repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 //! The decoder checks each request against the export, and returns the answer to a request that fails the check. It
 //! returns a write's data as slices of the input. The caller can also receive the data into its own buffer.
 
-use crate::ErrorCode;
+use crate::error::ErrorCode;
 use crate::offer::Offer;
 use crate::reply::ReplyTo;
 use crate::terms::{ReplyForm, Terms};

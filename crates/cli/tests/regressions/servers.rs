@@ -1,9 +1,9 @@
 //! How a served or mounted disk starts, speaks and ends.
 
+mod metrics;
 mod sockets;
 mod speech;
 mod storage;
-mod told;
 mod tools;
 
 use crate::list::{Case, case};
@@ -28,12 +28,12 @@ pub(crate) const CASES: &[Case] = &[
     case("what systemd hands over and is no socket is told", speech::handed_over_what_is_no_socket),
     case("no files are hidden by a mount", speech::a_directory_with_files),
     case("a disk is not mounted over another", speech::over_itself),
-    case("promtool takes the classic text, which is the usual one", told::the_classic_text),
-    case("promtool takes OpenMetrics from who asks for it", told::openmetrics),
-    case("who stalls at the metrics costs others nothing", told::stalled_readers_of_metrics),
-    case("who sends garbage to the metrics is told so", told::garbage_for_metrics),
-    case("an address for metrics that is taken is told, and nothing begun", told::an_address_that_is_taken),
-    case("who floods the control socket costs others nothing", told::floods_of_control),
+    case("promtool takes the classic text, which is the usual one", metrics::the_classic_text),
+    case("promtool takes OpenMetrics from who asks for it", metrics::openmetrics),
+    case("who stalls at the metrics costs others nothing", metrics::stalled_readers_of_metrics),
+    case("who sends garbage to the metrics is told so", metrics::garbage_for_metrics),
+    case("an address for metrics that is taken is told, and nothing begun", metrics::an_address_that_is_taken),
+    case("who floods the control socket costs others nothing", metrics::floods_of_control),
     case("fast zeroes are offered where they are fast, and fail quickly elsewhere", storage::fast_zeroes),
     case("errors of the backing are told and counted", storage::errors_of_the_backing),
     case("a file system without room is told and counted", storage::no_room),
